@@ -1,4 +1,4 @@
-//! What is read from the server before works are deleted.
+//! Which objects are read from the server before works are deleted.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, Origin};
 use policy_sync_api::object::HubObject;
 
-/// The reads before the work on `eu-1` is deleted, each as `<resource> <key>`, with `absent` where it should not exist.
+/// The reads before a delete of the work on `eu-1`, as `<resource> <key>`, with `absent` for objects that must not exist.
 fn reads(world: &World, origin: &Origin) -> Vec<String> {
     reads_on(world, origin, "eu-1")
 }
@@ -57,18 +57,18 @@ fn and_web(other: &[&str]) -> Vec<String> {
     all
 }
 
-/// The same for a policy whose Gateway is still there.
+/// The reads for a policy whose Gateway still exists, with `other` ones.
 fn and_namespace(other: &[&str]) -> Vec<String> {
     and_web(&[other, &["namespace shop"]].concat())
 }
 
 #[test]
-fn for_a_gateway_it_is_all_that_places_it() {
+fn gateway_delete_reads_its_whole_placement() {
     assert_eq!(reads(&written(), &gateway_origin("web")), OF_WEB);
 }
 
 #[test]
-fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
+fn deleted_gateway_must_be_absent() {
     assert_eq!(
         reads(&written().without(gateway("web")), &gateway_origin("web")),
         ["gateways shop/web absent"]
@@ -76,7 +76,7 @@ fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
 }
 
 #[test]
-fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
+fn deleted_cluster_must_be_leaving() {
     let left = |world: World| world.decisions("all", &[]);
     assert_eq!(reads(&left(written()), &gateway_origin("web")), and_web(&["managedclusters eu-1 leaving"]));
     let terminating = left(written().with(cluster("eu-1").deleting()));
@@ -85,13 +85,13 @@ fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
 }
 
 #[test]
-fn for_a_policy_it_is_the_policy_and_all_that_places_its_gateways() {
+fn policy_delete_reads_the_policy_and_the_placement_of_its_gateways() {
     let expected = and_namespace(&["ratelimitpolicies shop/limits"]);
     assert_eq!(reads(&written(), &policy_origin("limits")), expected);
 }
 
 #[test]
-fn where_its_gateway_is_no_more_a_policy_leaves_whatever_becomes_of_the_namespace() {
+fn namespace_is_not_read_once_the_gateway_has_left_the_cluster() {
     let web = gateway_origin("web");
     let expected = and_web(&["ratelimitpolicies shop/limits"]);
     assert_eq!(reads(&written().gone(&web, "eu-1"), &policy_origin("limits")), expected);
@@ -109,7 +109,7 @@ fn where_its_gateway_is_no_more_a_policy_leaves_whatever_becomes_of_the_namespac
 }
 
 #[test]
-fn for_a_deleted_policy_it_is_that_it_is_gone() {
+fn deleted_policy_must_be_absent() {
     let world = written().without(policy("limits"));
     assert_eq!(
         reads(&world, &policy_origin("limits")),
@@ -118,7 +118,7 @@ fn for_a_deleted_policy_it_is_that_it_is_gone() {
 }
 
 #[test]
-fn for_a_retargeted_policy_it_is_the_gateway_it_had_and_the_one_it_has() {
+fn retargeted_policy_reads_the_old_and_the_new_gateway() {
     let world = written().with(policy("limits").targets("api"));
     let expected = and_namespace(&["ratelimitpolicies shop/limits", "gateways shop/api absent"]);
     assert_eq!(reads(&world, &policy_origin("limits")), expected, "it may be there, and not seen yet");
@@ -129,7 +129,7 @@ fn for_a_retargeted_policy_it_is_the_gateway_it_had_and_the_one_it_has() {
 }
 
 #[test]
-fn for_a_selective_policy_it_is_the_labels_of_the_clusters_that_it_leaves() {
+fn policy_with_selector_reads_the_labels_of_the_clusters_it_leaves() {
     let selective = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, "region=eu");
     let world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written();
     let world = world.with(cluster("eu-1").label("region", "eu")).with(cluster("us-1").label("region", "us"));
@@ -140,14 +140,14 @@ fn for_a_selective_policy_it_is_the_labels_of_the_clusters_that_it_leaves() {
 }
 
 #[test]
-fn for_a_delisted_kind_it_is_every_class() {
+fn unlisted_kind_reads_every_class() {
     let world = written().class("second", &serde_json::json!({})).params("multi", "{}");
     let others = ["configmaps params/second", "gatewayclasses second"];
     assert_eq!(reads(&world, &policy_origin("limits")), and_namespace(&others));
 }
 
 #[test]
-fn of_another_controllers_class_the_parameters_are_not_read() {
+fn parameters_of_another_controllers_class_are_not_read() {
     let theirs = class("theirs").spec("controllerName", "example.com/other".into());
     let world = written().with(theirs).with(gateway("web").of_class("theirs"));
     let reads = reads(&world, &gateway_origin("web"));
@@ -156,7 +156,7 @@ fn of_another_controllers_class_the_parameters_are_not_read() {
 }
 
 #[test]
-fn for_a_class_that_is_gone_it_is_that_it_is_gone() {
+fn deleted_class_must_be_absent() {
     let world = written().without(class("multi"));
     let expected =
         ["decisions shop/all", "gatewayclasses multi absent", "gateways shop/web", "placements shop/all"];
@@ -164,14 +164,14 @@ fn for_a_class_that_is_gone_it_is_that_it_is_gone() {
 }
 
 #[test]
-fn for_a_kind_whose_definition_is_gone_it_is_the_definition() {
+fn deleted_definition_must_be_absent() {
     let world = written().resolution("ratelimitpolicies", Resolution::Gone);
     let definition = "customresourcedefinitions ratelimitpolicies.kuadrant.io absent";
     assert_eq!(reads(&world, &policy_origin("limits")), and_namespace(&[definition]));
 }
 
 #[test]
-fn what_decides_is_compared_and_nothing_else() {
+fn only_fields_that_decide_are_compared() {
     let kept = |world: World, origin: &Origin| cause(&world, origin, "eu-1");
     let world = || written().with(cluster("eu-1"));
     let selected = |text: &str| policy("limits").targets("web").annotation(CLUSTER_SELECTOR, text);
@@ -224,7 +224,7 @@ fn what_decides_is_compared_and_nothing_else() {
 }
 
 #[test]
-fn what_the_server_shows_is_read_as_the_mirror_reads_it() {
+fn server_objects_match_the_mirror_if_unchanged() {
     let world = written();
     let controller = ControllerName::new(CONTROLLER);
     for (object, text) in [

@@ -1,4 +1,4 @@
-//! What has to be written, and what is left alone.
+//! Which works are created, updated, deleted or left unchanged.
 
 use serde_json::json;
 
@@ -13,19 +13,19 @@ fn written() -> World {
 }
 
 #[test]
-fn what_is_as_planned_is_not_written() {
+fn unchanged_works_are_not_written() {
     assert_eq!(written().writes("limits"), NOTHING);
     assert_eq!(written().access_writes("eu-1"), NOTHING);
 }
 
 #[test]
-fn a_changed_policy_updates_its_works() {
+fn changed_policy_updates_its_works() {
     let world = written().with(policy("limits").targets("web").spec("rate", json!(5)));
     assert_eq!(world.writes("limits"), ["update eu-1"]);
 }
 
 #[test]
-fn an_update_is_of_the_work_that_was_seen() {
+fn update_has_the_uid_and_generation_of_the_mirror() {
     let world = written().with(policy("limits").targets("web").spec("rate", json!(5)));
     match &world.diff_of(&policy_origin("limits")).actions[..] {
         [WorkAction::Update { uid, generation, .. }] => {
@@ -37,7 +37,7 @@ fn an_update_is_of_the_work_that_was_seen() {
 }
 
 #[test]
-fn an_edited_work_is_put_right() {
+fn edited_work_is_restored() {
     for path in [
         "/spec/deleteOption/propagationPolicy",
         "/spec/manifestConfigs/1/updateStrategy/serverSideApply/force",
@@ -51,7 +51,7 @@ fn an_edited_work_is_put_right() {
 }
 
 #[test]
-fn a_label_of_ours_that_was_changed_is_put_right() {
+fn edited_label_is_restored() {
     let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["labels"]["kuadrant.io/work-for"] = "gateway".into();
     });
@@ -59,7 +59,7 @@ fn a_label_of_ours_that_was_changed_is_put_right() {
 }
 
 #[test]
-fn what_others_add_to_a_work_is_left() {
+fn additions_by_others_are_kept() {
     let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["labels"]["team"] = "a".into();
         work["metadata"]["annotations"]["team"] = "a".into();
@@ -70,7 +70,7 @@ fn what_others_add_to_a_work_is_left() {
 }
 
 #[test]
-fn a_work_of_the_planned_name_without_its_origin_is_not_ours() {
+fn work_of_the_planned_name_with_another_origin_is_foreign() {
     let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"]["kuadrant.io/parent"] =
             "ratelimitpolicies.kuadrant.io/shop/other".into();
@@ -83,7 +83,7 @@ fn a_work_of_the_planned_name_without_its_origin_is_not_ours() {
 }
 
 #[test]
-fn a_work_that_claims_a_origin_that_its_name_does_not_prove_is_left() {
+fn work_whose_name_does_not_match_its_origin_is_ignored() {
     let claim = json!({"metadata": {"name": "mine", "namespace": "eu-1", "uid": "x", "annotations":
         {"kuadrant.io/parent": "ratelimitpolicies.kuadrant.io/shop/limits"}}});
     let world = shop(&[]).with_work(claim);
@@ -91,7 +91,7 @@ fn a_work_that_claims_a_origin_that_its_name_does_not_prove_is_left() {
 }
 
 #[test]
-fn a_terminating_work_is_neither_deleted_again_nor_updated() {
+fn terminating_work_is_neither_deleted_nor_updated() {
     let world = written().terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(world.writes("limits"), NOTHING, "still wanted");
     let world = world.with(policy("limits").targets("web").spec("rate", json!(5)));
@@ -101,25 +101,25 @@ fn a_terminating_work_is_neither_deleted_again_nor_updated() {
 }
 
 #[test]
-fn a_work_wanted_again_is_created_once_the_old_one_is_gone() {
+fn planned_work_is_created_once_the_old_one_is_gone() {
     let world =
         written().terminating(&policy_origin("limits"), "eu-1").gone(&policy_origin("limits"), "eu-1");
     assert_eq!(world.writes("limits"), ["create eu-1"]);
 }
 
 #[test]
-fn works_without_a_origin_are_withdrawn() {
+fn works_of_a_deleted_policy_are_deleted() {
     assert_eq!(written().without(policy("limits")).writes("limits"), ["delete eu-1"]);
 }
 
 #[test]
-fn works_of_a_kind_that_was_renamed_are_replaced() {
+fn works_of_a_renamed_kind_are_replaced() {
     let world = written().kind("ratelimitpolicies", "LimitPolicy").with(policy("limits").targets("web"));
     assert_eq!(world.writes("limits"), ["create eu-1", "delete eu-1"]);
 }
 
 #[test]
-fn a_schema_without_scrape_types_is_written_without_them() {
+fn scrape_types_are_omitted_if_the_hub_lacks_them() {
     use crate::rows::schema::WorkSchema;
     let world = written();
     let older = WorkSchema { feedback_scrape_type: false, ..WorkSchema::FULL };
@@ -133,7 +133,7 @@ fn a_schema_without_scrape_types_is_written_without_them() {
 }
 
 #[test]
-fn several_classes_share_a_work() {
+fn work_combines_the_parameters_of_several_classes() {
     let params = |conflicts: &str, skip: &str, fields: &[(&str, &str)]| {
         let fields: Vec<_> = fields.iter().map(|(name, path)| json!({"name": name, "path": path})).collect();
         let mut params = listing(&["ratelimitpolicies"]);
@@ -167,7 +167,7 @@ fn several_classes_share_a_work() {
 }
 
 #[test]
-fn classes_that_all_overwrite_do() {
+fn overwrite_applies_if_all_classes_request_it() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["conflicts"] = "overwrite".into();
     let world = written().params("multi", &params.to_string());

@@ -1,4 +1,4 @@
-//! One object that differs from what is planned: before and after, both as no more than what the controller writes.
+//! A planned change of one object: its content before and after, reduced to the fields that the controller writes.
 
 use serde_json::{Value, json};
 
@@ -12,19 +12,19 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::secret;
 use policy_sync_api::work::ManifestWorkSpec;
 
-/// What would be done to an object.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
-    /// It is not there.
+    /// The object does not exist.
     Create,
-    /// It is otherwise.
+    /// The object differs from the plan.
     Change,
-    /// It is not to be there.
+    /// The object is not planned.
     Delete,
 }
 
 impl Verb {
-    /// The word for it.
+    /// The name of the verb.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -35,12 +35,12 @@ impl Verb {
     }
 }
 
-/// An object that differs.
+/// The change of one object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// What would be done to it.
+    /// The type of the change.
     pub verb: Verb,
-    /// Its kind in objects.
+    /// The `kind` of the object.
     pub kind: String,
     /// Its namespace and name.
     pub key: ObjectKey,
@@ -48,7 +48,7 @@ pub struct Change {
     pub before: Value,
     /// The planned object; null if it would be deleted.
     pub after: Value,
-    /// What the controller would wait for, `None` where it would write at once.
+    /// The event that the controller would wait for. `None` if it would write at once.
     pub waits: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Change {
         Self { verb, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of a work whose cluster is chosen again, or no longer since `unplaced`.
+    /// The change of a work's annotation with the time since when its cluster is unplaced; `None` removes the annotation.
     pub(super) fn of_mark(key: ObjectKey, work: &HubObject, unplaced: Option<Moment>) -> Self {
         let marked = |since: Option<Value>| {
             let mut written = written(work);
@@ -82,7 +82,7 @@ impl Change {
         Self { verb: Verb::Change, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of an object of someone else's, of which a part is ours.
+    /// The change of the controller's fields in an object of someone else.
     pub(super) fn of_part(kind: &str, key: ObjectKey, before: Value, after: Value) -> Self {
         Self { verb: Verb::Change, kind: kind.to_owned(), key, before, after, waits: None }
     }
@@ -93,13 +93,13 @@ impl Change {
         self
     }
 
-    /// Hides what Secrets hold.
+    /// Redacts the contents of Secrets.
     pub(super) fn hide(&mut self) {
         secret::hide(&mut self.before);
         secret::hide(&mut self.after);
     }
 
-    /// `create ManifestWork eu-1/…`.
+    /// The heading, such as `create ManifestWork eu-1/…`.
     #[must_use]
     pub fn heading(&self) -> String {
         let heading = format!("{} {} {}", self.verb.word(), self.kind, self.key);
@@ -110,7 +110,7 @@ impl Change {
     }
 }
 
-/// Of a work, what the controller writes and compares.
+/// The fields of a work that the controller writes and compares.
 fn written(work: &HubObject) -> Value {
     let ours = |all: &Strings, keys: &[&str]| -> Strings {
         all.iter()

@@ -1,15 +1,15 @@
-//! What there is to say about objects: `Gateway shop/web: warning: …`.
+//! Diagnostics about objects, such as `Gateway shop/web: warning: …`.
 
 use std::fmt;
 
-/// How much it matters.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Something is invalid, or frozen by it.
+    /// Something is invalid, or frozen for that reason.
     Error,
-    /// Something is not done that was asked for.
+    /// A request of the user is not carried out.
     Warning,
-    /// Something to know.
+    /// A hint without need for action.
     Note,
 }
 
@@ -23,15 +23,15 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something to say about an object.
+/// A message about an object.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}: {severity}: {text}", regarding.0)]
 pub struct Diagnostic {
-    /// How much it matters.
+    /// How severe it is.
     pub severity: Severity,
     /// The object.
     pub regarding: Regarding,
-    /// What.
+    /// The message.
     pub text: String,
 }
 

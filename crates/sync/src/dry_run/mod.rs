@@ -1,4 +1,4 @@
-//! What the controller would write on a hub, were it to start now.
+//! Plans all changes that a newly started controller would make on a hub.
 //!
 //! ```text
 //! hub ─▶ mirror ─▶ works ─▶ the mirror with these works written ─▶ access works, annotations
@@ -6,11 +6,11 @@
 //!                                      changes
 //! ```
 //!
-//! Plans of the controller follow from each other's writes: the access to a kind from the works that carry it, and a
-//! policy's annotations from its works. So the works are planned first, and taken for written, without an answer yet.
+//! Some plans depend on earlier writes: the access to a kind on its works, and the annotations of a policy on its works.
+//! So the works are planned first. Then the other plans treat them as written, without reports of spokes.
 //!
-//! How long nothing has changed cannot be seen in one look, so all is planned as though nothing had changed for long.
-//! What the controller would still wait with is marked.
+//! A single snapshot does not show how long the state has been stable. So all plans assume that it has been stable for a
+//! long time, and the changes that the controller would still delay are marked.
 
 mod change;
 mod diagnostic;
@@ -29,28 +29,28 @@ pub use diagnostic::{Diagnostic, Regarding, Severity};
 pub use snapshot::HubSnapshot;
 pub use works::incomplete;
 
-/// Why there is no plan: a fault of this program.
+/// Why planning failed. Each is a bug in this program.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// A planned work is no object.
+    /// A planned work could not be parsed.
     #[error("cannot read a planned work back")]
     Unreadable(#[source] serde_json::Error),
-    /// A planned work cannot be made a second time.
+    /// A planned work could not be built a second time.
     #[error("cannot make a planned work again")]
     Unmade(#[source] Problem),
-    /// A work is to be marked, and is not there.
+    /// A work to mark does not exist.
     #[error("a work to mark that is not there")]
     Missing,
 }
 
-/// What would change, and what there is to say.
+/// The planned changes and the diagnostics.
 pub type Planned = (Vec<Change>, Vec<Diagnostic>);
 
-/// Plans for the hub that was read, at the moment `now`.
+/// Plans all changes for the hub in `hub` at the time `now`.
 ///
 /// # Errors
 ///
-/// Where a planned work cannot be read back, which would be a fault of this program.
+/// If a planned work cannot be read back, which is a bug in this program.
 pub fn plan(mut hub: HubSnapshot, settings: &Settings, now: Moment) -> Result<Planned, PlanError> {
     let (mut changes, mut diagnostics) = parts::classes(&hub, now);
     let (actions, more) = works::works(&hub, settings, now);
@@ -68,7 +68,7 @@ pub fn plan(mut hub: HubSnapshot, settings: &Settings, now: Moment) -> Result<Pl
     Ok((changes, diagnostics))
 }
 
-/// Shows every key to `each`, all from one view.
+/// Calls `each` for every key, with one view.
 fn keys(hub: &HubSnapshot, now: Moment, mut each: impl FnMut(View<'_>, &Key)) {
     let guard = hub.mirror.read();
     let everything = triggers::everything(guard.view(OfflineMirror::unsettled()));
@@ -76,7 +76,7 @@ fn keys(hub: &HubSnapshot, now: Moment, mut each: impl FnMut(View<'_>, &Key)) {
     everything.iter().for_each(|key| each(view, key));
 }
 
-/// The policy or the Gateway `origin`, as diagnostics name it.
+/// The name of the policy or Gateway `origin` in diagnostics.
 fn regarding(view: View<'_>, origin: &Origin) -> Regarding {
     let (kind, object) = match origin {
         Origin::Gateway(key) => return Regarding::new(format_args!("Gateway {key}")),

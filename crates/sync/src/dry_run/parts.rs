@@ -1,5 +1,5 @@
-//! What the controller writes of users' objects: the status of classes, the annotations of policies, what Gateways say of
-//! their clusters.
+//! Plans the controller's parts of users' objects: the status of classes, the annotations of policies, and the metadata
+//! and status of Gateways.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use policy_sync_api::gateway::{self, GatewayStatus};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ObjectKey, Origin};
 
-/// The status of our classes.
+/// The changes of the status of this controller's classes.
 pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
     let (mut changes, mut diagnostics) = Planned::default();
     keys(hub, now, |view, key| {
@@ -56,7 +56,7 @@ pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
     (changes, diagnostics)
 }
 
-/// A class with these conditions, without their times: when something became so is no difference.
+/// A class with these conditions, without their times, which are not compared.
 fn conditions<'c>(key: &ObjectKey, conditions: impl IntoIterator<Item = &'c Condition>) -> Value {
     let condition = |condition: &Condition| {
         json!({
@@ -73,7 +73,7 @@ fn conditions<'c>(key: &ObjectKey, conditions: impl IntoIterator<Item = &'c Cond
     })
 }
 
-/// What one Gateway says of its clusters.
+/// The change of the metadata and status of a Gateway.
 fn gateway(
     hub: &HubSnapshot,
     view: View<'_>,
@@ -112,7 +112,7 @@ fn gateway_named(key: &ObjectKey) -> Value {
     })
 }
 
-/// A status without the times of its conditions: when something became so is no difference.
+/// A status without the times of its conditions, which are not compared.
 fn timeless(status: &GatewayStatus) -> Value {
     let mut status = json!(status);
     let without = |conditions: &mut Value| {
@@ -126,7 +126,7 @@ fn timeless(status: &GatewayStatus) -> Value {
     status
 }
 
-/// The annotations of policies and what Gateways say, once their works are written.
+/// The changes of policies and Gateways after their works were written.
 pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Planned {
     let (mut changes, mut diagnostics) = Planned::default();
     keys(hub, now, |view, key| {
@@ -165,7 +165,7 @@ pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Plan
     (changes, diagnostics)
 }
 
-/// Whether it is for this controller to write, whatever works others have: those are not read here.
+/// Whether this controller wins even if all others have works. A dry run does not read those.
 fn is_ours(view: View<'_>, contest: &Contest) -> bool {
     contest.is_won_anyway(&view.controller().hub_field_manager())
 }

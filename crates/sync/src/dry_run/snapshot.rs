@@ -1,4 +1,4 @@
-//! The objects of a hub from which a dry run plans.
+//! The input of a dry run: the objects of a hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_mirror::Wanted;
 
-/// The objects that a hub had when it was read.
+/// The objects of a hub at one time.
 #[derive(Debug)]
 pub struct HubSnapshot {
     /// The mirror from which plans are made.
     pub mirror: OfflineMirror,
-    /// The works of the controller, of which the mirror keeps only hashes.
+    /// The full works of the controller; the mirror keeps only hashes of their content.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
     /// The annotations of this controller on policies and Gateways, which the mirror does not keep.
     pub(super) annotations: BTreeMap<Origin, Strings>,
@@ -43,12 +43,12 @@ impl HubSnapshot {
         }
     }
 
-    /// Adds the works of the controller.
+    /// Sets the works of the controller.
     pub fn take_works(&mut self, works: Vec<HubObject>) {
         self.works = works.into_iter().map(|work| (place(&work), work)).collect();
     }
 
-    /// Notes which of these ManagedClusters are unavailable.
+    /// Determines which of these ManagedClusters are unavailable.
     pub fn take_clusters(&mut self, clusters: &[HubObject]) {
         let unavailable = clusters.iter().filter_map(|cluster| {
             let since = cluster.status_as::<ManagedClusterStatus>().unavailable_since()?;
@@ -57,14 +57,14 @@ impl HubSnapshot {
         self.unavailable = unavailable.collect();
     }
 
-    /// Keeps the annotations of this controller on Gateways.
+    /// Stores the annotations of this controller on Gateways.
     pub fn take_gateways(&mut self, gateways: Vec<HubObject>) {
         for gateway in gateways {
             self.annotated(Origin::Gateway(gateway.key()), gateway, GatewayFields::is_ours);
         }
     }
 
-    /// Keeps the annotations of this controller on policies or resources of `kind`.
+    /// Stores the annotations of this controller on policies or resources of `kind`.
     pub fn take_policies(&mut self, kind: &GroupResource, policies: Vec<HubObject>) {
         for policy in policies {
             let origin = Origin::new(kind.clone(), policy.key());
@@ -77,13 +77,13 @@ impl HubSnapshot {
         self.annotations.insert(origin, ours.collect());
     }
 
-    /// The sources that the controller would watch at the moment `now`.
+    /// The sources that the controller would watch at the time `now`.
     #[must_use]
     pub fn wanted(&self, now: Moment) -> Wanted {
         watches::plan(self.mirror.read().view(OfflineMirror::settled(now)))
     }
 
-    /// The versions in which classes list kinds, and as what.
+    /// The versions of kinds that classes list, each with its role.
     #[must_use]
     pub fn versions(&self, now: Moment) -> BTreeSet<(Role, GroupVersionResource)> {
         let others = watches::others(self.mirror.read().view(OfflineMirror::settled(now)));
@@ -93,7 +93,7 @@ impl HubSnapshot {
     }
 }
 
-/// The cluster and the name of a work.
+/// The cluster and name of a work.
 fn place(work: &HubObject) -> (ClusterName, WorkName) {
     let metadata = &work.metadata;
     (metadata.namespace.as_str().into(), WorkName(metadata.name.as_str().into()))

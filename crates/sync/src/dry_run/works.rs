@@ -1,4 +1,4 @@
-//! The works of everything, compared with those that were read.
+//! Plans the works of all objects, and compares them with the works of the snapshot.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use policy_sync_api::object::HubObject;
 
-/// Something to write about a work, and what the controller would wait for.
+/// An action on a work, with the event that the controller would wait for.
 pub(super) struct Awaited {
     action: WorkAction,
     waits: Option<String>,
 }
 
-/// What to write for all Gateways and policies.
+/// The actions on the works of all Gateways and policies.
 pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec<Awaited>, Vec<Diagnostic>) {
     let (mut actions, mut diagnostics) = (Vec::new(), Vec::new());
     let guard = hub.mirror.read();
@@ -37,7 +37,7 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
         } else {
             let plan = plan_works(unsettled, settings, origin);
             let diff = diff::works(unsettled, origin, &plan);
-            // Without a time, every wait seems to have just begun.
+            // Without a current time, every wait seems to have just begun.
             let held = held(unsettled, &plan).map(|held| result(&held.action));
             diff.actions.iter().map(result).chain(held).collect()
         };
@@ -52,7 +52,7 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
     (actions, diagnostics)
 }
 
-/// What an action leads to, on which cluster: two that lead to the same are the same.
+/// The result of an action, by which two actions are compared: cluster, name and content.
 fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
     let content = match action {
         WorkAction::Create { work, .. } | WorkAction::Update { work, .. } => Some(work.content),
@@ -61,7 +61,7 @@ fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
     (action.cluster().clone(), action.name().clone(), content)
 }
 
-/// Works that are wanted, and being deleted at present.
+/// The creates of planned works whose predecessors are still being deleted.
 fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let work = outcome.work()?;
@@ -74,7 +74,7 @@ fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl It
     })
 }
 
-/// Works that are created only after others.
+/// The creates of works that wait for other works.
 fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let (work, waiting) = (outcome.work()?, outcome.waiting()?);
@@ -91,7 +91,7 @@ fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited
     })
 }
 
-/// What there is to say about `origin`.
+/// The diagnostics about `origin`.
 fn plan_diagnostics(
     view: View<'_>,
     origin: &Origin,
@@ -112,7 +112,7 @@ fn plan_diagnostics(
     problems.into_iter().map(diagnostic).chain(waiting).collect()
 }
 
-/// What to write for access, once all other works are written.
+/// The actions on access works after all other works were written.
 pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
     let mut actions = Vec::new();
     keys(hub, now, |view, key| {
@@ -127,8 +127,8 @@ pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
 }
 
 impl HubSnapshot {
-    /// Brings the works to what they would be after `actions`, and returns what changes by that. What would only be
-    /// created later is not there yet.
+    /// Applies `actions` to the works of the snapshot and returns the changes. Works that would be created later are not
+    /// added.
     pub(super) fn carry_out(&mut self, actions: Vec<Awaited>) -> Result<Vec<Change>, PlanError> {
         let mut changes = Vec::new();
         for Awaited { action, waits } in actions {
@@ -158,8 +158,8 @@ impl HubSnapshot {
     }
 }
 
-/// The work `after`, as the hub would show it once it is written over `before`: what its agent last said is for an
-/// earlier generation.
+/// The work `after` as the hub would return it after a write over `before`. The report of its agent is then for an earlier
+/// generation.
 fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanError> {
     let mut work: HubObject = serde_json::from_value(after.clone()).map_err(PlanError::Unreadable)?;
     if let Some(before) = before {
@@ -171,7 +171,7 @@ fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanE
     Ok(work)
 }
 
-/// Whether the decisions are fewer than their Placement says there are.
+/// Describes a Placement of `gateway` with fewer decisions than it has selected clusters. `None` if they are complete.
 #[must_use]
 pub fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
     let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);

@@ -1,4 +1,4 @@
-//! Which object to change.
+//! Names the objects to change, for each problem.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::KEY;
 
 impl Explainer<'_> {
-    /// Where the parameters of the class `name` are.
+    /// The object and field with the parameters of the class `name`.
     pub(super) fn parameters(&self, name: &str) -> String {
         let class = self.view.class(&ObjectKey::new("", name));
         match class.map(crate::rows::class::Class::config_map) {
@@ -20,12 +20,12 @@ impl Explainer<'_> {
         }
     }
 
-    /// The classes of ours that list the kind.
+    /// The classes of this controller that list the kind.
     pub(super) fn listing_classes(&self) -> impl Iterator<Item = &ObjectKey> {
         self.view.our_classes().into_keys().filter(|class| !self.listed_by(&class.name).is_empty())
     }
 
-    /// The versions of the kind that our classes list.
+    /// The versions of the kind that these classes list.
     pub(super) fn listing_gvrs(&self) -> BTreeSet<GroupVersionResource> {
         self.view.our_classes().keys().flat_map(|class| self.listed_by(&class.name)).collect()
     }
@@ -37,12 +37,12 @@ impl Explainer<'_> {
         listed.filter(|gvr| gvr.kind == *self.origin.kind()).collect()
     }
 
-    /// Whether the controller lacks a right to the kind.
+    /// Whether the controller lacks a permission on the kind.
     fn is_forbidden(&self, gvr: &GroupVersionResource) -> bool {
         self.view.kind(gvr).is_some_and(|state| matches!(state.resolution, Resolution::Forbidden(_)))
     }
 
-    /// What to change for `problem` to end.
+    /// The objects to change to solve `problem`.
     pub(super) fn to_mend(&self, problem: &Problem) -> Vec<String> {
         let regarding = &self.regarding;
         let annotation = |key: &str| vec![format!("{regarding} annotation {key}")];
@@ -97,7 +97,7 @@ impl Explainer<'_> {
             }
             Problem::MoreSecretsLeftOut(_) => vec![format!("{regarding} spec.listeners")],
             Problem::Unread(_) => Vec::new(),
-            // What is left is about the object itself.
+            // The remaining problems concern the object itself.
             Problem::BadSpec(_)
             | Problem::TooLarge { .. }
             | Problem::CopiesTooLarge { .. }

@@ -1,4 +1,4 @@
-//! Where a kind and a Gateway stand, and what freezes an object.
+//! Explains whether a kind and a Gateway are handled, and which problems freeze an object.
 
 use super::{Explainer, Reason, Step};
 use crate::Problem;
@@ -14,9 +14,9 @@ impl Explainer<'_> {
         steps
     }
 
-    /// What keeps it from being planned, or its owner should know.
+    /// The steps for the problems of the object: those that freeze it, and warnings.
     pub(super) fn problems(&self) -> impl Iterator<Item = Step> {
-        // Where that is, its clusters say.
+        // This problem is explained per cluster.
         let problems = self.plan.problems.iter().filter(|problem| **problem != Problem::PoliciesPending);
         problems.map(|problem| {
             let reason = Reason::new(problem.category(), problem.text()).changes(self.to_mend(problem));
@@ -69,20 +69,20 @@ impl Explainer<'_> {
         }
     }
 
-    /// What the controller says of the class `name` where it cannot read its parameters.
+    /// The message of the class `name` if the controller cannot read its parameters.
     fn unread(&self, name: &str) -> Option<String> {
         let class = self.view.class(&ObjectKey::new("", name))?;
         let unread = class.conditions.iter().find(|condition| condition.reason == PARAMETERS_UNREAD)?;
         Some(unread.message.clone())
     }
 
-    /// Whether its kind is listed, and its definition gone.
+    /// Whether a class lists its kind, but its definition is gone.
     fn is_gone(&self) -> bool {
         let states = self.listing_gvrs();
         states.iter().any(|gvr| self.view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone))
     }
 
-    /// Where the Gateway `key` stands; `is` says what it is to the object.
+    /// Whether the Gateway `key` is handled. `is` is the start of the sentence, with its relation to the object.
     pub(super) fn gateway(&self, key: &ObjectKey, eligibility: &GatewayEligibility, is: &str) -> Step {
         let Some(gateway) = self.view.gateway(key) else {
             let reason = Reason::new("NoGateway", format!("{is}, which does not exist"));
@@ -93,7 +93,7 @@ impl Explainer<'_> {
         let class = &gateway.class;
         match eligibility {
             GatewayEligibility::Ours(_) if let Some(fault) = self.unread(class) => {
-                // Whoever asks here may read what the controller may not.
+                // The user of this process may have permission to read parameters that the controller lacks.
                 let text =
                     format!("{is} of GatewayClass {class}, which the controller cannot serve: {fault}");
                 let problem = Problem::ParametersUnread { class: class.to_string(), fault };

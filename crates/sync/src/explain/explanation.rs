@@ -1,4 +1,4 @@
-//! What there is to say of an object: of each cluster how it is there, and why.
+//! The explanation of an object: its state on each cluster, with reasons.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::PolicyState;
 
-/// When a reason began, or ends.
+/// The start or the end of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// It began then.
+    /// It began at this time.
     Since(Moment),
-    /// It ends then.
+    /// It ends at this time.
     Until(Moment),
 }
 
-/// Why something is as it is.
+/// Why an object is in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// A stable word for programs.
+    /// A stable identifier.
     pub code: &'static str,
-    /// A sentence, without its first capital and its full stop.
+    /// A sentence without capital and full stop.
     pub text: String,
-    /// Since when, or until when.
+    /// When it began or will end.
     pub when: Option<When>,
-    /// The objects, any of which to change for it to be otherwise, each with the place in it.
+    /// The objects with their fields. A change of any of them may change the state.
     pub change: Vec<String>,
 }
 
@@ -48,12 +48,12 @@ impl Reason {
     }
 }
 
-/// A step of the decision that is the same for all clusters.
+/// A step of the decision that applies to all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Whether it lets the object go to any cluster.
+    /// Whether it allows the object on any cluster.
     pub passes: bool,
-    /// Why.
+    /// The reason of the result.
     pub reason: Reason,
 }
 
@@ -67,18 +67,18 @@ impl Step {
     }
 }
 
-/// How an object is on a cluster.
+/// The state of an object on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Its copy is there as it is planned, and in force.
+    /// The planned copy exists and is in force.
     InSync,
-    /// Its copy is there, and not as it is planned, or not in force.
+    /// A copy exists that differs from the plan or is not in force.
     OutOfSync,
-    /// It is to be there, and is not.
+    /// A copy is planned and does not exist.
     Missing,
-    /// Its copy is there, and is not to be.
+    /// A copy exists and is not planned.
     Leaving,
-    /// It is not there, nor to be.
+    /// No copy exists or is planned.
     Absent,
 }
 
@@ -93,38 +93,38 @@ impl State {
         }
     }
 
-    /// Whether it is to be there.
+    /// Whether a copy is planned.
     #[must_use]
     pub fn is_desired(self) -> bool {
         matches!(self, Self::InSync | Self::OutOfSync | Self::Missing)
     }
 
-    /// Whether a copy is there.
+    /// Whether a copy exists.
     #[must_use]
     pub fn is_present(self) -> bool {
         matches!(self, Self::InSync | Self::OutOfSync | Self::Leaving)
     }
 }
 
-/// How it is on one cluster.
+/// The explanation for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// How.
+    /// The state of the copy.
     pub state: State,
-    /// Of a policy or a resource that is there, or is to be: its state there.
+    /// The state of a policy or resource that exists there or is planned.
     pub policy_state: Option<PolicyState>,
-    /// The same by the last report of the cluster, also while the cluster is not available. `None` if no copy is planned there, or the work
-    /// is left unchanged.
+    /// The state in the last report of the cluster, also while the cluster is unavailable. `None` if no copy is planned there,
+    /// or the work is left unchanged.
     pub reported: Option<PolicyState>,
-    /// Why, the first before all others; never empty.
+    /// The reasons, the most important first. Never empty.
     pub reasons: Vec<Reason>,
 }
 
-/// What there is to say.
+/// The explanation of an object on all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What is the same for all clusters, in the order in which it is decided.
+    /// The steps that apply to all clusters, in the order of the decision.
     pub steps: Vec<Step>,
-    /// All clusters of the hub, and those where there is a work for it.
+    /// All clusters of the hub, and those that have a work for the object.
     pub clusters: BTreeMap<ClusterName, Verdict>,
 }

@@ -1,4 +1,4 @@
-//! The steps of a policy: its kind, its targets, its selector.
+//! Explains the steps of a policy: its kind, its targets, its selector.
 
 use super::{Explainer, Reason, Step};
 use crate::desired::eligibility::of_target;
@@ -29,7 +29,7 @@ impl Explainer<'_> {
         steps
     }
 
-    /// That it is going, or is not there.
+    /// A step that stops it if it is being deleted or does not exist.
     pub(super) fn missing(&self) -> Option<Step> {
         let reason = match self.view.policy(self.origin) {
             Some(policy) if policy.deleting => Reason::new("Deleting", "it is being deleted"),
@@ -46,7 +46,7 @@ impl Explainer<'_> {
         self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
     }
 
-    /// Why none of the Gateways of ours that the policy targets is placed on `cluster`.
+    /// Why none of the targeted Gateways of this controller is placed on `cluster`.
     pub(super) fn targets_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
         self.gateways.keys().filter(ours).flat_map(|key| self.not_placed(key, cluster)).collect()

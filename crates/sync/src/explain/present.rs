@@ -1,4 +1,5 @@
-//! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
+//! Explains the state of an object on a cluster for which it is planned: whether its work is written, and the report of
+//! its agent.
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::{NAMED, itemized};
 
 impl Explainer<'_> {
-    /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
+    /// Whether `cluster`, for which `planned` is planned, is in sync, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
@@ -77,7 +78,7 @@ impl Explainer<'_> {
         };
         let object = |policy: &Origin| format!("{} {} on cluster {CLUSTER}", policy.kind(), policy.object());
         let reason = Reason::new("WaitsForPolicies", text);
-        // As many as the text names.
+        // As many policies as the text names.
         let reason = reason.changes(awaited.policies.iter().take(NAMED).map(object));
         reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
     }
@@ -128,8 +129,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Names the policies that override it: those of the hub whose copies the cluster names, those from which its controller generated
-    /// others, and the cluster's own.
+    /// Names the policies that override it: policies of the hub, sources of generated policies, and policies of the cluster.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
         let overriding = Overriding::read(self.view, self.origin, entry);
         let unnamed = || Overriding { of_cluster: true, ..Overriding::default() };
@@ -158,7 +158,7 @@ impl Explainer<'_> {
         reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
     }
 
-    /// How old the copy of the policy `key` is on `cluster`, beside that of this policy of the same kind; `None` if that is not known.
+    /// Compares the age of the copy of the policy `key` on `cluster` with that of this policy; `None` if one is not known.
     /// Controllers such as Kuadrant's order policies of one target by it, in whole seconds.
     fn age(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<&'static str> {
         let other = Origin::new(self.origin.kind().clone(), key.clone());
@@ -181,7 +181,7 @@ fn waiting() -> Reason {
         .change(format!("the agent of cluster {CLUSTER}"))
 }
 
-/// The condition that is not true, with its reason and message.
+/// A text with name, reason and message of a condition that is not true.
 fn lacks(condition: Option<&SyncedCondition>) -> String {
     let text = |found: &SyncedCondition| {
         let (name, why) = (&found.condition_type, words(found));

@@ -1,4 +1,4 @@
-//! The steps of a resource: its kind, what places it, its share of the replicas.
+//! Explains the steps of a resource: its kind, its placement, its share of the replicas.
 
 use super::selection::by_policy;
 use super::{Explainer, Reason, Step, no_cluster, not_chosen};
@@ -21,7 +21,7 @@ impl Explainer<'_> {
         steps
     }
 
-    /// Whether anything places it.
+    /// Whether a Placement is configured for it.
     fn placement(&self) -> Option<Step> {
         let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
         let terms = of_resources(self.view, self.origin.kind());
@@ -56,13 +56,13 @@ impl Explainer<'_> {
         })
     }
 
-    /// The parameters that list its kind.
+    /// The fields of the parameters that list its kind.
     pub(super) fn of_parameters(&self) -> Vec<String> {
         let parameters = self.listing_classes().map(|class| self.parameters(&class.name));
         parameters.map(|place| format!("{place} {}", self.role.key())).collect()
     }
 
-    /// Why what places it has not placed it on `cluster`.
+    /// Why its Placement has not selected `cluster`.
     pub(super) fn resource_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let resource = self.view.policy(self.origin);
         let terms = of_resources(self.view, self.origin.kind());
@@ -75,7 +75,7 @@ impl Explainer<'_> {
         vec![reason.change(format!("{} label {PLACEMENT_LABEL}", self.regarding))]
     }
 
-    /// That its preferences do not name the cluster.
+    /// The reason that its replica preferences do not name the cluster.
     pub(super) fn not_named(&self) -> Option<Reason> {
         let annotations = self.view.annotations(self.origin)?;
         let preferences = annotations.get(REPLICA_PREFERENCES)?;
@@ -89,7 +89,7 @@ impl Explainer<'_> {
         )
     }
 
-    /// Its share of the replicas on `cluster`, where they are split.
+    /// The reason with its share of the replicas on `cluster`, if they are divided.
     pub(super) fn share(&self, cluster: &ClusterName) -> Option<Reason> {
         let shares = self.plan.shares.as_ref()?;
         let spec: serde_json::Value = serde_json::from_str(&self.view.policy(self.origin)?.spec).ok()?;

@@ -1,4 +1,4 @@
-//! Why an object's own annotations leave a cluster out.
+//! Explains why the annotations of an object exclude a cluster.
 
 use super::{CLUSTER, Explainer, Reason};
 use crate::View;
@@ -9,12 +9,12 @@ use policy_sync_api::placed_by_policy::Placed;
 use policy_sync_api::selector::ClusterSelector;
 
 impl Explainer<'_> {
-    /// That its own annotations leave `cluster` out.
+    /// The reasons in the object's own annotations to exclude `cluster`.
     pub(super) fn not_selected(&self, cluster: &ClusterName) -> Vec<Reason> {
         not_selected(self.view, self.origin, ("its", &self.regarding), cluster)
     }
 
-    /// That those of the Gateway `key` do.
+    /// The reasons in the annotations of the Gateway `key` to exclude `cluster`.
     pub(super) fn not_selected_for(&self, key: &ObjectKey, cluster: &ClusterName) -> Vec<Reason> {
         if *self.origin == Origin::Gateway(key.clone()) {
             return self.not_selected(cluster);
@@ -47,7 +47,7 @@ fn not_selected(
     SELECTORS.into_iter().filter_map(reason).collect()
 }
 
-/// That a policy in Rego has set the annotation `key` to `text`, with a semicolon before it; empty where none has.
+/// A clause that a Rego policy set the annotation `key` to `text`. Empty if none did.
 pub(super) fn by_policy(annotations: &Strings, key: &str, text: &str) -> String {
     let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
     match placed.before(key, text) {

@@ -1,4 +1,4 @@
-//! Why something is on a cluster or is not: each step of the decision has a sentence, and an object to change.
+//! Each step of the decision is explained with a sentence and an object to change.
 
 mod gateways;
 mod present;
@@ -35,27 +35,27 @@ fn told(reason: &Reason) -> String {
     format!("{}: {} [{}]", reason.code, reason.text, reason.change.join(" | "))
 }
 
-/// All reasons of the policy `limits` on `cluster`, where it is not fine.
+/// All reasons of the policy `limits` on `cluster`, which must not be in sync.
 fn why(world: &World, cluster: &str) -> Vec<String> {
     let verdict = verdict(world, cluster);
     assert!(verdict.state != State::InSync, "{verdict:?}");
     verdict.reasons.iter().map(told).collect()
 }
 
-/// The steps that stop it everywhere.
+/// The steps that stop it on all clusters.
 fn stops(world: &World) -> Vec<String> {
     let steps = explained(world, &policy_origin("limits"), &Unavailable::new()).steps;
     steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
 }
 
-/// What keeps `limits` from all clusters, which all of them say.
+/// The steps that stop `limits`, which must be the reasons on each cluster.
 fn stopped(world: &World) -> Vec<String> {
     assert_eq!(stops(world), why(world, "eu-1"));
     assert!(!verdict(world, "eu-1").state.is_desired());
     stops(world)
 }
 
-/// Gateway `web` is on eu-1 and us-1, the hub has ap-1 as well, and the policy `limits` targets it.
+/// The Gateway `web` on eu-1 and us-1, a third cluster ap-1, and the policy `limits` that targets `web`.
 fn world() -> World {
     let clusters = ["ap-1", "eu-1", "us-1"].into_iter().map(|name| cluster(name).label("region", &name[..2]));
     let world = clusters.fold(shop(&["eu-1", "us-1"]), World::with);
@@ -66,7 +66,7 @@ const PARAMS: &str = "ConfigMap params/multi key params";
 const LABEL: &str = "Gateway shop/web label cluster.open-cluster-management.io/placement";
 
 #[test]
-fn where_all_is_well_the_steps_say_how_it_got_there() {
+fn synced_policy_is_explained_by_its_steps() {
     let world = world()
         .written()
         .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
@@ -87,7 +87,7 @@ fn where_all_is_well_the_steps_say_how_it_got_there() {
 }
 
 #[test]
-fn a_class_of_another_controller_is_not_ours() {
+fn class_of_another_controller_is_named() {
     let other = class("multi").spec("controllerName", "example.com/other".into());
     let own = class("own").spec("parametersRef", serde_json::Value::Null);
     let world = world()
@@ -101,7 +101,7 @@ fn a_class_of_another_controller_is_not_ours() {
 }
 
 #[test]
-fn without_any_class_of_ours_no_kind_is_synced() {
+fn no_kind_is_synced_without_own_class() {
     let world = world().with(class("multi").spec("controllerName", "example.com/other".into()));
     let says = "NoClass: no GatewayClass of the hub has the controllerName kuadrant.io/policy-sync \
                 [GatewayClass spec.controllerName]";
@@ -109,7 +109,7 @@ fn without_any_class_of_ours_no_kind_is_synced() {
 }
 
 #[test]
-fn a_class_that_does_not_exist_is_named() {
+fn missing_class_is_named() {
     let world = world().with(gateway("web").of_class("gone").placed_on("all"));
     let says = "ClassMissing: it targets Gateway shop/web of GatewayClass gone, which does not exist \
                 [GatewayClass gone | Gateway shop/web spec.gatewayClassName]";
@@ -117,7 +117,7 @@ fn a_class_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn a_kind_that_no_class_lists_says_where_to_list_it() {
+fn unlisted_kind_names_the_parameters_to_change() {
     let world = world().params("multi", &listing(&["authpolicies"]).to_string());
     let says = format!(
         "KindNotListed: no GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io [{PARAMS}]"
@@ -126,7 +126,7 @@ fn a_kind_that_no_class_lists_says_where_to_list_it() {
 }
 
 #[test]
-fn a_kind_that_another_class_lists_says_where_to_list_it() {
+fn kind_listed_by_another_class_names_the_parameters_to_change() {
     let world = world().class("other", &listing(&["ratelimitpolicies"])).params("multi", "{}");
     let says = format!(
         "KindNotListed: it targets Gateway shop/web of GatewayClass multi, whose parameters do not list \
@@ -136,7 +136,7 @@ fn a_kind_that_another_class_lists_says_where_to_list_it() {
 }
 
 #[test]
-fn a_definition_that_is_gone_is_named() {
+fn deleted_definition_is_named() {
     let world = world().resolution("ratelimitpolicies", Resolution::Gone);
     let says = "KindGone: the hub has no CustomResourceDefinition ratelimitpolicies.kuadrant.io \
                 [CustomResourceDefinition ratelimitpolicies.kuadrant.io]";
@@ -144,7 +144,7 @@ fn a_definition_that_is_gone_is_named() {
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_freezes() {
+fn unresolved_kind_freezes_the_policy() {
     let world =
         world().resolution("ratelimitpolicies", Resolution::NotAPolicy("it is cluster-scoped".into()));
     let change = format!("[CustomResourceDefinition ratelimitpolicies.kuadrant.io | {PARAMS}]");
@@ -160,7 +160,7 @@ fn a_kind_that_does_not_resolve_freezes() {
 }
 
 #[test]
-fn targets_that_are_none_of_ours_are_named() {
+fn unusable_targets_are_named() {
     let route = serde_json::json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
     let no_gateway = world().with(policy("limits").spec("targetRef", route));
     let says = "NoGateway: it targets no Gateway [RateLimitPolicy shop/limits spec.targetRef]";
@@ -184,7 +184,7 @@ fn targets_that_are_none_of_ours_are_named() {
 }
 
 #[test]
-fn a_gateway_that_is_not_placed_there_says_what_places_it() {
+fn unplaced_gateway_names_its_placement() {
     let says = format!(
         "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it [Placement shop/all | {LABEL}]"
     );
@@ -205,14 +205,14 @@ fn a_gateway_that_is_not_placed_there_says_what_places_it() {
 }
 
 #[test]
-fn each_gateway_that_is_not_placed_there_is_named() {
+fn each_unplaced_gateway_has_a_reason() {
     let world = world().with(gateway("api")).with(policy("limits").targets_all(&["api", "web"]));
     let codes: Vec<&str> = verdict(&world, "ap-1").reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(codes, ["NoPlacement", "NotPlaced"]);
 }
 
 #[test]
-fn a_selector_that_does_not_select_is_quoted() {
+fn selector_that_excludes_a_cluster_is_quoted() {
     let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let says = "NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's \
                 labels [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector | \
@@ -224,7 +224,7 @@ fn a_selector_that_does_not_select_is_quoted() {
 }
 
 #[test]
-fn a_selector_that_a_policy_in_rego_has_set_says_so_as_long_as_it_is_its_own() {
+fn unchanged_selector_of_a_rego_policy_is_attributed_to_it() {
     let says = |selector: &str, before: Option<&str>| {
         let set = Set::new(Some("region=eu"), before);
         let placed =
@@ -243,7 +243,7 @@ fn a_selector_that_a_policy_in_rego_has_set_says_so_as_long_as_it_is_its_own() {
 }
 
 #[test]
-fn what_is_frozen_says_by_what() {
+fn frozen_policy_names_the_problem() {
     let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region in");
     let world = world().decisions("all", &["eu-1"]).after(60_000).written();
     let world = world.with(selector).decisions("all", &["eu-1", "us-1"]);
@@ -257,7 +257,7 @@ fn what_is_frozen_says_by_what() {
 }
 
 #[test]
-fn invalid_parameters_name_their_config_map() {
+fn invalid_parameters_name_their_config_map_and_key() {
     let world = world().params("multi", "nonsense");
     let said = why(&world, "eu-1");
     assert!(
@@ -268,9 +268,9 @@ fn invalid_parameters_name_their_config_map() {
 }
 
 #[test]
-fn versions_that_disagree_name_all_config_maps() {
+fn version_conflict_names_all_config_maps() {
     let two = serde_json::json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
-    // The older class's version holds.
+    // The version of the older class wins.
     let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
     let mut world = world()
         .class("zwei", &two)
@@ -285,7 +285,7 @@ fn versions_that_disagree_name_all_config_maps() {
 }
 
 #[test]
-fn every_problem_has_something_to_change() {
+fn problems_name_an_object_to_change() {
     let reserved = crate::Settings { reserved_namespaces: vec!["*".into()], ..Default::default() };
     let world = World { settings: reserved, ..world() };
     let said = why(&world, "eu-1");
@@ -296,7 +296,7 @@ fn every_problem_has_something_to_change() {
 }
 
 #[test]
-fn a_policy_that_leaves_says_so() {
+fn leaving_policy_is_explained() {
     let world = world().written().with(policy("limits").targets("nothing"));
     let said: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(said, ["NoGateway", "Leaving"]);
@@ -307,14 +307,14 @@ fn a_policy_that_leaves_says_so() {
 }
 
 #[test]
-fn the_same_hub_is_explained_in_the_same_words() {
+fn explanation_is_deterministic() {
     let explain_all =
         || format!("{:?}", explained(&world().written(), &policy_origin("limits"), &Unavailable::new()));
     assert_eq!(explain_all(), explain_all());
 }
 
 #[test]
-fn a_policy_that_is_gone_or_going_says_so() {
+fn deleted_or_terminating_policy_is_explained() {
     let going = world().with(policy("limits").targets("web").deleting());
     assert_eq!(stopped(&going), ["Deleting: it is being deleted [RateLimitPolicy shop/limits]"]);
     let gone = world().written().without(policy("limits"));
@@ -323,7 +323,7 @@ fn a_policy_that_is_gone_or_going_says_so() {
 }
 
 #[test]
-fn what_was_not_read_yet_freezes() {
+fn unread_parameters_freeze_the_policy() {
     let objects = vec![
         class("multi"),
         gateway("web").placed_on("all"),
@@ -341,10 +341,10 @@ fn what_was_not_read_yet_freezes() {
 }
 
 #[test]
-fn a_cluster_whose_labels_nobody_knows_keeps_what_is_there_for_that_reason() {
+fn copy_stays_on_a_cluster_with_unknown_labels() {
     let east = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let world = world().with(east.clone()).written();
-    // This process has never seen the ManagedCluster.
+    // After the restart the ManagedCluster eu-1 is unknown.
     let objects = vec![
         class("multi"),
         gateway("web").placed_on("all"),

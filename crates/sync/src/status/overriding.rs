@@ -12,24 +12,24 @@ use policy_sync_api::generators::{GENERATORS, Generator};
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use policy_sync_api::text::NAMED;
 
-/// The most names of a message that are looked up.
+/// The maximum number of names of a message to look up.
 const NAMES_LIMIT: usize = 64;
 
-/// The policies that override a copy on one cluster, as many of each as texts name.
+/// The policies that override a copy on one cluster, each kind of them limited to [`NAMED`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overriding {
     /// Policies of the hub of the same kind, whose copies override it.
     pub(crate) of_hub: BTreeSet<ObjectKey>,
-    /// Policies of the hub of other kinds, from whose copies the cluster's controller generated policies that override it: the kind and
-    /// the policy.
+    /// Policies of the hub of other kinds (kind and name). From their copies the cluster's controller generated policies that
+    /// override this copy.
     pub(crate) generated: BTreeSet<(&'static str, ObjectKey)>,
     /// Whether the message also names policies of the cluster, or no policy at all.
     pub(crate) of_cluster: bool,
 }
 
 impl Overriding {
-    /// The policies that override the copy of `origin` on the cluster of `entry`, one of the cluster's if no other is known; `None` if none
-    /// does.
+    /// The policies that override the copy of `origin` on the cluster of `entry`. If none is identified, a policy of the
+    /// cluster counts. `None` if the copy is not overridden.
     pub(crate) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
         let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
         let message = condition.message.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a spoke's agent says of a work: by default that it is applied, and nothing else.
+//! Reports of a spoke's agent on a work. By default the copy is applied, without further values.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub struct Answer {
     feedback_failed: Option<String>,
 }
 
-/// The copy is applied, as it is planned and in its generation 1.
+/// The copy is applied with the planned revision, at generation 1.
 pub fn applied() -> Answer {
     let answer = Answer {
         applied: "True",
@@ -32,7 +32,7 @@ pub fn applied() -> Answer {
     answer.integer("_generation", 1)
 }
 
-/// It is not, for this reason.
+/// The copy is not applied, with this message.
 pub fn refused(message: &str) -> Answer {
     Answer { applied: "False", message: message.to_owned(), ..applied() }
 }
@@ -42,7 +42,7 @@ impl Answer {
         Self { work_generation: Some(generation), ..self }
     }
 
-    /// Since when it is applied, or not.
+    /// Sets the time of the last transition of `Applied`.
     pub fn since(self, moment: &str) -> Self {
         Self { since: moment.to_owned(), ..self }
     }
@@ -65,12 +65,12 @@ impl Answer {
         self.value(name, json!({"type": "String", "string": string}))
     }
 
-    /// The generation for which the copy's status was written.
+    /// Sets the observed generation of the copy's status.
     pub fn observed(self, generation: i64) -> Self {
         self.integer("_observedGeneration", generation)
     }
 
-    /// When the copy was created on the spoke.
+    /// Sets the creation time of the copy on the spoke.
     pub fn created(self, moment: &str) -> Self {
         self.string("_created", moment)
     }
@@ -81,22 +81,22 @@ impl Answer {
             .string(&format!("_{name}_message"), message)
     }
 
-    /// The generation for which one condition was written.
+    /// Sets the observed generation of one condition.
     pub fn condition_observed(self, name: &str, generation: i64) -> Self {
         self.integer(&format!("_{name}_observedGeneration"), generation)
     }
 
-    /// The agent computes the condition about the copy's ancestors, with this reason and message.
+    /// Adds the agent's condition about the copy's ancestors, with this reason and message.
     pub fn ancestors(self, reason: &str, message: &str) -> Self {
         Self { ancestors: Some((reason.to_owned(), message.to_owned())), ..self }
     }
 
-    /// The agent could not feed everything back, for this reason.
+    /// Adds an error of the agent's status feedback.
     pub fn feedback_failed(self, error: &str) -> Self {
         Self { feedback_failed: Some(format!("Sync status feedback failed with error {error}")), ..self }
     }
 
-    /// The status of `work` that says so.
+    /// The status of `work` with this report.
     pub fn status(&self, work: &Value) -> Value {
         let copy = &work["spec"]["workload"]["manifests"][1];
         let planned = copy["metadata"]["annotations"]["kuadrant.io/revision"].as_str().unwrap_or_default();
@@ -130,7 +130,7 @@ impl Answer {
     }
 }
 
-/// It is applied and programmed, and a listener `http` serves a route at this address.
+/// An applied and programmed Gateway, whose listener `http` has a route, at this address.
 pub fn programmed(address: &str) -> Answer {
     applied()
         .condition("Accepted", "True", "Accepted", "")
@@ -156,17 +156,17 @@ impl Answer {
 }
 
 impl World {
-    /// The agent of `cluster` says this of its work for the Gateway `web`.
+    /// The agent of `cluster` reports `answer` for the Gateway `web`.
     pub fn gateway_answered(self, cluster: &str, answer: &Answer) -> Self {
         self.edited(&gateway_origin("web"), cluster, |work| work["status"] = answer.status(work))
     }
 
-    /// The agent of `cluster` says this of its work for the policy `limits`.
+    /// The agent of `cluster` reports `answer` for the policy `limits`.
     pub fn answered(self, cluster: &str, answer: &Answer) -> Self {
         self.answered_of("limits", cluster, answer)
     }
 
-    /// The same of the work of the policy `policy`.
+    /// The agent of `cluster` reports `answer` for the policy `policy`.
     pub fn answered_of(self, policy: &str, cluster: &str, answer: &Answer) -> Self {
         self.edited(&policy_origin(policy), cluster, |work| work["status"] = answer.status(work))
     }

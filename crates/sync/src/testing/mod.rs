@@ -1,4 +1,4 @@
-//! Fixtures of tests: a [`World`](world::World) that goes through the mirror as the objects of a hub do.
+//! Test fixtures around a [`World`](world::World), whose objects pass through the mirror like those of a hub.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

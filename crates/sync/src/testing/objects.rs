@@ -1,4 +1,4 @@
-//! Hub objects as they come off the wire, built in a sentence: `policy("limits").targets("web").label("team", "a")`.
+//! Builders of hub objects in their wire format: `policy("limits").targets("web").label("team", "a")`.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 use policy_sync_mirror::Source;
 
-/// The namespace of everything that does not say otherwise.
+/// The default namespace.
 pub const SHOP: &str = "shop";
-/// The class of Gateways that do not say otherwise.
+/// The default class of Gateways.
 pub const CLASS: &str = "multi";
-/// The controller that the works are of.
+/// The name of the controller under test.
 pub const CONTROLLER: &str = "kuadrant.io/policy-sync";
 
-/// An object, and the source that brings it.
+/// An object and the source that delivers it.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub source: Source,
@@ -84,40 +84,40 @@ impl Object {
         self
     }
 
-    /// On a Gateway: the Placement that chooses its clusters.
+    /// Sets the Placement of a Gateway.
     pub fn placed_on(self, placement: &str) -> Self {
         self.label(PLACEMENT_LABEL, placement)
     }
 
-    /// On a Gateway: its class.
+    /// Sets the class of a Gateway.
     pub fn of_class(self, class: &str) -> Self {
         self.spec("gatewayClassName", class.into())
     }
 
-    /// On a Gateway: one listener, `https`, with these references to certificates.
+    /// Sets one listener `https` of a Gateway, with these certificate references.
     pub fn certificates(self, references: &[Value]) -> Self {
         let tls = json!({"certificateRefs": references});
         self.spec("listeners", json!([{"name": "https", "port": 443, "protocol": "HTTPS", "tls": tls}]))
     }
 
-    /// On a Secret: what it holds under the name `tls.key`.
+    /// Sets the value of `tls.key` in a Secret.
     pub fn holding(mut self, key: &str) -> Self {
         self.json["data"]["tls.key"] = key.into();
         self
     }
 
-    /// On a policy: the singular reference.
+    /// Sets the singular target reference of a policy.
     pub fn targets(self, gateway: &str) -> Self {
         self.spec("targetRef", target(gateway))
     }
 
-    /// On a policy: the plural references.
+    /// Sets the plural target references of a policy.
     pub fn targets_all(self, gateways: &[&str]) -> Self {
         let targets = gateways.iter().map(|gateway| target(gateway)).collect();
         self.spec("targetRefs", Value::Array(targets))
     }
 
-    /// On a Placement: how many clusters its decisions name.
+    /// Sets the number of clusters that a Placement has selected.
     pub fn selects(self, clusters: usize) -> Self {
         self.status(json!({"numberOfSelectedClusters": clusters}))
     }
@@ -128,12 +128,12 @@ pub fn target(gateway: &str) -> Value {
     json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway})
 }
 
-/// A kind of policies, by its plural.
+/// A Kuadrant policy kind, by its plural name.
 pub fn kind(resource: &str) -> GroupResource {
     GroupResource::new("kuadrant.io", resource)
 }
 
-/// The kind of policies of tests that need one kind only.
+/// The policy kind of tests that need only one kind.
 pub fn limits() -> GroupResource {
     kind("ratelimitpolicies")
 }
@@ -174,14 +174,14 @@ pub fn config_map_resource(name: &str, data: &Value) -> Object {
     object
 }
 
-/// Parameters that list Deployments and ConfigMaps as resources, placed by `placement` where they say nothing.
+/// Parameters that list Deployments and ConfigMaps as resources, with the default placement `placement`.
 pub fn resource_listing(placement: Option<&str>) -> Value {
     let kind = |(group, resource)| json!({"group": group, "version": "v1", "resource": resource, "placement": placement});
     let kinds = [("apps", "deployments"), ("", "configmaps")].map(kind);
     json!({"resourcesToSync": kinds})
 }
 
-/// A Gateway that goes at once where it is no longer placed.
+/// A Gateway without grace period.
 pub fn gateway(name: &str) -> Object {
     let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
     let gateway = Object::new(GATEWAYS.all(), SHOP, name).annotation(GRACE_TIMEOUT, "0");
@@ -192,7 +192,7 @@ pub fn placement(name: &str) -> Object {
     Object::new(PLACEMENTS.all(), SHOP, name)
 }
 
-/// One slice of a Placement's decisions.
+/// One PlacementDecision of a Placement.
 pub fn decision(placement: &str, name: &str, clusters: &[&str]) -> Object {
     let decisions: Vec<Value> =
         clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
@@ -205,7 +205,7 @@ pub fn cluster(name: &str) -> Object {
     Object::new(CLUSTERS.all(), "", name)
 }
 
-/// A GatewayClass of ours whose parameters are in the ConfigMap `params/<name>`.
+/// A GatewayClass of this controller with its parameters in the ConfigMap `params/<name>`.
 pub fn class(name: &str) -> Object {
     Object::new(CLASSES.all(), "", name)
         .spec("controllerName", CONTROLLER.into())
@@ -219,7 +219,7 @@ pub fn config_map(name: &str, params: &str) -> Object {
     object
 }
 
-/// Parameters that list these kinds in version `v1`, and let no Gateway wait for its policies to be applied.
+/// Parameters that list these kinds in version `v1`. Gateways do not wait for their policies.
 pub fn listing(resources: &[&str]) -> Value {
     let kinds: Vec<Value> = resources
         .iter()
@@ -236,7 +236,7 @@ pub fn secret(name: &str) -> Object {
     object
 }
 
-/// A ReferenceGrant of `tls` that lets Gateways of `shop` name all Secrets there.
+/// A ReferenceGrant in `tls` that allows Gateways of `shop` to refer to all Secrets there.
 pub fn grant(name: &str) -> Object {
     Object::new(GRANTS.all(), "tls", name)
         .spec("from", json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": SHOP}]))

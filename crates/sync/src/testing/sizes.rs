@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::objects::{Object, cluster, policy};
 use super::world::{World, shop};
 
-/// How many clusters there are, each with a label of its own.
+/// The number of clusters, each with a label of its own.
 pub const CLUSTERS: usize = 64;
-/// A tenth of the largest policy: the bytes of its spec and of its overrides.
+/// A tenth of the largest policy: the sizes of its spec and of its overrides, in bytes.
 pub const TENTH: (usize, usize) = (37_100, 25_400);
 
 pub fn names() -> Vec<String> {
@@ -21,7 +21,7 @@ pub fn fleet() -> World {
     names.iter().fold(world, |world, name| world.with(cluster(name).label("name", name)))
 }
 
-/// An object of about so many bytes: many small ones, as limits are.
+/// An object of about `bytes` bytes with many small members, like limits.
 pub fn rules(prefix: &str, bytes: usize) -> Value {
     let rule =
         |n: usize| (format!("{prefix}-{n:05}"), json!({"rate": n % 10, "window": "1m", "to": "anyone"}));
@@ -29,7 +29,7 @@ pub fn rules(prefix: &str, bytes: usize) -> Value {
     Value::Object((0..bytes / each).map(rule).collect())
 }
 
-/// The policy `limits`, of so many bytes with its overrides: a hundred, of which each cluster lacks another.
+/// The policy `limits` with this size and a hundred overrides, all but one of which apply to each cluster.
 pub fn varied((spec, overrides): (usize, usize)) -> Object {
     let each = overrides / 100 - 60;
     let overrides: Vec<Value> = (0..100)

@@ -1,4 +1,4 @@
-//! Works as the server keeps them: what a plan writes comes back with defaults and a generation, and others edit it.
+//! Works as a fake server stores them: planned writes get defaults and a generation, and tests edit works.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Change;
 
 impl World {
-    /// Writes what the plans of these objects want, as often as that changes something, and shows it to the mirror as
-    /// the server would. Deleted works are gone at once.
+    /// Carries out the plans of these objects until nothing changes, and delivers the works to the mirror as a server would.
+    /// Deleted works are gone at once.
     pub fn settled(mut self, origins: &[Origin]) -> Self {
         for _ in 0..5 {
             let mut actions: Vec<WorkAction> =
@@ -35,22 +35,22 @@ impl World {
         panic!("the plan does not settle");
     }
 
-    /// Writes what the policy `limits` and the Gateway `web` want.
+    /// Carries out the plans of the policy `limits` and the Gateway `web`.
     pub fn written(self) -> Self {
         self.settled(&[gateway_origin("web"), policy_origin("limits")])
     }
 
-    /// Writes what the Gateway `web` wants: its policies leave a cluster after it.
+    /// Carries out the plans of the Gateway `web` only. Its policies leave a cluster after it.
     pub fn gateway_written(self) -> Self {
         self.settled(&[gateway_origin("web")])
     }
 
-    /// The works that there are.
+    /// The name and cluster of each work.
     pub fn work_names(&self) -> Vec<(String, String)> {
         self.works.keys().cloned().collect()
     }
 
-    /// A work as `text` writes it.
+    /// A work, rendered by `text`.
     pub fn work_text(&self, name: &str, cluster: &str, text: impl Fn(&Value) -> String) -> String {
         text(&self.works[&(name.to_owned(), cluster.to_owned())])
     }
@@ -107,14 +107,14 @@ impl World {
         })
     }
 
-    /// Changes the work of `origin` in `cluster` as someone else would, and tells which keys that affects.
+    /// Edits the work of `origin` in `cluster` as another client would, and returns the affected keys.
     pub fn edit(&mut self, origin: &Origin, cluster: &str, edit: impl FnOnce(&mut Value)) -> Keys {
         let key = (self.work_name(origin, cluster), cluster.to_owned());
         edit(self.works.get_mut(&key).unwrap());
         self.show(&key)
     }
 
-    /// A work that someone else made, or that was left over.
+    /// Adds a work that another client created or that was left over.
     pub fn with_work(mut self, work: Value) -> Self {
         let text = |field: &str| work["metadata"][field].as_str().unwrap().to_owned();
         let key = (text("name"), text("namespace"));
@@ -128,14 +128,14 @@ impl World {
         self
     }
 
-    /// The work for `origin` in `cluster` was asked to go, and its agent has not finished.
+    /// The work for `origin` in `cluster` is being deleted, and its agent has not finished.
     pub fn terminating(self, origin: &Origin, cluster: &str) -> Self {
         self.edited(origin, cluster, |work| {
             work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         })
     }
 
-    /// The work for `origin` in `cluster` has gone.
+    /// The work for `origin` in `cluster` is gone.
     pub fn gone(mut self, origin: &Origin, cluster: &str) -> Self {
         let key = (self.work_name(origin, cluster), cluster.to_owned());
         self.work_is_gone(&key);
@@ -143,7 +143,7 @@ impl World {
     }
 }
 
-/// `object` as the server gives it back: numbers in its form, defaults filled in, empty maps left out.
+/// `object` as the server returns it: with normalized numbers, with defaults, and without empty maps.
 pub fn as_served(object: &Value) -> Value {
     let mut object = object.clone();
     normalize(&mut object);

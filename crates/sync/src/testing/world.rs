@@ -1,5 +1,5 @@
-//! A hub in a mirror, without a server: objects go in as the watch brings them, plans come out, and what they plan
-//! can be written back as the server would show it.
+//! A simulated hub around a mirror, without a server. Objects are delivered as by a watch, and planned writes can be
+//! stored as a server would.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVe
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Change, Source};
 
-/// When worlds start; a round number that is not zero, because a moment of zero stands for never.
+/// The time at which worlds start. It is round, and not zero, because a zero time means never.
 pub const START: i64 = 1_000_000_000_000;
 
 pub struct World {
@@ -36,12 +36,12 @@ pub struct World {
     pub works: BTreeMap<(String, String), Value>,
 }
 
-/// A hub that was listed long ago and holds nothing.
+/// A hub without objects that was listed long ago.
 pub fn world() -> World {
     started().after(3_600_000)
 }
 
-/// A hub that was listed this moment and holds nothing.
+/// A hub without objects that was listed just now.
 pub fn started() -> World {
     let world = unlisted();
     for source in needed() {
@@ -51,7 +51,7 @@ pub fn started() -> World {
     world
 }
 
-/// A hub of which nothing was listed.
+/// A hub before any list.
 pub fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
     mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
@@ -70,28 +70,28 @@ pub fn shop(clusters: &[&str]) -> World {
 }
 
 impl World {
-    /// Lets time go by.
+    /// Advances the time.
     pub fn after(mut self, milliseconds: i64) -> Self {
         self.now += milliseconds;
         self
     }
 
-    /// Takes a change in and tells which keys it affects.
+    /// Applies a change to the mirror and returns the affected keys.
     pub fn change(&self, change: Change) -> Keys {
         affected(&self.mirror.change(change, Moment(self.now)))
     }
 
-    /// Ends a full listing and tells which keys that affects.
+    /// Ends a full list and returns the affected keys.
     pub fn end_resync(&self, source: &Source) -> Keys {
         affected(&self.mirror.end_resync(source, self.version, Moment(self.now)))
     }
 
-    /// Forgets a source and tells which keys that affects.
+    /// Forgets a source and returns the affected keys.
     pub fn forget(&self, source: &Source) -> Keys {
         affected(&self.mirror.forget(source, Moment(self.now)))
     }
 
-    /// Takes an object in and tells which keys it affects.
+    /// Delivers an object with the next version and returns the affected keys.
     pub fn apply(&mut self, object: &Object) -> Keys {
         self.version += 1;
         let mut json = object.json.clone();
@@ -99,12 +99,12 @@ impl World {
         self.apply_as_it_is(&object.source, &json)
     }
 
-    /// Takes an object in at the version that it has.
+    /// Delivers an object with its own version.
     pub fn apply_as_it_is(&self, source: &Source, json: &Value) -> Keys {
         self.apply_text(source, &json.to_string())
     }
 
-    /// Takes an object in as it came off the wire.
+    /// Delivers an object in its wire format.
     pub fn apply_text(&self, source: &Source, text: &str) -> Keys {
         let mut object: HubObject = serde_json::from_str(text).unwrap();
         if source.is(&RESOURCES) {
@@ -116,14 +116,14 @@ impl World {
         self.change(Change::Applied { source: source.clone(), key, version, row })
     }
 
-    /// Takes an object out and tells which keys that affects.
+    /// Deletes an object and returns the affected keys.
     pub fn delete(&mut self, object: &Object) -> Keys {
         self.version += 1;
         let (source, key, version) = (object.source.clone(), object.key(), self.version);
         self.change(Change::Deleted { source, key, version })
     }
 
-    /// The hub refuses to have the work of `origin` made in `cluster`.
+    /// The hub rejects the create of the work of `origin` in `cluster`.
     pub fn refusing(self, origin: &Origin, cluster: &str) -> Self {
         self.refused.note(origin, &ClusterName::from(cluster), Moment(self.now));
         self
@@ -139,7 +139,7 @@ impl World {
         self
     }
 
-    /// A Placement that chose these clusters, in one slice.
+    /// Adds a Placement that has selected these clusters, with one PlacementDecision.
     pub fn decisions(self, name: &str, clusters: &[&str]) -> Self {
         self.with(placement(name).selects(clusters.len())).with(decision(
             name,
@@ -148,44 +148,44 @@ impl World {
         ))
     }
 
-    /// A class of ours with these parameters.
+    /// Adds a class of this controller with these parameters.
     pub fn class(self, name: &str, params: &Value) -> Self {
         self.with(class(name)).params(name, &params.to_string())
     }
 
-    /// New parameters for the class `name`.
+    /// Sets the parameters of the class `name`.
     pub fn params(mut self, name: &str, params: &str) -> Self {
         let object = config_map(name, params);
         self.list(&object.source, std::slice::from_ref(&object));
         self
     }
 
-    /// A kind that resolves, whose policies are listed.
+    /// Adds a resolved policy kind whose policies are listed.
     pub fn kind(mut self, resource: &str, name: &str) -> Self {
         self.resolve("v1", resource, resolved(name));
         self.list(&POLICIES.resource(kind(resource)), &[]);
         self
     }
 
-    /// A kind of resources that resolves, whose objects are listed.
+    /// Adds a resolved kind of resources whose objects are listed.
     pub fn resource(mut self, group: &str, resource: &str, name: &str) -> Self {
         self.resolve_as(group, resource, resolved(name));
         self.list(&RESOURCES.resource(GroupResource::new(group, resource)), &[]);
         self
     }
 
-    /// What was found out about a kind of any group in version `v1`.
+    /// Sets the resolution of a kind of any group in version `v1`.
     pub fn resolve_as(&mut self, group: &str, resource: &str, resolution: Resolution) -> Keys {
         self.change(found::resolved(&GroupVersionResource::new(group, "v1", resource), resolution))
     }
 
-    /// What was found out about a kind in version `v1`.
+    /// Sets the resolution of a kind in version `v1`.
     pub fn resolution(mut self, resource: &str, resolution: Resolution) -> Self {
         self.resolve("v1", resource, resolution);
         self
     }
 
-    /// What was found out about a kind in one version, and its policies were listed.
+    /// Sets the resolution of a kind in one version; its policies are listed.
     pub fn resolution_of(mut self, version: &str, resource: &str, resolution: Resolution) -> Self {
         self.resolve(version, resource, resolution);
         self.list(&POLICIES.resource(kind(resource)), &[]);
@@ -197,7 +197,7 @@ impl World {
         self.change(found::resolved(&gvr, resolution))
     }
 
-    /// A full listing that brings these objects.
+    /// Delivers a full list of these objects.
     pub fn list(&mut self, source: &Source, objects: &[Object]) -> Keys {
         self.mirror.begin_resync(source);
         let mut keys = Keys::new();
@@ -208,7 +208,7 @@ impl World {
         keys
     }
 
-    /// The process starts again: what was known but not written is lost, and `list` brings what there is.
+    /// Restarts the process: unwritten state is lost, and `objects` are listed.
     pub fn restarted(self, objects: Vec<Object>) -> Self {
         let mut next = World { works: self.works, version: self.version, now: self.now, ..unlisted() };
         for source in needed() {
@@ -236,7 +236,7 @@ impl World {
         self.plan_of(&policy_origin(name))
     }
 
-    /// The plan of `origin`. Its waits are kept, as in the controller.
+    /// The plan of `origin`. Its waits are recorded, as in the controller.
     pub fn plan_of(&self, origin: &Origin) -> WorksPlan {
         let plan = self.see(|view| plan_works(view, &self.settings, origin));
         self.waits.note(origin, plan.waits.clone());
@@ -248,7 +248,7 @@ impl World {
         self.see(|view| diff::works(view, origin, &plan))
     }
 
-    /// What has to be written for the policy `name`: `create eu-1`.
+    /// The writes for the policy `name`, such as `create eu-1`.
     pub fn writes(&self, name: &str) -> Vec<String> {
         self.writes_of(&policy_origin(name))
     }
@@ -257,7 +257,7 @@ impl World {
         named(&self.diff_of(origin).actions)
     }
 
-    /// What has to be written for the access work of `cluster`.
+    /// The writes for the access work of `cluster`.
     pub fn access_writes(&self, cluster: &str) -> Vec<String> {
         named(&self.access_diff(&ClusterName::from(cluster)).actions)
     }
@@ -270,7 +270,7 @@ impl World {
         self.plan(name).problems.iter().map(Problem::to_string).collect()
     }
 
-    /// The copy of the policy `name` that `cluster` should get.
+    /// The planned copy of the policy `name` on `cluster`.
     pub fn copy(&self, name: &str, cluster: &str) -> Value {
         self.copy_of(&policy_origin(name), cluster)
     }
@@ -286,7 +286,7 @@ impl World {
         self.see(|view| status::policy::plan(view, &self.settings, &policy_origin(name)))
     }
 
-    /// The annotations that the policy `name` should get.
+    /// The planned annotations of the policy `name`.
     pub fn annotations(&self, name: &str) -> BTreeMap<&'static str, String> {
         match self.fold(name).fold {
             Fold::Write { annotations, .. } => annotations,
@@ -294,13 +294,13 @@ impl World {
         }
     }
 
-    /// What the clusters say about the policy `limits`.
+    /// The entries of the clusters for the policy `limits`.
     pub fn entries(&self) -> Vec<Synced> {
         let annotations = self.annotations("limits");
         serde_json::from_str(&annotations[policy_sync_api::annotations::POLICIES_SYNCED]).unwrap()
     }
 
-    /// The clusters of the policy `name`, with what is planned there.
+    /// The planned outcome on each cluster of the policy `name`.
     pub fn outcomes(&self, name: &str) -> Vec<String> {
         self.outcomes_of(&policy_origin(name))
     }
@@ -319,7 +319,7 @@ fn named(actions: &[WorkAction]) -> Vec<String> {
     actions.iter().map(|action| format!("{} {}", action.verb(), action.cluster())).collect()
 }
 
-/// A kind that resolves.
+/// The resolution of a kind that can be synced.
 pub fn resolved(name: &str) -> Resolution {
     Resolution::Resolved(KindInfo::named(name))
 }

@@ -1,4 +1,4 @@
-//! How many works there are, as metrics ask.
+//! The numbers of works for the metrics.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::*;
 use crate::counts::{purpose, state};
 use crate::kinds::WORKS;
 
-/// The counts, made by looking at every work.
+/// Counts all works one by one.
 fn counted_anew(world: &World) -> BTreeMap<(&'static str, &'static str), usize> {
     let mut counts = BTreeMap::new();
     world.see(|view| {
@@ -21,7 +21,7 @@ fn holds(world: &World) {
 }
 
 #[test]
-fn works_are_counted_as_they_come_change_and_go() {
+fn work_counts_follow_creates_updates_and_deletes() {
     let origins = [policy_origin("limits"), gateway_origin("web")];
     let mut world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).settled(&origins);
     holds(&world);
@@ -40,7 +40,7 @@ fn works_are_counted_as_they_come_change_and_go() {
 }
 
 #[test]
-fn to_ask_how_many_works_there_are_takes_no_longer_for_many() {
+fn reading_work_counts_stays_fast_with_many_works() {
     let world = hub();
     let (name, row) = world.see(|view| {
         let (name, _, row) = view.works_of(&policy_origin("limits")).next().unwrap();
@@ -63,7 +63,7 @@ fn to_ask_how_many_works_there_are_takes_no_longer_for_many() {
         assert_eq!(counts[&("policy", "pending")], 100_001);
         start.elapsed()
     };
-    // Whatever else the machine does.
+    // The minimum is not affected by other load on the machine.
     let least = (0..5).map(|_| ask()).min().unwrap();
     assert!(least < Duration::from_millis(10), "{least:?}");
 }

@@ -1,4 +1,4 @@
-//! No object, however odd, makes anything panic.
+//! Malformed objects never cause a panic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn plan_all(world: &World) {
     });
 }
 
-/// A spec that may have what is looked at, and may have it wrong.
+/// A spec with fields that plans read, with valid or invalid values.
 fn any_spec() -> impl Strategy<Value = Value> {
     let field = prop::sample::select(vec![
         "targetRef",
@@ -54,7 +54,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// The value at a random place of `value` replaced.
+/// `value` with a random one of its values replaced by `with`.
 fn broken(mut value: Value, place: usize, with: Value) -> Value {
     fn places(value: &Value, path: &str, all: &mut Vec<String>) {
         all.push(path.to_owned());

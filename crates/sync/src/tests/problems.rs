@@ -11,7 +11,7 @@ use crate::testing::world::{World, shop};
 use policy_sync_api::annotations::CLUSTER_SELECTOR;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 
-/// Whose problem it can be.
+/// The kind of object that can have a problem.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Of {
     Policies,
@@ -19,7 +19,7 @@ pub(super) enum Of {
     Both,
 }
 
-/// An example of each problem: the next one after `last`. A problem that is left out here does not compile.
+/// An example of the problem that follows `last`. The match is exhaustive, so a new problem cannot be forgotten.
 fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
     let text = || "fault".to_owned();
     let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
@@ -95,7 +95,7 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
     })
 }
 
-/// That the selector cannot be read.
+/// An invalid cluster selector.
 pub(crate) fn bad_selector(fault: String) -> Problem {
     Problem::BadSelector { annotation: CLUSTER_SELECTOR, place: String::new(), fault }
 }
@@ -108,8 +108,8 @@ pub(super) fn problems() -> Vec<(Problem, Of)> {
     all
 }
 
-/// The cells of the table that the code decides: whether there are an Event and a metric of this name, what a Gateway says,
-/// and what `explain` says to change.
+/// The cells of a row that the code determines: whether an Event and a metric have this name, the condition of a Gateway,
+/// and the object that `explain` names.
 fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     let (origin, kind, subject) = match of {
         Of::Gateways => (gateway_origin("web"), "Gateway", "Gateway shop/web"),
@@ -124,7 +124,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         problem if problem.passes() => "none",
         problem if problem.is_unknown() => "`Accepted=Unknown`",
         problem if problem.freezes() => "`Accepted=False`",
-        // It is found where its work is to be made, so the cluster is named.
+        // `ForeignWork` is found per cluster, so the message of `Programmed` names it beside the cluster.
         Problem::OtherController(_) => "none",
         Problem::ForeignWork { .. } => "in the message of `Programmed`",
         _ => "in the message of `Accepted`",
@@ -146,7 +146,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     [told.to_owned(), condition.to_owned(), if advice.is_empty() { "–".into() } else { advice.join("; ") }]
 }
 
-/// The table: the cells of each row by the first.
+/// The cells of each row of the table, by the first one.
 fn table() -> BTreeMap<String, Vec<String>> {
     let page = include_str!("../../../../docs/reference/problems.md");
     let rows = page.lines().skip_while(|line| !line.starts_with("| category |"));
@@ -156,7 +156,7 @@ fn table() -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn the_table_of_problems_says_what_becomes_of_each() {
+fn table_of_problems_matches_the_code() {
     let world = shop(&["eu-1"]);
     let table = table();
     for found in problems() {
@@ -172,14 +172,14 @@ fn the_table_of_problems_says_what_becomes_of_each() {
 }
 
 #[test]
-fn metrics_know_each_category_from_the_start() {
+fn metrics_export_every_category_from_the_start() {
     let told = problems().into_iter().map(|(problem, _)| problem).filter(|problem| !problem.passes());
     let told: BTreeSet<(&str, bool)> = told.map(|problem| (problem.category(), problem.freezes())).collect();
     assert_eq!(told, Problem::CATEGORIES.into());
 }
 
 #[test]
-fn a_right_that_the_controller_lacks_is_what_explain_says_to_change() {
+fn explain_names_a_missing_permission_of_the_controller() {
     let world = shop(&["eu-1"]).resolution("ratelimitpolicies", Resolution::Forbidden("no".into()));
     let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
     let problem = Problem::KindNotResolved { gvr, fault: "no".to_owned() };

@@ -1,4 +1,4 @@
-//! What `docs/reference` lists is what the code can say: each reason of an Event, each condition with its statuses and reasons.
+//! Compares the lists in `docs/reference` with the code: reasons of Events, conditions with statuses and reasons, limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ const EVENTS: &str = include_str!("../../../../docs/reference/events.md");
 const CONDITIONS: &str = include_str!("../../../../docs/reference/conditions.md");
 const LIMITS: &str = include_str!("../../../../docs/reference/limits.md");
 
-/// All that come one after another from the first.
+/// All values in order, each returned by `next` for its predecessor.
 fn chain<T: Copy>(next: impl Fn(Option<T>) -> Option<T>) -> Vec<T> {
     std::iter::successors(next(None), |last| next(Some(*last))).collect()
 }
@@ -40,12 +40,12 @@ fn rows(text: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// What a cell has in code.
+/// The words of a cell that are marked as code.
 fn words(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// An entry that is left out here does not compile.
+/// The notice reason that follows `last`. The match is exhaustive, so a new reason cannot be forgotten.
 fn next_notice(last: Option<NoticeReason>) -> Option<NoticeReason> {
     Some(match last {
         None => NoticeReason::Synced,
@@ -110,7 +110,7 @@ fn next_programmed(last: Option<GatewayProgrammed>) -> Option<GatewayProgrammed>
     })
 }
 
-/// The first three cells of each row, by the first.
+/// The second and third cell of each row, by the first.
 fn documented(heading: &str) -> BTreeMap<String, [String; 2]> {
     let rows = rows(section(EVENTS, heading));
     let row = |row: &Vec<String>| (words(&row[0])[0].to_owned(), [row[1].clone(), row[2].clone()]);
@@ -124,7 +124,7 @@ fn said(reason: &str, severity: &str, on: &str) -> (String, [String; 2]) {
 }
 
 #[test]
-fn every_event_about_how_things_fare_is_documented() {
+fn every_state_event_is_documented() {
     let reasons = chain(next_notice).into_iter().map(|reason| {
         let on = match reason {
             NoticeReason::Synced | NoticeReason::Overridden => "policies",
@@ -137,7 +137,7 @@ fn every_event_about_how_things_fare_is_documented() {
 }
 
 #[test]
-fn every_event_about_what_the_hub_refuses_is_documented() {
+fn every_refusal_event_is_documented() {
     let reasons = chain(next_refusal).into_iter().map(|reason| {
         let on = match reason {
             RefusalReason::WriteRefused => "policies, Gateways, GatewayClasses, ManagedClusters",
@@ -150,7 +150,7 @@ fn every_event_about_what_the_hub_refuses_is_documented() {
 }
 
 #[test]
-fn every_event_about_a_problem_is_documented() {
+fn every_problem_event_is_documented() {
     let refusals: Vec<&str> = chain(next_refusal).into_iter().map(RefusalReason::as_str).collect();
     let told = problems().into_iter().filter(|(problem, _)| !problem.passes());
     let told: BTreeMap<_, _> = told
@@ -163,7 +163,7 @@ fn every_event_about_a_problem_is_documented() {
             let effect = if problem.freezes() { "left unchanged" } else { "still synced" };
             (problem.category().to_owned(), ["Warning".to_owned(), on.to_owned(), effect.to_owned()])
         })
-        // Those that are in the table before.
+        // Leave out those that the test of refusals covers.
         .filter(|(category, _)| !refusals.contains(&category.as_str()))
         .collect();
     let rows = rows(section(EVENTS, "Problems"));
@@ -174,7 +174,7 @@ fn every_event_about_a_problem_is_documented() {
     assert_eq!(found, told);
 }
 
-/// The conditions under a heading: each with a status and a reason.
+/// The conditions in the section `heading`, each with status and reason.
 fn conditions(heading: &str) -> BTreeSet<[String; 3]> {
     let mut found = BTreeSet::new();
     for row in rows(section(CONDITIONS, heading)) {
@@ -194,7 +194,7 @@ fn all<'w>(
 }
 
 #[test]
-fn every_condition_of_a_class_is_documented() {
+fn every_class_condition_is_documented() {
     let accepted = chain(next_class).into_iter().map(ClassAccepted::words);
     let resolved = chain(next_resolved).into_iter().map(PoliciesResolved::words);
     let said = all("Accepted", accepted).chain(all("PoliciesResolved", resolved));
@@ -202,12 +202,12 @@ fn every_condition_of_a_class_is_documented() {
 }
 
 #[test]
-fn metrics_know_each_reason_of_a_kind() {
+fn metrics_export_every_kind_reason() {
     assert_eq!(chain(next_kind), KindReason::ALL);
 }
 
 #[test]
-fn every_condition_of_a_gateway_is_documented() {
+fn every_gateway_condition_is_documented() {
     let problems: Vec<Problem> = problems()
         .into_iter()
         .filter(|(problem, of)| *of != Of::Policies && problem.freezes() && !problem.passes())
@@ -234,7 +234,7 @@ fn conditions_that_spokes_write_are_documented() {
 }
 
 #[test]
-fn the_bounds_are_those_of_the_code() {
+fn documented_limits_match_the_code() {
     let rows = rows(section(LIMITS, "Gateway API policies and Gateways"));
     let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
     let bounds = [

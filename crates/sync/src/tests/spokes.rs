@@ -1,4 +1,4 @@
-//! What a spoke's agent writes into its works and its ManagedCluster reaches nobody else, and is kept within limits.
+//! Data that a spoke's agent writes into its works and its ManagedCluster affects no other cluster and stays within limits.
 
 use super::*;
 use crate::delete_guard::{DeleteGuard, Read};
@@ -7,7 +7,7 @@ fn made_up(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("made-up-{number}")).collect()
 }
 
-/// The work of the policy `limits` in `eu-1` says that it serves these Gateways.
+/// Sets the Gateways that the work of the policy `limits` in `eu-1` lists as served.
 fn serves(world: &mut World, gateways: &[String]) -> Keys {
     world.edit(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"]["kuadrant.io/gateways"] = json!(gateways).to_string().into();
@@ -27,7 +27,7 @@ fn gateways_read(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn gateways_that_a_spoke_makes_up_are_no_keys_and_are_not_read() {
+fn invented_gateways_of_a_spoke_are_neither_keys_nor_read() {
     let mut world = hub();
     let keys = serves(&mut world, &made_up(5_000));
     assert_eq!(keys, Keys::from([Key::Works(policy_origin("limits")), fold(), access()]));
@@ -35,7 +35,7 @@ fn gateways_that_a_spoke_makes_up_are_no_keys_and_are_not_read() {
 }
 
 #[test]
-fn of_the_gateways_that_a_work_names_sixteen_count() {
+fn at_most_sixteen_gateways_of_a_work_count() {
     let mut world = hub();
     for number in 0..40 {
         world = world.with(gateway(&format!("g{number:02}")));
@@ -49,7 +49,7 @@ fn of_the_gateways_that_a_work_names_sixteen_count() {
 }
 
 #[test]
-fn a_deleted_gateway_is_read_as_long_as_its_work_is_there() {
+fn deleted_gateway_is_read_while_its_work_exists() {
     let world = hub().without(policy("limits")).without(gateway("web"));
     assert_eq!(gateways_read(&world), ["web"]);
     let world = world.gone(&gateway_origin("web"), "eu-1");
@@ -57,7 +57,7 @@ fn a_deleted_gateway_is_read_as_long_as_its_work_is_there() {
 }
 
 #[test]
-fn what_a_spoke_wrote_before_is_not_kept() {
+fn overwritten_reports_of_a_spoke_free_their_memory() {
     let mut world = hub();
     let long = |number: usize| number.to_string().repeat(64 * 1024);
     let before = world.see(|view| view.work_text_bytes());
@@ -76,7 +76,7 @@ fn what_a_spoke_wrote_before_is_not_kept() {
 }
 
 #[test]
-fn a_gateway_that_is_gone_is_looked_at_once_more() {
+fn deleted_gateway_is_planned_once_more() {
     let mut world = shop(&[]).with(gateway("idle").in_ns("idle"));
     let idle = policy_sync_api::names::Origin::Gateway(ObjectKey::new("idle", "idle"));
     let keys = world.delete(&gateway("idle").in_ns("idle"));
@@ -88,7 +88,7 @@ fn a_gateway_that_is_gone_is_looked_at_once_more() {
 }
 
 #[test]
-fn a_label_of_a_cluster_affects_what_is_there_and_nothing_else() {
+fn cluster_label_affects_only_keys_with_works_there() {
     let flip = |world: &mut World, name: &str, key: &str| world.apply(&cluster(name).label(key, "x"));
     let web = || Keys::from([Key::Works(gateway_origin("web")), told()]);
     let mut world = hub().with(gateway("elsewhere").placed_on("far")).with(gateway("unplaced"));
@@ -105,7 +105,7 @@ fn a_label_of_a_cluster_affects_what_is_there_and_nothing_else() {
 }
 
 #[test]
-fn a_cluster_that_a_gateway_leaves_affects_it_until_its_work_is_gone() {
+fn left_cluster_affects_the_gateway_until_its_work_is_gone() {
     let mut world = hub().with(cluster("eu-1")).decisions("all", &[]);
     let web = Keys::from([Key::Works(gateway_origin("web")), told()]);
     assert_eq!(world.delete(&cluster("eu-1")), web);

@@ -1,4 +1,4 @@
-//! The same of Gateways.
+//! Explanations of Gateways.
 
 use super::*;
 use crate::testing::answers::programmed;
@@ -16,7 +16,7 @@ fn first(world: &World, cluster: &str) -> String {
 }
 
 #[test]
-fn a_gateway_that_is_programmed_is_fine() {
+fn programmed_gateway_is_in_sync() {
     let world = world().written().gateway_answered("eu-1", &programmed("192.0.2.1").observed(1));
     assert!(on(&world, "eu-1").state == State::InSync);
     assert_eq!(first(&world, "eu-1"), "Programmed: it is programmed there []");
@@ -32,7 +32,7 @@ fn a_gateway_that_is_programmed_is_fine() {
 }
 
 #[test]
-fn what_a_cluster_says_against_it_is_told() {
+fn reason_of_an_unprogrammed_cluster_is_quoted() {
     let unusable =
         applied().observed(1).condition("Programmed", "False", "AddressNotUsable", "no such address");
     let world = world().written().gateway_answered("eu-1", &unusable);
@@ -42,7 +42,7 @@ fn what_a_cluster_says_against_it_is_told() {
 }
 
 #[test]
-fn a_gateway_that_is_not_ours_or_not_placed_says_so() {
+fn foreign_unplaced_or_frozen_gateway_is_explained() {
     let other = world().with(gateway("web").of_class("other").placed_on("all"));
     let says = "ClassMissing: it is a Gateway of GatewayClass other, which does not exist \
                 [GatewayClass other | Gateway shop/web spec.gatewayClassName]";
@@ -53,7 +53,7 @@ fn a_gateway_that_is_not_ours_or_not_placed_says_so() {
 }
 
 #[test]
-fn in_grace_it_says_until_when_and_so_does_its_policy() {
+fn grace_period_shows_its_end_for_gateway_and_policy() {
     let web = || gateway("web").placed_on("all").annotation("kuadrant.io/grace-timeout", "600");
     let world = world().with(web()).written().decisions("all", &["eu-1"]).after(5_000).written();
     let until = When::Until(Moment((world.now / 1000 + 600) * 1000));
@@ -68,7 +68,7 @@ fn in_grace_it_says_until_when_and_so_does_its_policy() {
         );
     }
     assert!(on(&world, "eu-1").reasons.iter().all(|reason| reason.code != "InGrace"));
-    // One that another Gateway keeps there is in no grace.
+    // The grace period does not apply if another Gateway keeps the policy there.
     let kept = world.decisions("few", &["us-1"]).with(gateway("api").placed_on("few"));
     let kept = kept.with(policy("limits").targets_all(&["api", "web"]));
     assert!(verdict(&kept, "us-1").reasons.iter().all(|reason| reason.code != "InGrace"));
@@ -82,7 +82,7 @@ fn in_grace_it_says_until_when_and_so_does_its_policy() {
 }
 
 #[test]
-fn a_gateway_that_waits_for_its_policies_names_them() {
+fn gateway_names_the_policies_it_waits_for() {
     let holds = |seconds: u32| {
         let mut params = listing(&["ratelimitpolicies"]);
         params["policyWaitSeconds"] = seconds.into();
@@ -103,7 +103,7 @@ fn a_gateway_that_waits_for_its_policies_names_them() {
 }
 
 #[test]
-fn while_a_placement_is_rewritten_a_policy_stays() {
+fn policy_stays_while_its_placement_is_unsettled() {
     let world = world().written().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
     assert_eq!(
         verdict(&world, "us-1").reasons[0].text,

@@ -1,4 +1,4 @@
-//! What is said of a work that is there, or should be.
+//! Explanations of works that exist or are planned.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use policy_sync_api::generators::{GENERATORS, Generator};
 use policy_sync_api::names::{GroupResource, ObjectKey};
 
 #[test]
-fn what_the_controller_has_not_written_is_named() {
+fn unwritten_work_is_named() {
     let said = why(&world(), "eu-1");
     assert!(said[0].starts_with(
         "NotWritten: the controller has not created ManifestWork <cluster>/ratelimitpolicy-limits-"
@@ -28,7 +28,7 @@ fn what_the_controller_has_not_written_is_named() {
 }
 
 #[test]
-fn a_work_of_somebody_else_is_named_as_what_to_change() {
+fn foreign_work_is_the_object_to_change() {
     let mut foreign =
         world().written().works.into_iter().find(|((name, _), _)| name.starts_with("ratelimit")).unwrap().1;
     foreign["metadata"]["annotations"] = serde_json::json!({});
@@ -42,7 +42,7 @@ fn a_work_of_somebody_else_is_named_as_what_to_change() {
 }
 
 #[test]
-fn what_its_agent_says_is_told_in_its_words() {
+fn reports_of_the_agent_are_quoted() {
     let world = world().written();
     let waits = "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]";
     assert_eq!(why(&world, "eu-1"), [waits]);
@@ -92,7 +92,7 @@ fn what_its_agent_says_is_told_in_its_words() {
                 kuadrant-shop/zzz, kuadrant-shop/local. \
                 [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
     assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
-    // A policy with that name was created on the spoke: the agent reports the conflict.
+    // A policy of the spoke has that name, so the agent reports a conflict for the copy.
     let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
     let says = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
                 [the policies of cluster <cluster>'s own]";
@@ -108,7 +108,7 @@ fn what_its_agent_says_is_told_in_its_words() {
          [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(unknown), "eu-1"), [says]);
-    // Of several conditions the one that is False is the reason.
+    // The `False` condition is the reason, not the `Unknown` one.
     let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
     let says = format!(
         "NotEnforced: it is applied, and not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
@@ -126,7 +126,7 @@ fn what_its_agent_says_is_told_in_its_words() {
 }
 
 #[test]
-fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
+fn override_by_a_generated_policy_names_its_source() {
     for Generator { source, generated } in GENERATORS {
         let (kind, origin) = (
             generated.kind,
@@ -156,7 +156,7 @@ fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
                 world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
             (told(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
         };
-        // Without a policy of the source kind it is the cluster's own.
+        // Without a policy of the source kind, the overriding policy belongs to the cluster.
         let own = format!(
             "Overridden: it is overridden by a policy of the cluster's own: {kind} is overridden by [kuadrant-shop/other] \
              [the policies of cluster <cluster>'s own]"
@@ -178,7 +178,7 @@ fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
 }
 
 #[test]
-fn what_an_agent_cannot_tell_is_no_refusal() {
+fn unreadable_report_is_not_a_rejection() {
     let info = KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") };
     let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
     let world =
@@ -190,7 +190,7 @@ fn what_an_agent_cannot_tell_is_no_refusal() {
 }
 
 #[test]
-fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
+fn unavailable_agent_is_a_reason_only_where_a_work_exists() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world = world().written().answered("eu-1", &enforced);
     let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
@@ -206,7 +206,7 @@ fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
 }
 
 #[test]
-fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_agent() {
+fn unreadable_class_parameters_are_the_reason() {
     let fault = "parameters params/multi cannot be read: configmaps is forbidden (403)";
     let conditions = serde_json::json!({"conditions": [{"type": "Accepted", "status": "Unknown", "reason": "ParametersUnread",
         "message": fault, "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
@@ -220,7 +220,7 @@ fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_ag
 }
 
 #[test]
-fn a_policy_that_waits_for_an_older_copy_names_it() {
+fn policy_names_the_older_copy_it_waits_for() {
     let aged = |name: &str, second: u32| {
         let created = json!(format!("2025-12-31T00:00:{second:02}Z"));
         policy(name).targets("web").metadata("creationTimestamp", created)

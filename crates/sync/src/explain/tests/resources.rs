@@ -1,4 +1,4 @@
-//! The same of resources.
+//! Explanations of resources.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ const LABEL: &str = "Deployment shop/web label cluster.open-cluster-management.i
 const LISTED: &str = "KindListed: GatewayClass multi lists deployments.apps []";
 
 #[test]
-fn what_places_it_is_told() {
+fn placement_of_a_resource_is_named() {
     let placed = fleet(None).with(deployment("web").placed_on("all"));
     assert_eq!(steps_of(&placed), [LISTED, "Placed: Placement shop/all places it on 2 clusters []"]);
     assert_eq!(
@@ -44,7 +44,7 @@ fn what_places_it_is_told() {
 }
 
 #[test]
-fn what_does_not_is_told_too() {
+fn missing_placement_of_a_resource_is_explained() {
     let unlabelled = fleet(None).with(deployment("web"));
     let says = format!(
         "NotPlaced: it has no label cluster.open-cluster-management.io/placement, and parameters name no placement of its \
@@ -71,7 +71,7 @@ fn what_does_not_is_told_too() {
 }
 
 #[test]
-fn each_cluster_says_its_share() {
+fn each_cluster_shows_its_share_of_replicas() {
     let split = deployment("web")
         .placed_on("all")
         .annotation(REPLICA_PREFERENCES, r#"{"clusters": {"eu-1": {"weight": 1}}, "rebalance": true}"#);
@@ -87,7 +87,7 @@ fn each_cluster_says_its_share() {
 }
 
 #[test]
-fn a_kind_that_may_not_travel_says_why() {
+fn unsyncable_kind_is_explained() {
     let params = json!({"resourcesToSync": [{"group": "", "version": "v1", "resource": "secrets"}]});
     let world = fleet(None).params("multi", &params.to_string());
     let origin = Origin::named("", "secrets", "shop", "key");
