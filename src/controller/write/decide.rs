@@ -36,7 +36,7 @@ pub struct Decision {
     pub problems: BTreeSet<Problem>,
     /// How replicas are divided among clusters, if the policy divides them.
     pub shares: Option<Shares>,
-    /// Why works are missing, by cluster.
+    /// The waits for older copies that delay missing works, by cluster.
     pub(in crate::controller) waits: BTreeMap<ClusterName, Wait>,
 }
 

@@ -50,7 +50,7 @@ enum Place {
 type Objects = Arc<BTreeMap<String, HubObject>>;
 type Outcome<T> = Shared<BoxFuture<'static, Result<T, Arc<WriteError>>>>;
 type Reading = Outcome<Objects>;
-/// The first page of a list, and whether there is no other.
+/// The first page of a list, and whether it is the only one.
 type Page = Outcome<(Objects, bool)>;
 
 impl LiveReads {

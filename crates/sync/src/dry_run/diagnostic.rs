@@ -35,8 +35,8 @@ pub struct Diagnostic {
     pub text: String,
 }
 
-/// The object that a diagnostic is about, as it names it: `Gateway shop/web`, or `hub.yaml:12: Gateway shop/web` where it
-/// comes from a file.
+/// The name of the object of a diagnostic: `Gateway shop/web`, or `hub.yaml:12: Gateway shop/web` for an object from a
+/// file.
 #[derive(Clone, Debug)]
 pub struct Regarding(String);
 

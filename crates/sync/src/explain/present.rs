@@ -13,7 +13,7 @@ use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::{NAMED, itemized};
 
 impl Explainer<'_> {
-    /// Whether `cluster`, for which `planned` is planned, is in sync, and why.
+    /// Whether the object is in sync on `cluster`, where `planned` is its planned work, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));

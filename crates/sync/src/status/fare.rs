@@ -27,7 +27,7 @@ pub enum State {
     Frozen,
     /// It is on no cluster, or is planned for none.
     Unplaced,
-    /// Its create or delete on a cluster waits for another object.
+    /// On a cluster its create waits for other objects, or its delete waits for other objects or missing data.
     Held,
     /// A cluster has yet to apply it, to delete it or to report.
     Pending,

@@ -254,7 +254,7 @@ pub(crate) fn entries(
             let entry = entry::synced(cluster, &copy, expected, work);
             Synced {
                 frozen: outcome.and_then(Outcome::frozen).map(str::to_owned),
-                // A copy that is to be there is created again once its old work is gone.
+                // A planned copy is created again once its old work is gone.
                 pending: entry.pending || entry.deleting && outcome.is_some(),
                 ..entry
             }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::objects::{Object, cluster, policy};
 use super::world::{World, shop};
 
-/// The number of clusters, each with a label of its own.
+/// The number of clusters. Each has a unique label.
 pub const CLUSTERS: usize = 64;
 /// A tenth of the largest policy: the sizes of its spec and of its overrides, in bytes.
 pub const TENTH: (usize, usize) = (37_100, 25_400);
@@ -29,7 +29,7 @@ pub fn rules(prefix: &str, bytes: usize) -> Value {
     Value::Object((0..bytes / each).map(rule).collect())
 }
 
-/// The policy `limits` with this size and a hundred overrides, all but one of which apply to each cluster.
+/// The policy `limits` of this size with a hundred overrides. Each cluster is excluded from a different one.
 pub fn varied((spec, overrides): (usize, usize)) -> Object {
     let each = overrides / 100 - 60;
     let overrides: Vec<Value> = (0..100)

@@ -14,7 +14,7 @@ use crate::testing::world::{World, shop};
 use policy_sync_api::json::pointer;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 
-/// Plans everything.
+/// Makes all plans for the hub of `world`.
 fn plan_all(world: &World) {
     for origin in [policy_origin("limits"), gateway_origin("web")] {
         world.diff_of(&origin);
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn odd_specs_and_statuses(spec in any_spec(), status in any_spec()) {
+    fn odd_specs_and_statuses_do_not_panic(spec in any_spec(), status in any_spec()) {
         let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
         for object in [
             policy("limits"), gateway("web").placed_on("all"), class("multi"), cluster("eu-1"), placement("all"),
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn odd_parameters(params in any_spec(), text in ".{0,40}") {
+    fn odd_parameters_do_not_panic(params in any_spec(), text in ".{0,40}") {
         plan_all(&shop(&["eu-1"]).with(policy("limits").targets("web")).params("multi", &params.to_string()));
         plan_all(&shop(&["eu-1"]).with(policy("limits").targets("web")).params("multi", &text));
         let mut object = config_map("multi", "");
@@ -104,14 +104,14 @@ proptest! {
     }
 
     #[test]
-    fn odd_annotations(selector in ".{0,40}|[a-z,()!= in]{0,20}", note in ".{0,40}") {
+    fn odd_annotations_do_not_panic(selector in ".{0,40}|[a-z,()!= in]{0,20}", note in ".{0,40}") {
         let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", &selector).annotation(&note, &note).label(&note, &note);
         let world = shop(&["eu-1"]).with(limits).with(gateway("web").placed_on("all").annotation(&note, &selector).label(&note, &note));
         plan_all(&world.written());
     }
 
     #[test]
-    fn a_work_broken_anywhere(place in any::<usize>(), with in any_json(), gateways in ".{0,40}") {
+    fn work_with_a_broken_value_does_not_panic(place in any::<usize>(), with in any_json(), gateways in ".{0,40}") {
         let answer = crate::testing::answers::applied().condition("Enforced", "True", "R", "m").integer("x", 1);
         let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().answered("eu-1", &answer);
         let world = world.edited(&policy_origin("limits"), "eu-1", |work| {

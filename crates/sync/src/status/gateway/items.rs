@@ -99,7 +99,7 @@ impl Items {
         kinds
     }
 
-    /// The conditions of a listener. Always includes `Programmed`, since the API may reject a listener without conditions.
+    /// The conditions of a listener. Always includes `Programmed`, because the API rejects a listener without conditions.
     fn conditions(
         &mut self,
         now: Moment,

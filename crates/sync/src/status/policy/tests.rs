@@ -158,7 +158,7 @@ fn ten_long_problems_fit() {
     assert!(annotations[POLICY_SYNC_MESSAGE].len() <= 10 * 1_026 + 20);
 }
 
-/// The entries of a hundred clusters, of which `talkers` have `words` in each condition.
+/// The entries of a hundred clusters. The first `talkers` of them have `words` in each condition.
 fn with_talkers(talkers: usize, words: &str) -> Vec<Synced> {
     let mut entries = fleet(talkers, 20, "False", words);
     entries.extend(fleet(100, 20, "True", "fine").into_iter().skip(talkers));

@@ -226,7 +226,7 @@ fn frozen_policy_still_shows_the_reports_of_its_spokes() {
 }
 
 #[test]
-fn the_summary_counts() {
+fn summary_counts_clusters_by_state() {
     let overridden = |reason| applied().condition("Enforced", "False", reason, "");
     let world = shop(&["a", "b", "c", "d", "e", "f"])
         .with(policy("limits").targets("web"))
