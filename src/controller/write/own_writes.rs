@@ -113,8 +113,8 @@ impl Expected for OwnWrites {
     }
 }
 
-/// The clusters where the key `other` blocks a create or delete of `origin`. A Gateway waits for pending deletes of
-/// policies in its namespace, and a policy waits for pending creates of Gateways in its namespace.
+/// The clusters where the pending writes of the key `other` block a write of `origin`. The create of a Gateway waits for
+/// deletes of policies in its namespace, and the delete of a policy waits for creates of Gateways in its namespace.
 #[must_use]
 pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
     let passage = match (origin, other) {

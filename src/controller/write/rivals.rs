@@ -2,7 +2,8 @@
 //! fields that this one would write, because the mirror does not contain the works of other controllers.
 //!
 //! One list of the metadata of these works serves all pending lookups, and the next list starts after a pause. Otherwise
-//! a user could trigger any number of lists by faking the field manager of annotations. No key blocks on a list.
+//! a user could trigger any number of lists by faking the field manager of annotations. Only the key that lists
+//! waits for it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
