@@ -24,6 +24,7 @@ use policy_sync_sync::status::gateway::lacks;
 pub struct GatewayRow {
     /// The name of its GatewayClass.
     pub class: String,
+    /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
     /// The conditions that the controller set for the current generation, in the order of [`CONDITIONS`].
     conditions: [Option<Condition>; 2],

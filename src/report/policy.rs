@@ -106,6 +106,7 @@ pub struct PolicyReport {
     pub kind: String,
     /// Whether parameters list the kind under policies or resources.
     pub role: Role,
+    /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
     /// When the controller last changed its annotations.
     pub told: Option<Timestamp>,

@@ -20,6 +20,7 @@ pub struct ServedKind {
     pub kind: String,
     /// Whether parameters list it under policies or resources.
     pub role: Role,
+    /// Whether its objects are in namespaces.
     pub is_namespaced: bool,
     singular: String,
     short: Vec<String>,
@@ -158,6 +159,7 @@ enum By {
 /// The result of resolving a word.
 #[derive(Debug, PartialEq)]
 pub enum Meant<'k> {
+    /// It names one kind.
     Kind(&'k ServedKind),
     /// It names several kinds.
     Ambiguous(Vec<&'k ServedKind>),
