@@ -1,5 +1,7 @@
-//! How many works there are. Counted as they come, change and go: to count them all, while nobody else may look at the
-//! mirror, would take the longer the more there are.
+//! Counts works by purpose and state.
+//!
+//! The counts are updated with each change of a work: counting all works on demand would hold the lock of the mirror
+//! for longer the more works there are.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use super::rows::work::{Purpose, Work};
 use policy_sync_api::names::Origin;
 use policy_sync_api::params::Role;
 
-/// What works are for, each with the states that such a work can be in.
+/// The purposes of works, each with the states that such a work can be in.
 pub const GROUPS: [(&str, &[&str]); 5] = [
     ("access", &STATES),
     ("foreign", &STATES),
@@ -17,17 +19,17 @@ pub const GROUPS: [(&str, &[&str]); 5] = [
 ];
 const STATES: [&str; 4] = ["deleting", "not_applied", "pending", "applied"];
 
-/// How many works there are, by what they are for and by the state they are in.
+/// The number of works by purpose and state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts(BTreeMap<(&'static str, &'static str), usize>);
 
 impl Counts {
-    /// A work is there now.
+    /// Adds a work, or the new version of one.
     pub(super) fn add(&mut self, work: &Work) {
         *self.0.entry((purpose(work), state(work))).or_default() += 1;
     }
 
-    /// A work is there no longer as it was.
+    /// Subtracts a deleted work, or the old version of one.
     pub(super) fn take(&mut self, work: &Work) {
         let group = (purpose(work), state(work));
         if let Some(count) = self.0.get_mut(&group) {
@@ -43,7 +45,7 @@ impl Counts {
     }
 }
 
-/// What a work is for.
+/// The purpose of a work, one of those in [`GROUPS`].
 #[must_use]
 pub fn purpose(work: &Work) -> &'static str {
     match &work.purpose {
@@ -55,7 +57,7 @@ pub fn purpose(work: &Work) -> &'static str {
     }
 }
 
-/// What works of `origin`, whose kind is listed as what `role` says, are for.
+/// The purpose of the works of `origin`, if parameters list its kind in the role `role`.
 #[must_use]
 pub fn of_origin(origin: &Origin, role: Role) -> &'static str {
     match (origin, role) {
@@ -65,7 +67,8 @@ pub fn of_origin(origin: &Origin, role: Role) -> &'static str {
     }
 }
 
-/// The first of these that holds.
+/// The state of a work: the first of `deleting`, `applied`, `not_applied` (its agent reports an error) and `pending`
+/// that applies.
 #[must_use]
 pub fn state(work: &Work) -> &'static str {
     match &work.answer {

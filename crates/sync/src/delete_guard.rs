@@ -1,8 +1,9 @@
-//! The delete guard: what would have to be otherwise for a work to stay, the cause of its delete.
+//! The delete guard: which objects justify the deletion of a work.
 //!
-//! Before works are deleted, that is read once from the server. Where the server knows better than the mirror, the
-//! deletes wait for the watch that lags. Compared is what decisions read, so that whoever writes anything else delays
-//! nothing; and each delete has a cause of its own, so that what is doubtful of one cluster delays no other.
+//! Before works are deleted, these objects are read once from the API server. If the server differs from the mirror,
+//! the deletions wait until the watch has caught up. Only the fields that decisions depend on are compared, so that
+//! unrelated writes delay nothing. Each deletion has its own list of reads, so that doubts about one cluster do not
+//! delay another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,29 +22,30 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_mirror::Source;
 
-/// One thing to read before deleting.
+/// One expectation to check on the server before a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// An object, by the hash of what decisions read of it ([`policy_sync_mirror::Row::decides`]).
+    /// The object exists, and the fields that decisions depend on have this hash
+    /// ([`policy_sync_mirror::Row::decides`]).
     Object(Source, GroupVersionResource, ObjectKey, Hash),
-    /// That there is no such object.
+    /// The object does not exist.
     Absent(GroupVersionResource, ObjectKey),
-    /// The decisions of a Placement, by the hash of the clusters that they name.
+    /// The decisions of a Placement name the clusters with this hash.
     Decisions(ObjectKey, Hash),
-    /// That a ManagedCluster was asked to go, or is gone.
+    /// The ManagedCluster is terminating or does not exist.
     Leaving(ClusterName),
-    /// That a namespace is there, and was not asked to go.
+    /// The namespace exists and is not terminating.
     Namespace(Arc<str>),
 }
 
 impl Read {
-    /// The hash of the clusters that the decisions of a Placement name.
+    /// The hash of the clusters that the decisions of a Placement name, for [`Read::Decisions`].
     #[must_use]
     pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
         Hash::of_value(clusters)
     }
 
-    /// Whether the server shows what the mirror does, where `found` is all that it has there.
+    /// Whether the server agrees with the mirror. `found` has all objects that the server returned for this read.
     pub fn shows<'o>(
         &self,
         found: impl IntoIterator<Item = &'o HubObject>,
@@ -67,28 +69,28 @@ impl Read {
     }
 }
 
-/// What places one Gateway.
+/// The inputs of the placement of one Gateway.
 struct Places {
     reads: BTreeSet<Read>,
     decided: BTreeSet<ClusterName>,
-    /// Those of `decided` that its annotations do not select.
+    /// The clusters of `decided` that the Gateway's annotations deselect.
     deselected: BTreeSet<ClusterName>,
 }
 
-/// What to read before works of one origin are deleted.
+/// Collects the reads that must precede the deletion of works of one origin.
 pub struct DeleteGuard<'v> {
     view: View<'v>,
     origin: &'v Origin,
-    /// What every cluster has in common.
+    /// The reads that apply to every cluster.
     everywhere: BTreeSet<Read>,
     gateways: BTreeMap<ObjectKey, Places>,
-    /// The Gateways that a policy targets now: one may place it where another did before.
+    /// The Gateways that a policy targets now. One of them may place the policy where another Gateway did before.
     targets: BTreeSet<ObjectKey>,
     deselected: BTreeSet<ClusterName>,
 }
 
 impl<'v> DeleteGuard<'v> {
-    /// The cause of deletes of works of `origin`.
+    /// Starts with the reads that works of `origin` have in common.
     #[must_use]
     pub fn new(view: View<'v>, origin: &'v Origin) -> Self {
         let mut cause = Self {
@@ -117,7 +119,8 @@ impl<'v> DeleteGuard<'v> {
         cause
     }
 
-    /// What to read before the work in `cluster` is deleted, and when time alone makes that less.
+    /// The reads that must precede the deletion of the work in `cluster`, and the moment from which fewer may be
+    /// needed.
     pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
         let (view, origin) = (self.view, self.origin);
         let mut reads = self.everywhere.clone();
@@ -140,7 +143,7 @@ impl<'v> DeleteGuard<'v> {
         let mut next = None;
         let ends = served.iter().filter_map(|key| order::stands(view, key, cluster));
         for ends in ends {
-            // In a namespace that goes, policies and Gateways go in any order.
+            // In a terminating namespace, policies and Gateways are deleted in any order.
             reads.insert(Read::Namespace(namespace.clone()));
             next = Moment::earliest(next, ends);
         }
@@ -154,7 +157,7 @@ fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
             reads.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
         }
         KindEligibility::Unlisted => {
-            // Either no parameters list the kind, or its definition is gone.
+            // Either no parameters list the kind, or its CustomResourceDefinition was deleted.
             for class in view.our_classes().keys() {
                 of_class(view, &class.name, reads);
             }
@@ -170,7 +173,8 @@ fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     }
 }
 
-/// What places a resource: the parameters that list its kind, and the Placement that its label or these name.
+/// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement that its
+/// label or they name.
 fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     for class in view.our_classes().keys() {
         of_class(view, &class.name, reads);
@@ -183,7 +187,7 @@ fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     }
 }
 
-/// What a Placement has chosen, and returns that.
+/// Adds a Placement and its decisions, and returns the clusters that these name.
 fn placement(view: View<'_>, key: ObjectKey, reads: &mut BTreeSet<Read>) -> BTreeSet<ClusterName> {
     reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), key.clone()));
     let decided = view.decided(&key);
@@ -191,7 +195,8 @@ fn placement(view: View<'_>, key: ObjectKey, reads: &mut BTreeSet<Read>) -> BTre
     decided
 }
 
-/// That the server shows the object `key` as the mirror does, be it that there is none.
+/// Expects the server to show the object `key` as the mirror does. If the mirror has no such object, it must be
+/// absent.
 fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
     match view.decides(&source, &key) {
         Some(decides) => Read::Object(source, gvr, key, decides),
@@ -199,7 +204,7 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
     }
 }
 
-/// That the server shows the ManagedCluster as the mirror does, its labels among others.
+/// Expects the server to show the ManagedCluster as the mirror does, which includes its labels.
 fn labels(view: View<'_>, cluster: &ClusterName) -> Read {
     object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
 }
@@ -217,7 +222,7 @@ impl Places {
         Self { reads, decided, deselected: placed(view, key).deselected }
     }
 
-    /// A cluster that is no longer chosen has no grace where it is terminating or gone.
+    /// A cluster that is no longer chosen gets no grace period if it is terminating or gone.
     fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
         view.gateway(key)?;
         view.work_of(&Origin::Gateway(key.clone()), cluster)?;
@@ -230,7 +235,7 @@ fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
     let key = ObjectKey::new("", name);
     let class = view.class(&key);
     reads.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
-    // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
+    // Parameters of other controllers' classes have no effect here and are not watched.
     let ours = class.filter(|_| view.class_params(name).is_some());
     if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
         let source = CONFIG_MAPS.object(config_map.clone());

@@ -1,4 +1,4 @@
-//! The difference between the plan and the mirror: what has to be written.
+//! The difference between a plan and the works in the mirror: the writes that remain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,54 +10,55 @@ use crate::rows::work::{Purpose, Work};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin, WorkName};
 
-/// Within this time a moment that its spoke rewrites is put right once.
+/// A spoke's change to the moment on a work is corrected at once only if the previous correction is at least this
+/// old.
 const SELDOM: Duration = Duration::from_secs(60);
 
-/// Something to write about one work.
+/// A write to one work.
 #[derive(Clone, Debug)]
 pub enum WorkAction {
-    /// It is missing.
+    /// Creates a missing work.
     Create {
-        /// Where.
+        /// The cluster of the work.
         cluster: ClusterName,
-        /// What.
+        /// Its planned content.
         work: Arc<PlannedWork>,
     },
-    /// It holds something else.
+    /// Replaces the content of a work.
     Update {
-        /// Where.
+        /// The cluster of the work.
         cluster: ClusterName,
-        /// What it should hold.
+        /// The content that it gets.
         work: Arc<PlannedWork>,
-        /// The work that was seen.
+        /// The uid of the work in the mirror. The write fails if the work was replaced.
         uid: Arc<str>,
-        /// The generation that was seen.
+        /// The generation of the work in the mirror.
         generation: i64,
     },
-    /// Its cluster is no longer chosen, or chosen again.
+    /// Records on a work that its cluster is no longer chosen, or is chosen again.
     Mark {
-        /// Where.
+        /// The cluster of the work.
         cluster: ClusterName,
-        /// Its name.
+        /// The name of the work.
         name: WorkName,
-        /// The work that was seen.
+        /// The uid of the work in the mirror.
         uid: Arc<str>,
-        /// Since when its cluster is not chosen, `None` where it is.
+        /// Since when its cluster is not chosen; `None` if it is chosen.
         unplaced: Option<Moment>,
     },
-    /// It should not be there.
+    /// Deletes a work that is no longer planned.
     Delete {
-        /// Where.
+        /// The cluster of the work.
         cluster: ClusterName,
-        /// Its name.
+        /// The name of the work.
         name: WorkName,
-        /// The work that was seen.
+        /// The uid of the work in the mirror.
         uid: Arc<str>,
     },
 }
 
 impl WorkAction {
-    /// The cluster of the work.
+    /// The cluster that the action concerns.
     #[must_use]
     pub fn cluster(&self) -> &ClusterName {
         match self {
@@ -68,7 +69,7 @@ impl WorkAction {
         }
     }
 
-    /// The name of the work.
+    /// The name of the work, which is the same in every cluster.
     #[must_use]
     pub fn name(&self) -> &WorkName {
         match self {
@@ -83,7 +84,7 @@ impl WorkAction {
         (self.name(), self.cluster())
     }
 
-    /// The uid of the work that it deletes.
+    /// The uid of the work, if this deletes it.
     #[must_use]
     pub fn deletes(&self) -> Option<&Arc<str>> {
         match self {
@@ -92,13 +93,13 @@ impl WorkAction {
         }
     }
 
-    /// How many bytes the manifests have that it sends.
+    /// The size of the manifests that it sends, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.work().map_or(0, |work| work.bytes)
     }
 
-    /// Whether what it sends is held, so that it takes no time to make.
+    /// Whether the manifests to send are already in memory, so that they need not be built.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.work().is_none_or(|work| work.is_held())
@@ -111,7 +112,7 @@ impl WorkAction {
         }
     }
 
-    /// `create`, `update`, `mark` or `delete`.
+    /// `create`, `update`, `mark` or `delete`, for metrics and logs.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
@@ -123,18 +124,18 @@ impl WorkAction {
     }
 }
 
-/// What has to be written for a plan to hold.
+/// The writes that bring the works in line with a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
-    /// The writes.
+    /// The writes, in no particular order.
     pub actions: Vec<WorkAction>,
-    /// Works of the planned name that are not ours, and so are left alone.
+    /// Works that have the planned name but do not belong to this controller. They are left unchanged.
     pub problems: Vec<Problem>,
-    /// When there is more to write, whatever happens.
+    /// When to compare again even if nothing changes until then.
     pub recheck: Option<Moment>,
 }
 
-/// Compares the plan for `origin` with the works that are there.
+/// Compares the plan for `origin` with its works in the mirror.
 #[must_use]
 pub fn works(view: View<'_>, origin: &Origin, plan: &WorksPlan) -> Diff {
     let mut diff = planned(view, plan, |work| work.origin().is_some_and(|found| **found == *origin));
@@ -153,7 +154,7 @@ pub fn works(view: View<'_>, origin: &Origin, plan: &WorksPlan) -> Diff {
     diff
 }
 
-/// Compares the plan for the access work of `cluster` with the one that is there.
+/// Compares the plan for the access work of `cluster` with the work in the mirror.
 #[must_use]
 pub fn access(view: View<'_>, cluster: &ClusterName, plan: &WorksPlan) -> Diff {
     let mut diff = planned(view, plan, |work| matches!(work.purpose, Purpose::Access(_)));
@@ -175,7 +176,7 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
             Some(found) if !is_ours(found) => diff
                 .problems
                 .push(Problem::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() }),
-            // One that is being deleted is created anew once it is gone.
+            // A work that is being deleted is created again once it is gone.
             Some(found) if found.deleting.is_some() || found.content == work.content => {}
             Some(found) => diff.actions.push(WorkAction::Update {
                 cluster: cluster.clone(),
@@ -189,7 +190,8 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
 }
 
 impl Diff {
-    /// What is to be updated as well is marked once that is seen: each tests what it has read.
+    /// Marks a work, unless it is updated too: both writes test the version that was read, so the mark follows once
+    /// the mirror shows the update.
     fn mark(&mut self, cluster: &ClusterName, name: &WorkName, work: &Work, unplaced: Option<Moment>) {
         let updated = self.actions.iter().any(|action| action.cluster() == cluster && action.name() == name);
         if !updated && work.deleting.is_none() {

@@ -1,4 +1,4 @@
-//! Why a Gateway, a policy or a resource is on a cluster or is not, in sentences, each with the objects to change.
+//! Explains why a Gateway, a policy or a resource is on a cluster or is not, and names the objects to change.
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
@@ -6,7 +6,8 @@
 //!                   └─ work ─▶ what its cluster says of it
 //! ```
 //!
-//! Whether it is to be there, the plan decides; here is only told which of the plan's steps it was.
+//! The plan decides whether the object belongs on a cluster. This module only reports which step of the plan was
+//! decisive.
 
 mod change;
 mod eligibility;
@@ -32,10 +33,10 @@ use policy_sync_api::policy_state::PolicyState;
 pub use explanation::{Explanation, Reason, State, Step, Verdict, When};
 pub use policy_sync_api::names::CLUSTER;
 
-/// Since when the agents of which clusters are not heard of, as far as that is known.
+/// The clusters whose agents no longer report, each with the moment of the last report, if known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;
 
-/// Explains the Gateway or the policy `origin`, an object of the kind `kind` (`RateLimitPolicy`).
+/// Explains the Gateway or the policy `origin` on all clusters. `kind` is its kind, such as `RateLimitPolicy`.
 #[must_use]
 pub fn explain(
     view: View<'_>,
@@ -47,7 +48,7 @@ pub fn explain(
     explain_on(view, settings, (origin, kind), unavailable, None)
 }
 
-/// The same on `cluster` alone, where one is named.
+/// Explains the object on one cluster if one is named, else on all.
 #[must_use]
 pub fn explain_on(
     view: View<'_>,
@@ -71,7 +72,7 @@ pub fn explain_on(
     Explanation { steps, clusters }
 }
 
-/// Which objects to change for `problem` of the Gateway or the policy `origin` to end.
+/// The objects to change in order to resolve `problem` of `origin`.
 #[cfg(test)]
 pub(crate) fn advice(
     view: View<'_>,
@@ -83,34 +84,34 @@ pub(crate) fn advice(
     Explainer::new(view, settings, origin, kind, &Unavailable::new()).to_mend(problem)
 }
 
-/// A Gateway that decides where the object is: itself, or one that it targets.
+/// A Gateway that decides on which clusters the object is: the object itself or a Gateway that it targets.
 struct Target {
     placed: Placed,
-    /// Why it is not placed on a cluster where it is not.
+    /// Why it is not placed on the remaining clusters.
     elsewhere: Reason,
 }
 
 struct Explainer<'v> {
     view: View<'v>,
     origin: &'v Origin,
-    /// As what classes list its kind.
+    /// The role in which classes list its kind.
     role: Role,
     gateways: BTreeMap<ObjectKey, Target>,
-    /// `RateLimitPolicy`.
+    /// Its kind, such as `RateLimitPolicy`.
     kind: &'v str,
-    /// `RateLimitPolicy shop/limits`.
+    /// Kind and key, such as `RateLimitPolicy shop/limits`.
     regarding: String,
-    /// The same of its copy.
+    /// Kind and key of its copy on the spokes.
     copy: String,
     plan: WorksPlan,
-    /// Works of the planned name that are not ours.
+    /// Works that have the planned name but do not belong to this controller.
     foreign: Vec<Problem>,
     entries: BTreeMap<ClusterName, Synced>,
     works: BTreeMap<&'v ClusterName, &'v Work>,
     unavailable: &'v Unavailable,
 }
 
-/// The code of a Gateway whose Placement chooses other clusters.
+/// The code of the reason that a Gateway's Placement chooses other clusters.
 const NOT_PLACED: &str = "NotPlaced";
 
 impl Target {
@@ -119,7 +120,7 @@ impl Target {
     }
 }
 
-/// Why the Gateway `key` is not where it is not placed.
+/// The reason why the Gateway `key` is missing on clusters where it is not placed.
 fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
     let placement = match placement(view, key) {
@@ -136,7 +137,7 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     not_chosen(view, &placement, &format!("Gateway {key}")).change(label)
 }
 
-/// That `placement`, which places `what`, has not chosen a cluster.
+/// The reason that `placement`, which places `what`, has not chosen a cluster.
 fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
     let (row, decided) = (view.placement(placement), view.decided(placement).len());
     let mut text = format!("Placement {placement}, which places {what}, has not chosen it");
@@ -148,19 +149,19 @@ fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
     Reason::new(NOT_PLACED, text).change(format!("Placement {placement}"))
 }
 
-/// That there is no such cluster.
+/// The reason that the hub has no such ManagedCluster.
 fn no_cluster() -> Reason {
     let text = "the hub has no ManagedCluster of this name";
     Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))
 }
 
-/// That it may only seem to be placed there no longer.
+/// The reason that a Placement has not settled: the cluster may be chosen again.
 fn unsettled() -> Reason {
     let text = "its Placement is being decided: that the cluster is not chosen may only seem so";
     Reason::new("Unsettled", text)
 }
 
-/// That nobody knows whether it is for the cluster.
+/// The reason that the labels of the cluster are unknown, so that no selector can be evaluated.
 fn unknown_labels() -> Reason {
     let text = "what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that decide what \
                 is there are not known";
@@ -241,13 +242,13 @@ impl Explainer<'_> {
         Verdict { state, policy_state, reported: reported.filter(|_| is_planned), reasons }
     }
 
-    /// The state of a policy or a resource on `cluster`, by its last report.
+    /// The state of a policy or a resource on `cluster`, from its latest report.
     fn reported(&self, cluster: &ClusterName) -> Option<PolicyState> {
         let entry = self.entries.get(cluster).filter(|_| matches!(self.origin, Origin::Object(..)))?;
         Some(PolicyState::of_kind(self.role, entry))
     }
 
-    /// Why it is not to be there.
+    /// The reasons why the object is not planned for `cluster`.
     fn absent(&self, cluster: &ClusterName, steps: &[Step]) -> Vec<Reason> {
         let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
         let mut reasons: Vec<Reason> = match self.plan.absence(cluster) {
@@ -264,7 +265,7 @@ impl Explainer<'_> {
             reasons.extend(stops());
         }
         if reasons.is_empty() {
-            // Should a step be missing here, that is no reason to claim anything.
+            // If no step explains it, only state that it is not planned.
             reasons.push(Reason::new("NotPlanned", "it is not planned to be there"));
         }
         if let Some(work) = self.works.get(cluster) {
@@ -282,7 +283,7 @@ impl Explainer<'_> {
         reasons
     }
 
-    /// Why the Gateway `key`, which is ours, is not placed on `cluster`.
+    /// The reasons why the Gateway `key`, which belongs to this controller, is not placed on `cluster`.
     fn not_placed(&self, key: &ObjectKey, cluster: &ClusterName) -> Vec<Reason> {
         let Some(target) = self.gateways.get(key) else { return Vec::new() };
         if target.placed.deselected.contains(cluster) {
@@ -295,12 +296,12 @@ impl Explainer<'_> {
         vec![reason.clone()]
     }
 
-    /// Whether a work of the planned name is there that is not ours.
+    /// Whether a work of another owner has the planned name in `cluster`.
     fn is_foreign(&self, cluster: &ClusterName) -> bool {
         self.foreign.iter().any(|problem| problem.is_foreign_work(cluster))
     }
 
-    /// What freezes it.
+    /// The reasons why the object is frozen.
     fn frozen(&self, cluster: &ClusterName, problems: &[Problem]) -> Vec<Reason> {
         let stays = if self.works.contains_key(cluster) {
             "it is frozen, so that what is there stays as it is"
@@ -314,13 +315,13 @@ impl Explainer<'_> {
         problems.iter().map(reason).collect()
     }
 
-    /// That a Gateway only serves on.
+    /// The reason that a Gateway is only kept on `cluster` for its grace period.
     fn in_grace(&self, cluster: &ClusterName) -> Option<Reason> {
         let placing = self.gateways.iter().filter(|(_, target)| target.placed.clusters.contains(cluster));
         let placing = placing.map(|(key, target)| (key, target.placed.unplaced.get(cluster).copied()));
         let mut last: Option<(&ObjectKey, Moment)> = None;
         for (key, since) in placing {
-            // One that is chosen keeps all there.
+            // A Gateway whose cluster is chosen keeps the object without limit, so `?` ends the search here.
             let until = serves_until(self.view, self.view.gateway(key)?, since?);
             last = last.filter(|(_, other)| *other >= until).or(Some((key, until)));
         }

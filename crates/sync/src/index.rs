@@ -1,4 +1,4 @@
-//! What the sync derives from rows as they come and go.
+//! The index: state that is derived from the rows of the mirror and updated with each change.
 
 mod params;
 mod policies;
@@ -27,17 +27,18 @@ use policy_sync_api::params::Params;
 use same_target::SameTarget;
 pub(super) use unplaced::decisions_of;
 
-/// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
-/// left them counts as gone.
+/// A cluster counts as removed from a Placement only after the number of selected clusters and the decisions have not
+/// changed for this long.
 pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
 
-/// The resolution of creation times.
+/// The resolution of creation timestamps.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// How long after a class went nothing is withdrawn on its account: `kubectl replace --force` and a reinstall make it anew.
+/// After a class is deleted, nothing is withdrawn from spokes for this long: `kubectl replace --force` and reinstalls
+/// create the class again.
 pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
 
-/// A class of ours that was deleted. Within [`CLASS_RETURNS`] it may be made anew.
+/// A deleted class of this controller. Within [`CLASS_RETURNS`] it may be created again.
 #[derive(Clone, Debug)]
 pub(super) struct Departed {
     pub(super) class: Class,
@@ -46,27 +47,28 @@ pub(super) struct Departed {
     pub(super) since: Moment,
 }
 
-/// What is known of the hub beside its rows.
+/// State of the hub that is kept beside its rows.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(super) controller: ControllerName,
-    /// Classes of ours that were deleted a moment ago.
+    /// Classes of this controller that were deleted less than [`CLASS_RETURNS`] ago.
     pub(super) departed: HashMap<ObjectKey, Departed>,
-    /// The last valid parameters of each class of ours.
+    /// The last valid parameters of each class of this controller.
     pub(super) known_params: HashMap<ObjectKey, Arc<Params>>,
-    /// The labels last seen of ManagedClusters that are gone, as long as a work of ours is there.
+    /// The last known labels of deleted ManagedClusters, kept while a work of this controller remains in their
+    /// namespace.
     pub(super) last_labels: HashMap<ClusterName, Strings>,
-    /// When the number of clusters that a Placement selects, or a decision of it, last changed.
+    /// When the number of clusters that a Placement selects, or one of its decisions, last changed.
     pub(super) placement_changed: Recent<ObjectKey>,
-    /// Since when this process has seen a policy's generation; none where it was there at the start.
+    /// When this process first saw the current generation of a policy; missing if the policy existed at the start.
     pub(super) policies_changed: HashMap<Origin, Moment>,
     pub(super) same_target: SameTarget,
-    /// When the watch brought the creation time of the copy in a work.
+    /// When the watch reported the creation time of the copy in a work.
     pub(super) copied: Recent<WorkKey>,
     pub(super) works_of: HashMap<Arc<Origin>, BTreeSet<WorkKey>>,
-    /// When the watch last brought that a work of an origin is applied as it is now.
+    /// When the watch last reported that a work of an origin has been applied in its current generation.
     pub(super) applied: HashMap<Arc<Origin>, Moment>,
-    /// How many works of each kind a cluster has, those that are being deleted included.
+    /// The number of works of each kind in a cluster, including works that are being deleted.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) unplaced: UnplacedWorks,
     pub(super) counts: Counts,

@@ -1,22 +1,22 @@
-//! Keys of plans and of works.
+//! Keys of plans and of works: the units of the work queue.
 
 use std::collections::BTreeSet;
 
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use policy_sync_mirror::{self as mirror, Priority};
 
-/// Something to plan for.
+/// The subject of one plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// Which watches should run.
+    /// The set of watches that should run.
     Watches,
     /// The status of a GatewayClass.
     Class(ObjectKey),
     /// The access work of a cluster.
     Access(ClusterName),
-    /// The works of a Gateway or of a policy, whether or not it still exists.
+    /// The works of a Gateway, policy or resource, whether or not it still exists.
     Works(Origin),
-    /// What a hub policy, or a Gateway, says of its clusters.
+    /// The status that a policy or a Gateway has on the hub, folded from the reports of its clusters.
     Fold(Origin),
 }
 
@@ -44,21 +44,21 @@ impl mirror::Key for Key {
         }
     }
 
-    /// Many answers become one write.
+    /// Folds are delayed, so that the reports of many clusters become one write.
     fn is_batched(&self) -> bool {
         matches!(self, Self::Fold(_))
     }
 }
 
-/// The key of a work: its name, the same in every cluster, and the cluster.
+/// The key of a work: its name, which is the same in every cluster, and its cluster.
 pub type WorkKey = (WorkName, ClusterName);
 
-/// The key of the row of a work.
+/// The key of a work's row in the mirror.
 pub(crate) fn row_key(key: &WorkKey) -> ObjectKey {
     ObjectKey { namespace: key.1.0.clone(), name: key.0.0.clone() }
 }
 
-/// The work with a row of this key.
+/// The inverse of the row's key: the work with a row of this key.
 #[must_use]
 pub fn work_key(key: &ObjectKey) -> WorkKey {
     (WorkName(key.name.clone()), ClusterName(key.namespace.clone()))

@@ -1,4 +1,4 @@
-//! The registry: what the sync watches, and what it keeps of it.
+//! The registry of the kinds that the sync watches, and of the fields that it keeps of each.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use policy_sync_api::params::Role;
 use policy_sync_api::{annotations, cluster, gateway, secret, work};
 use policy_sync_mirror::{Family, Kind, Line, Requirement, Source};
 
-/// GatewayClasses.
+/// GatewayClasses, of all controllers.
 pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");
-/// The ConfigMaps that classes name, one by one.
+/// The ConfigMaps that classes name as their parameters; each is watched on its own.
 pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::new("", "v1", "configmaps");
 /// Gateways.
 pub static GATEWAYS: Kind<Gateway> = Kind::new(gateway::GROUP, "v1", "gateways");
 /// ReferenceGrants.
 pub static GRANTS: Kind<Grant> = Kind::new(gateway::GROUP, "v1beta1", "referencegrants");
-/// Secrets with the certificates of listeners.
+/// Secrets of type `kubernetes.io/tls`, which hold the certificates of listeners.
 pub static SECRETS: Kind<Secret> = Kind::new("", "v1", "secrets").with_fields(secret::TLS_ONLY);
 /// ManagedClusters.
 pub static CLUSTERS: Kind<Cluster> = Kind::new(cluster::GROUP, "v1", "managedclusters");
@@ -31,17 +31,19 @@ pub static CLUSTERS: Kind<Cluster> = Kind::new(cluster::GROUP, "v1", "managedclu
 pub static PLACEMENTS: Kind<Placement> = Kind::new(cluster::GROUP, "v1beta1", "placements");
 /// PlacementDecisions.
 pub static DECISIONS: Kind<Decision> = Kind::new(cluster::GROUP, "v1beta1", "placementdecisions");
-/// ManifestWorks of this controller.
+/// ManifestWorks of this controller, selected by label.
 pub static WORKS: Kind<Work> = Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
-/// Policies of the kinds that parameters list, each in one version, followed while that can be synced.
+/// Policies of the kinds that parameters list. Each kind is watched in one version, as long as that version can be
+/// synced.
 pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
-/// Resources of the kinds that parameters list, in the same way. Of what these hold, all may travel.
+/// Resources of the kinds that parameters list, watched like policies. Their whole text is kept, since all of it may
+/// be copied.
 pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text();
-/// What has to be listed before anything is planned.
+/// The kinds that must be listed before anything is planned.
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
 
-/// The API group without which a cluster has no Gateways.
+/// The API group without which a cluster cannot have Gateways.
 pub const GATEWAY_API: Requirement = Requirement {
     group: gateway::GROUP,
     version: "v1",
@@ -50,7 +52,7 @@ pub const GATEWAY_API: Requirement = Requirement {
     kinds: "GatewayClasses",
     project: "Gateway API",
 };
-/// The API groups without which a cluster is no hub.
+/// The API groups without which a cluster cannot be a hub.
 pub const REQUIRED: [Requirement; 2] = [
     GATEWAY_API,
     Requirement {
@@ -68,13 +70,13 @@ pub fn needed() -> impl Iterator<Item = Source> {
     NEEDED.into_iter().map(Source::from)
 }
 
-/// The label selector of the works of `controller`.
+/// The label selector that matches the works of `controller`.
 #[must_use]
 pub fn of_controller(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
 }
 
-/// The objects of `kind`, which parameters list as what `role` says.
+/// The source of the objects of `kind`, which parameters list in the role `role`.
 #[must_use]
 pub fn objects(role: Role, kind: &PolicyKind) -> Source {
     match role {
@@ -83,14 +85,14 @@ pub fn objects(role: Role, kind: &PolicyKind) -> Source {
     }
 }
 
-/// As what parameters list the kind of `source`, and the kind, where its objects are policies or resources.
+/// The role and kind of the objects of `source`; `None` if they are neither policies nor resources.
 #[must_use]
 pub fn role_of(source: &Source) -> Option<(Role, &PolicyKind)> {
     let policies = POLICIES.resource_of(source).map(|kind| (Role::Policy, kind));
     policies.or_else(|| RESOURCES.resource_of(source).map(|kind| (Role::Resource, kind)))
 }
 
-/// The ConfigMap `key`.
+/// The source of the single ConfigMap `key`.
 #[must_use]
 pub fn config_map(key: &ObjectKey) -> Source {
     CONFIG_MAPS.object(key.clone())

@@ -7,9 +7,10 @@
 //! a change ─▶ triggers ─▶ keys to plan again
 //! ```
 //!
-//! [`kinds`] lists the watched kinds, and [`rows`] has the fields that are kept of each kind. A [`View`] is a consistent read of all
-//! rows at one moment. [`desired`] and [`status`] are functions of a view and a [`Key`]: no client, no async, and no clock but
-//! [`View::now`]. The controller, the commands and the tests call the same functions.
+//! [`kinds`] lists the watched kinds, and [`rows`] defines the fields that are kept of each. A [`View`] is a
+//! consistent view of all rows at one moment. [`desired`] and [`status`] are functions of a view and a [`Key`]: they
+//! need no client, no async runtime, and no clock except [`View::now`]. The controller, the commands and the tests
+//! call the same functions.
 //!
 //! ```
 //! use policy_sync_sync::{Mirror, Settings, desired::plan_works};
@@ -64,14 +65,14 @@ pub use unplaced::UnplacedSince;
 pub use view::{ClassParams, View};
 pub use waits::{Wait, Waits};
 
-/// The rows of a hub, and their index.
+/// The rows of a hub, with their index.
 pub type Mirror = policy_sync_mirror::Mirror<Index>;
 
-/// The changes that an operation made to a [`Mirror`].
+/// The changes that one operation made to a [`Mirror`].
 pub type Changes<'m> = policy_sync_mirror::Changes<'m, Index>;
 
-/// A lock on a [`Mirror`], for reading.
+/// A lock on a [`Mirror`] for reading.
 pub type MirrorGuard<'m> = policy_sync_mirror::MirrorGuard<'m, Index>;
 
-/// A kind of policies or resources, as the keys of tables name it.
+/// The kind of a policy or resource, as a key of tables.
 pub type PolicyKind = GroupResource;

@@ -1,4 +1,4 @@
-//! A mirror that nothing watches, filled by hand: plans made of it are the controller's.
+//! A mirror that is filled from lists instead of watches. Plans made from it equal the controller's.
 
 use super::kinds::WORKS;
 use super::rows::kind::Resolution;
@@ -9,10 +9,10 @@ use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
 
-/// When everything in it was seen.
+/// The moment at which all its objects count as seen.
 const SEEN: Moment = Moment(0);
 
-/// A mirror and what fills it.
+/// A mirror without watches.
 #[derive(Debug)]
 pub struct OfflineMirror {
     mirror: Mirror,
@@ -20,53 +20,54 @@ pub struct OfflineMirror {
 }
 
 impl OfflineMirror {
-    /// An empty one, for the works of `controller`.
+    /// Creates an empty mirror for the works of `controller`.
     #[must_use]
     pub fn new(controller: ControllerName) -> Self {
         Self { mirror: Mirror::new(controller.clone()), controller }
     }
 
-    /// The moment `now`, or the first one at which every Placement in it has settled.
+    /// `now`, or the first moment at which every Placement in the mirror has settled, whichever is later.
     #[must_use]
     pub fn settled(now: Moment) -> Moment {
         now.max(SEEN.after(PLACEMENT_SETTLES))
     }
 
-    /// The moment at which nothing that it holds has settled yet.
+    /// The moment at which nothing in the mirror has settled yet.
     #[must_use]
     pub fn unsettled() -> Moment {
         SEEN
     }
 
-    /// Replaces the objects of `source` by `objects`, which were read at the moment `now`.
+    /// Replaces the objects of `source` by `objects`, which were read at `now`.
     pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>, now: Moment) {
-        // When it was first listed is the moment at which it was seen.
+        // The first listing counts as made at `SEEN`, so that Placements can settle.
         if self.mirror.read().tables().synced(source).is_none() {
             self.mirror.begin_resync(source);
             self.mirror.end_resync(source, 0, SEEN);
         }
-        // The beginning of a grace period is an annotation of a work. If it is later than this moment, this moment counts.
+        // The start of a grace period is an annotation of the work. It must not be later than the moment at which the
+        // work was seen.
         let seen = if source.is(&WORKS) { now } else { SEEN };
         self.mirror.list(source, objects, &self.controller, seen);
     }
 
-    /// Takes in whether the kind `gvr` can be synced.
+    /// Records whether the kind `gvr` can be synced.
     pub fn resolve(&self, gvr: &GroupVersionResource, resolution: Resolution) {
         self.mirror.change(found::resolved(gvr, resolution), SEEN);
     }
 
-    /// Takes in what the hub's ManifestWork can say.
+    /// Records the features that the hub's ManifestWork schema supports.
     pub fn work_schema(&self, schema: WorkSchema) {
         self.mirror.change(found::work_schema(schema), SEEN);
     }
 
-    /// The controller whose plans are made of it.
+    /// The controller whose plans are made from this mirror.
     #[must_use]
     pub fn controller(&self) -> &ControllerName {
         &self.controller
     }
 
-    /// A look at all of it.
+    /// Locks the mirror for reading.
     #[must_use]
     pub fn read(&self) -> MirrorGuard<'_> {
         self.mirror.read()

@@ -1,4 +1,4 @@
-//! What keeps an object from being planned, in words for its owner.
+//! The problems that keep an object from being planned or copied completely, with the messages for its owner.
 
 use std::collections::BTreeMap;
 
@@ -6,77 +6,77 @@ use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey};
 use policy_sync_api::selector::BadSelector;
 use policy_sync_api::text::{capped, grouped, itemized};
 
-/// Something that an object's owner, or the owner of what it depends on, should know.
+/// A problem that the owner of an object, or of one of its dependencies, should know about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
-    /// The selector of the object's clusters cannot be read.
+    /// The annotation that selects the object's clusters is invalid.
     #[error("annotation {annotation}{place}: {fault}")]
     BadSelector {
         /// The annotation.
         annotation: &'static str,
-        /// `[1].operator`, empty for all of it.
+        /// The position inside the annotation, such as `[1].operator`; empty if the whole value is invalid.
         place: String,
         /// What is wrong.
         fault: String,
     },
-    /// The overrides of the policy cannot be read, or what they make of its spec is invalid.
+    /// The annotation with overrides is invalid, or makes the policy's spec invalid.
     #[error("annotation kuadrant.io/cluster-overrides{place}: {fault}")]
     BadOverrides {
-        /// `[1].patch.limits`, empty for the whole list.
+        /// The position inside the annotation, such as `[1].patch.limits`; empty for the whole list.
         place: String,
         /// What is wrong.
         fault: String,
     },
-    /// How long the Gateway is to serve on cannot be read.
+    /// The grace period of the Gateway is invalid.
     #[error(
         "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: {used} are used"
     )]
     BadGraceTimeout {
-        /// What stands there.
+        /// The value of the annotation.
         found: String,
-        /// How many seconds hold.
+        /// The effective grace period in seconds.
         used: u64,
     },
-    /// The Gateway is to serve on for longer than its class lets it.
+    /// The grace period of the Gateway exceeds the maximum of its class.
     #[error(
         "annotation kuadrant.io/grace-timeout: {asked} is more than maxGraceSeconds of GatewayClass {class}: {used} are used"
     )]
     GraceTooLong {
-        /// How many seconds its owner wants.
+        /// The requested grace period in seconds.
         asked: u64,
         /// The class.
         class: String,
-        /// How many seconds hold.
+        /// The effective grace period in seconds.
         used: u64,
     },
-    /// The hub namespace maps to one that no spoke may have.
+    /// The namespace on the hub maps to a namespace that is not allowed on spokes.
     #[error("namespace {namespace} maps to {downstream} on the spokes, which {fault}")]
     DownstreamNamespace {
-        /// On the hub.
+        /// The namespace on the hub.
         namespace: String,
-        /// On the spokes.
+        /// The namespace on the spokes.
         downstream: String,
-        /// Why not.
+        /// The reason, as the end of a sentence about the namespace.
         fault: &'static str,
     },
-    /// A class lists the kind in another version than it is synced in.
+    /// A class lists the kind in a version other than the synced one.
     #[error(
         "{gvr}: is synced in version {held}, which GatewayClass {class} lists: let the classes agree on one"
     )]
     VersionConflict {
-        /// The kind, in the version that is not synced.
+        /// The kind in the version that is not synced.
         gvr: GroupVersionResource,
-        /// The version that is.
+        /// The version that is synced.
         held: String,
-        /// The oldest class that lists that one.
+        /// The oldest class that lists the synced version.
         class: String,
     },
-    /// The kind cannot be synced at present.
+    /// The kind cannot be synced.
     #[error("{gvr}: {fault}")]
     KindNotResolved {
         /// The kind.
         gvr: GroupVersionResource,
-        /// Why not.
+        /// The reason.
         fault: String,
     },
     /// The parameters of a class are invalid.
@@ -84,74 +84,74 @@ pub enum Problem {
     InvalidParameters {
         /// The class.
         class: String,
-        /// Where and what is wrong.
+        /// The position and the error.
         fault: String,
     },
-    /// The class of a Gateway went, and may be made anew.
+    /// The class of a Gateway was deleted less than [`CLASS_RETURNS`](crate::CLASS_RETURNS) ago.
     #[error(
         "GatewayClass {0} does not exist: unless it is made anew within a minute, what was sent for it goes"
     )]
     ClassGone(String),
-    /// The parameters of a class cannot be read, and never were.
+    /// The parameters of a class cannot be read, and this process has never read them.
     #[error("the parameters of GatewayClass {class} are not known: {fault}")]
     ParametersUnread {
         /// The class.
         class: String,
-        /// Why not, in the hub's words.
+        /// The error of the hub.
         fault: String,
     },
-    /// The work would be larger than Open Cluster Management takes.
+    /// The work would exceed the size that Open Cluster Management allows.
     #[error("its work would have {bytes} bytes, {limit} are allowed")]
     TooLarge {
-        /// The size of the manifests.
+        /// The size of the manifests in bytes.
         bytes: usize,
-        /// The limit.
+        /// The maximum in bytes.
         limit: usize,
     },
-    /// The copies that differ would be larger together than one policy's may be.
+    /// The distinct copies of the policy would together exceed the size that is allowed for one policy.
     #[error("its {copies} copies would have {} bytes, {} are allowed", grouped(*bytes), grouped(*limit))]
     CopiesTooLarge {
-        /// How many there are.
+        /// The number of distinct copies.
         copies: usize,
-        /// How many bytes they have at most.
+        /// An upper bound of their total size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The maximum in bytes.
         limit: usize,
     },
-    /// The preferences of its replicas cannot be read.
+    /// The annotation with replica preferences is invalid.
     #[error("annotation federation.kubernetes.io/replica-set-preferences{place}: {fault}")]
     BadPreferences {
-        /// `.clusters.c1.weight`, empty for all of it.
+        /// The position inside the annotation, such as `.clusters.c1.weight`; empty if the whole value is invalid.
         place: String,
         /// What is wrong.
         fault: String,
     },
-    /// There are preferences for replicas, and it has none.
+    /// The object has replica preferences but no `spec.replicas`.
     #[error("annotation federation.kubernetes.io/replica-set-preferences: it has no spec.replicas to split")]
     NoReplicas,
-    /// Its clusters may not take all replicas.
+    /// The maximums in the preferences leave some replicas unassigned.
     #[error("{left_out} of {total} replicas run nowhere: no cluster may take more, as its preferences are")]
     ReplicasLeftOut {
-        /// How many are left out.
+        /// The number of unassigned replicas.
         left_out: u64,
-        /// Of how many.
+        /// The number of replicas in the spec.
         total: u64,
     },
-    /// The spec cannot be read.
+    /// The spec is invalid.
     #[error("spec: {0}")]
     BadSpec(String),
-    /// The target references are of another shape.
+    /// A target reference does not have the expected form.
     #[error("spec.{place}: {fault}")]
     BadReference {
-        /// `targetRef`, `targetRefs[1]`.
+        /// The position inside the spec, such as `targetRef` or `targetRefs[1]`.
         place: String,
         /// What is wrong.
         fault: String,
     },
-    /// A reference leaves the policy's namespace, and is dropped from the copies.
+    /// A target reference names another namespace. It is omitted from the copies.
     #[error("the reference to Gateway {0} is dropped: policies target gateways of their own namespace")]
     ForeignReference(ObjectKey),
-    /// A work of the planned name is not ours.
+    /// A ManifestWork with the planned name exists but does not belong to this controller.
     #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
     ForeignWork {
         /// The cluster.
@@ -159,11 +159,11 @@ pub enum Problem {
         /// The work.
         name: String,
     },
-    /// A Gateway has waited for its policies for as long as its class says, and is held back on.
+    /// The Gateway has waited for its policies for as long as its class allows, and is still held back.
     #[error("it is held back where its policies are not applied: its condition Programmed names them")]
     PoliciesPending,
-    /// On some clusters its copy and that of another policy with the same target were created in another order than the policies on
-    /// the hub.
+    /// On some clusters, this copy and that of another policy with the same target were created in a different order
+    /// than the policies on the hub.
     #[error(
         "its copy comes {} that of {other}, which has the same target and is {} on the hub, on these clusters: {clusters}. They may \
          enforce the wrong one. To correct this, delete {}, wait until its copies are gone, and create it again",
@@ -176,36 +176,36 @@ pub enum Problem {
         other: ObjectKey,
         /// Whether the other policy is the older one on the hub.
         is_older: bool,
-        /// The clusters, as text.
+        /// The names of the clusters, as text for the message.
         clusters: String,
     },
-    /// Another controller of this make writes what it says of its clusters.
+    /// Another instance of Policy Sync writes the status of this object.
     #[error(
         "another controller of Policy Sync ({0}) says how it fares, of its own clusters: this one leaves that to it"
     )]
     OtherController(String),
-    /// A Secret that a listener names does not travel. The Gateway does, without it.
+    /// The Secret of a listener is not copied. The Gateway is copied without it.
     #[error("listener {listener}: Secret {secret} does not travel: {fault}")]
     SecretLeftOut {
         /// The listener.
         listener: String,
         /// The Secret on the hub.
         secret: String,
-        /// Why not.
+        /// The reason.
         fault: SecretFault,
     },
-    /// So many more than are told one by one.
+    /// The number of further Secrets that are not copied; their messages are omitted.
     #[error("{0} more Secrets that listeners name do not travel")]
     MoreSecretsLeftOut(usize),
-    /// Secrets, or ReferenceGrants, cannot be listed.
+    /// Secrets or ReferenceGrants cannot be listed.
     #[error("its listeners name Secrets, and which may travel is not known: cannot list {what}: {fault}")]
     SecretsUnread {
         /// `secrets` or `referencegrants`.
         what: String,
-        /// Why not, in the hub's words.
+        /// The error of the hub.
         fault: String,
     },
-    /// What exists is not known yet, so nothing may change.
+    /// A list that the plan needs is not complete yet, so nothing may change.
     #[error("waiting for the list of {0}")]
     Unread(String),
 }
@@ -216,22 +216,23 @@ impl From<BadSelector> for Problem {
     }
 }
 
-/// Why a Secret does not travel.
+/// The reason why a Secret is not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum SecretFault {
-    /// It does not exist, or is of another type.
+    /// The Secret does not exist or has another type.
     #[error("there is no such Secret of type kubernetes.io/tls")]
     Missing,
-    /// It is of another namespace, which has no grant for it. Whether it exists is none of the Gateway's business.
+    /// The Secret is in another namespace and no ReferenceGrant permits the reference. Whether it exists is not
+    /// disclosed.
     #[error("no ReferenceGrant of its namespace allows it")]
     NotGranted,
-    /// Its namespace maps to one that no spoke may have.
+    /// The namespace of the Secret maps to one that is not allowed on spokes.
     #[error("its namespace maps to one on the spokes that is reserved or too long")]
     Namespace,
 }
 
 impl SecretFault {
-    /// A stable word for metrics and event reasons.
+    /// A stable identifier for metrics and event reasons.
     fn category(self) -> &'static str {
         match self {
             Self::Missing => "SecretMissing",
@@ -241,16 +242,17 @@ impl SecretFault {
     }
 }
 
-/// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
+/// The maximum length of a problem's message in bytes. An Event allows this much; an annotation or a condition has
+/// room for ten such messages.
 pub(super) const TEXT_LIMIT: usize = 1024;
 
-/// What is said of parameters that are invalid.
+/// The category of invalid parameters.
 pub(super) const INVALID_PARAMETERS: &str = "InvalidParameters";
-/// What is said of parameters that were never read, and cannot be.
+/// The category of parameters that cannot be read and never were.
 pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
-    /// The categories of problems that are told, each with whether it [freezes](Problem::freezes).
+    /// The categories of all reported problems, each with whether it [freezes](Problem::freezes) the object.
     pub const CATEGORIES: [(&'static str, bool); 26] = [
         ("BadGraceTimeout", false),
         ("BadOverrides", true),
@@ -280,13 +282,13 @@ impl Problem {
         ("VersionConflict", true),
     ];
 
-    /// What an owner is told: it may quote what users wrote, of any length.
+    /// The message for the owner, cut to the maximum length: it may quote user input of any length.
     #[must_use]
     pub fn text(&self) -> String {
         capped(&self.to_string(), TEXT_LIMIT).into_owned()
     }
 
-    /// A stable word for metrics and event reasons.
+    /// A stable identifier for metrics and event reasons.
     #[must_use]
     pub fn category(&self) -> &'static str {
         match self {
@@ -318,19 +320,20 @@ impl Problem {
         }
     }
 
-    /// Whether it passes by itself within moments of a start, and so is nothing to tell an owner.
+    /// Whether the problem resolves within moments of a start, so that it is not reported to the owner.
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unread(_))
     }
 
-    /// Whether it is no fault of the object: whether that can be planned is not known.
+    /// Whether the cause is missing knowledge, not the object: it is unknown whether the object can be planned.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::ClassGone(_) | Self::ParametersUnread { .. })
     }
 
-    /// `problems` in the words of Events: one text for each category, however many clusters or Secrets it is about.
+    /// The notes of the Events about `problems`: one text for each category, however many clusters or Secrets it
+    /// concerns.
     pub fn event_notes<'p>(problems: impl Iterator<Item = &'p Self>) -> BTreeMap<&'static str, String> {
         let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for problem in problems {
@@ -340,13 +343,13 @@ impl Problem {
         texts.into_iter().map(|(category, texts)| (category, note(texts))).collect()
     }
 
-    /// Whether it is that a work in `cluster` has the planned name and is not ours.
+    /// Whether this is a work of another owner that has the planned name in `cluster`.
     #[must_use]
     pub fn is_foreign_work(&self, cluster: &ClusterName) -> bool {
         matches!(self, Self::ForeignWork { cluster: found, .. } if **found == *cluster.0)
     }
 
-    /// Whether the object's works are left as they are until the problem is mended.
+    /// Whether the object's works are left unchanged until the problem is resolved.
     #[must_use]
     pub fn freezes(&self) -> bool {
         match self {

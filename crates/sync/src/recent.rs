@@ -1,4 +1,4 @@
-//! When something last happened to each of many things, for as long as that matters.
+//! The moment of the last event for each of many keys, kept only for a limited time.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use policy_sync_api::moment::Moment;
 
-/// Moments by key. Those that are older than a span are forgotten when the next is noted: names that come and go leave
-/// nothing behind.
+/// Moments by key. Recording a moment removes those that are older than the span, so that deleted keys leave no
+/// entries.
 #[derive(Clone, Debug)]
 pub(super) struct Recent<K> {
     span: Duration,
     moments: HashMap<K, Moment>,
-    /// The same in the order of time, and what was there before.
+    /// The same moments in order of time, including those that were replaced since.
     order: VecDeque<(Moment, K)>,
 }
 
 impl<K: Clone + Eq + Hash> Recent<K> {
-    /// Nothing happened yet; what is older than `span` matters no more.
+    /// Creates an empty table that keeps moments for `span`.
     pub(super) fn within(span: Duration) -> Self {
         Self { span, moments: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// Notes that something happened to `key` at `now`.
+    /// Records an event for `key` at `now`.
     pub(super) fn note(&mut self, key: K, now: Moment) {
         while let Some((moment, _)) = self.order.front()
             && moment.after(self.span) < now
@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         }
     }
 
-    /// When something last happened to `key`; none where that is forgotten, and so at least the span ago.
+    /// The moment of the last event for `key`; `None` if there was none within the span.
     pub(super) fn last<Q>(&self, key: &Q) -> Option<Moment>
     where
         K: Borrow<Q>,
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_is_known_for_the_span_and_then_leaves_nothing() {
+    fn moments_older_than_the_span_are_removed() {
         let mut recent: Recent<usize> = Recent::within(Duration::from_secs(5));
         recent.note(0, Moment(0));
         recent.note(1, Moment(4_000));

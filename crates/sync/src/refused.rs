@@ -1,4 +1,5 @@
-//! The works that the hub refuses to have made, and since when: what no watch tells, and who writes finds out.
+//! The works whose creation the hub rejects, each with the moment of the first rejection. No watch reports this; the
+//! writer records it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +9,13 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::give_back_shared;
 
-/// Since when the works of which origins are refused in which clusters. What is not wanted there any more, or was made, is
-/// forgotten.
+/// The first rejection of each work by origin and cluster. An entry is removed once the work is created or is no longer
+/// planned.
 #[derive(Clone, Debug, Default)]
 pub struct Refused(DashMap<Origin, BTreeMap<ClusterName, Moment>>);
 
 impl Refused {
-    /// Notes that the work of `origin` was refused in `cluster`, and returns whether that is new.
+    /// Records that the work of `origin` was rejected in `cluster`. Returns whether the entry is new.
     pub fn note(&self, origin: &Origin, cluster: &ClusterName, now: Moment) -> bool {
         let mut known = self.0.entry(origin.clone()).or_default();
         let new = !known.contains_key(cluster);
@@ -22,7 +23,7 @@ impl Refused {
         new
     }
 
-    /// Forgets all of `origin` but what is about to be made.
+    /// Removes the entries of `origin`, except for the clusters in `coming`, whose works are about to be created.
     pub fn retain(&self, origin: &Origin, coming: &BTreeSet<&ClusterName>) {
         self.0.remove_if_mut(origin, |_, known| {
             known.retain(|cluster, _| coming.contains(cluster));
@@ -31,13 +32,13 @@ impl Refused {
         give_back_shared(&self.0);
     }
 
-    /// Whether anything of `origin` was refused.
+    /// Whether a work of `origin` was rejected.
     #[must_use]
     pub fn has(&self, origin: &Origin) -> bool {
         self.0.contains_key(origin)
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! What is decided, told over a [`world::World`] that goes through the mirror as the hub's own objects do.
+//! Tests of the decisions on a [`world::World`], whose objects pass through the mirror as those of a hub do.
 
 mod counting;
 mod panics;
@@ -27,7 +27,7 @@ use policy_sync_api::schema::Schema;
 use policy_sync_mirror::{Change, Failure};
 
 #[test]
-fn what_a_cluster_carries_is_counted() {
+fn kinds_on_a_cluster_follow_its_works() {
     let origins = [policy_origin("limits"), policy_origin("other"), gateway_origin("web")];
     let world = hub().with(policy("other").targets("web")).settled(&origins);
     let carried = |world: &World| world.see(|view| view.carried(&"eu-1".into()));
@@ -42,7 +42,7 @@ fn what_a_cluster_carries_is_counted() {
 }
 
 #[test]
-fn a_listing_takes_out_what_it_does_not_bring() {
+fn listing_removes_objects_that_it_does_not_contain() {
     let mut world = shop(&["eu-1"]).with(policy("a").targets("web")).with(policy("b").targets("web"));
     let keys = world.list(&POLICIES.resource(limits()), &[policy("b").targets("web"), policy("c")]);
     let affected = |name: &str| keys.contains(&Key::Works(policy_origin(name)));
@@ -51,7 +51,7 @@ fn a_listing_takes_out_what_it_does_not_bring() {
 }
 
 #[test]
-fn a_listing_that_fails_takes_nothing_out() {
+fn failed_listing_removes_nothing() {
     let mut world = hub();
     world.mirror.begin_resync(&POLICIES.resource(limits()));
     world.apply(&policy("another"));
@@ -61,7 +61,7 @@ fn a_listing_that_fails_takes_nothing_out() {
 }
 
 #[test]
-fn works_that_a_listing_does_not_bring_are_gone_from_every_index() {
+fn works_missing_from_a_listing_leave_every_index() {
     let mut world = hub();
     let keys = world.list(&WORKS.all(), &[]);
     assert!(keys.contains(&Key::Works(policy_origin("limits"))) && keys.contains(&access()));
@@ -70,7 +70,7 @@ fn works_that_a_listing_does_not_bring_are_gone_from_every_index() {
 }
 
 #[test]
-fn decisions_listed_again_unchanged_do_not_unsettle() {
+fn unchanged_decisions_do_not_restart_settling() {
     let world = hub();
     let settles = |world: &World| world.see(|view| view.placement_settles(&ObjectKey::new("shop", "all")));
     let before = settles(&world);
@@ -90,7 +90,7 @@ fn decisions_listed_again_unchanged_do_not_unsettle() {
 }
 
 #[test]
-fn a_version_never_goes_back() {
+fn resource_version_never_decreases() {
     let world = world();
     world.mirror.bookmark(&WORKS.all(), 100);
     world.mirror.bookmark(&WORKS.all(), 90);
@@ -101,7 +101,7 @@ fn a_version_never_goes_back() {
 }
 
 #[test]
-fn deletions_count_as_seen() {
+fn deletions_advance_the_resource_version() {
     let mut world = hub();
     for object in [policy("limits"), gateway("web"), placement("all"), class("multi")] {
         let before = world.mirror.version(&object.source);
@@ -111,7 +111,7 @@ fn deletions_count_as_seen() {
 }
 
 #[test]
-fn a_forgotten_kind_is_neither_listed_nor_resolved() {
+fn forgotten_kind_is_neither_listed_nor_resolved() {
     let world = hub().params("multi", "{}");
     world.forget(&POLICIES.resource(limits()));
     assert!(!world.see(|view| view.policies_synced(&limits())));
@@ -120,7 +120,7 @@ fn a_forgotten_kind_is_neither_listed_nor_resolved() {
 }
 
 #[test]
-fn what_fails_is_named_until_it_works_again() {
+fn failing_source_is_reported_until_it_recovers() {
     let world = hub();
     let failing = |fault: Option<&str>| {
         world.change(Change::Failing(WORKS.all(), fault.map(Failure::passing)));
@@ -131,7 +131,7 @@ fn what_fails_is_named_until_it_works_again() {
 }
 
 #[test]
-fn what_is_known_of_a_kind_stays_where_it_is_found_to_be_the_same() {
+fn schema_is_shared_if_discovery_finds_the_same_one() {
     let definition = || JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() };
     let resolution = || {
         let schema = Some(Arc::new(Schema::new(&definition())));
@@ -142,6 +142,6 @@ fn what_is_known_of_a_kind_stays_where_it_is_found_to_be_the_same() {
         world.resolve("v1", "ratelimitpolicies", resolution());
         world.see(|view| view.resolved_kinds().next().unwrap().1.schema.clone().unwrap())
     };
-    // What is made of policies goes by it, and is made anew where it is another.
+    // Cached copies of policies refer to the schema by address, and are rebuilt if the address changes.
     assert!(Arc::ptr_eq(&found(), &found()));
 }

@@ -1,4 +1,4 @@
-//! The classes, Gateways and policies of a [`View`] as inputs of the topology.
+//! Converts the classes, Gateways and policies of a [`View`] to inputs of the topology.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use policy_sync_topology::rows::{Gateway, Policy};
 use policy_sync_topology::rules::Configured;
 use policy_sync_topology::show::ObjectFault;
 
-/// Whether `changed`, which `view` shows, may change the [`TopologyInputs`].
+/// Whether the change `changed`, which `view` already shows, may change the [`TopologyInputs`].
 #[must_use]
 pub fn affects_topology(view: View<'_>, changed: &Changed) -> bool {
     if let Some((key, Some(before))) = changed.object_of(&GATEWAYS) {
         fn read(row: &gateway::Gateway) -> impl PartialEq + '_ {
             (&row.uid, row.generation, &row.class, row.deleting, row.created, &row.spec)
         }
-        // Whether it is ours may turn on what stands in it where its class is gone.
+        // While its class is missing, the Gateway's other fields may decide whether it belongs to this controller.
         let is_of_class = view.class_params(&before.class).is_some();
         return !is_of_class || view.gateway(key).is_none_or(|now| read(now) != read(before));
     }
@@ -51,20 +51,20 @@ pub fn affects_topology(view: View<'_>, changed: &Changed) -> bool {
     }
 }
 
-/// The inputs of the topology that a view has, copied so that they can be read while the mirror changes.
+/// The inputs of the topology, copied from a view so that they can be read while the mirror changes.
 #[derive(Debug)]
 pub struct TopologyInputs {
     classes: Vec<ObjectKey>,
     gateways: Vec<(ObjectKey, Option<Moment>, RawSpec)>,
-    /// The kinds of policies, each with its resource and whether its policies are direct.
+    /// The kinds of policies, each with its resource and whether its policies attach directly.
     kinds: Vec<(GroupResource, Kind, bool)>,
-    /// The policies, each with the place of its kind.
+    /// The policies, each with the index of its kind in `kinds`.
     policies: Vec<(usize, ObjectKey, Arc<policy::Policy>)>,
     merges: Vec<(GroupResource, Merge)>,
     ours: HashMap<ObjectKey, OurGateway>,
 }
 
-/// A Gateway of this controller.
+/// A Gateway of one of this controller's classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OurGateway {
     /// Unique over time.
@@ -74,8 +74,8 @@ pub struct OurGateway {
 }
 
 impl TopologyInputs {
-    /// Whether all that `view` is to lend has been read, or cannot be read for now: what is about to be read would change what objects
-    /// say twice.
+    /// Whether all inputs have been read from the hub, or cannot be read at present. Publishing earlier would change
+    /// the status of objects twice.
     #[must_use]
     pub fn is_read(view: View<'_>) -> bool {
         let is_read =
@@ -92,7 +92,7 @@ impl TopologyInputs {
             })
     }
 
-    /// What `view` lends.
+    /// Copies the inputs from `view`.
     #[must_use]
     pub fn new(view: View<'_>) -> Self {
         let mut lent = Self {
@@ -128,12 +128,13 @@ impl TopologyInputs {
         lent
     }
 
-    /// Takes the Gateways of this controller.
+    /// Removes and returns the Gateways of this controller.
     pub fn take_ours(&mut self) -> HashMap<ObjectKey, OurGateway> {
         std::mem::take(&mut self.ours)
     }
 
-    /// The objects, and those of them that are not as the API has them, which are left out.
+    /// Parses the inputs. Returns the objects, and the errors of those that do not match their API; these are
+    /// omitted.
     #[must_use]
     pub fn read(self) -> (Objects, Vec<ObjectFault>) {
         let mut objects = Objects::of_cluster([GATEWAY_CLASS.to_kind(), GATEWAY.to_kind()].into());
@@ -153,7 +154,7 @@ impl TopologyInputs {
             match Policy::of_spec(row.spec.clone()) {
                 Ok(read) => {
                     let policy::Policy { created, deleting, refused, .. } = *row;
-                    // The hub's rows keep no words of conditions.
+                    // Rows do not keep the messages of conditions.
                     let refused = refused.then(Box::default);
                     let policy = Policy { created: created.into(), deleting, refused, ..read };
                     objects.put_policy(kind.clone(), key, policy);

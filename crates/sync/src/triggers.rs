@@ -1,7 +1,7 @@
-//! Which plans a change of the mirror may change.
+//! Determines which plans a change of the mirror may affect.
 //!
-//! Nothing is planned before the needed kinds have been listed once; then everything is, so until then a change
-//! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
+//! Nothing is planned before the needed kinds have been listed once, so until then a change affects nothing; then
+//! everything is planned. After that, too many keys rather than too few are returned: an unnecessary plan costs
 //! microseconds and no request.
 
 mod clusters;
@@ -25,7 +25,7 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use policy_sync_api::params::Role;
 use policy_sync_mirror::{AnyRow, Changed, Source};
 
-/// The keys whose plan may be another after `changes`.
+/// The keys whose plans may differ after `changes`.
 #[must_use]
 pub fn affected(changes: &Changes<'_>) -> Keys {
     let triggers = Triggers(changes.view());
@@ -36,13 +36,13 @@ pub fn affected(changes: &Changes<'_>) -> Keys {
     }
 }
 
-/// Every key there is, none before anything can be planned.
+/// Every existing key; empty before anything can be planned.
 #[must_use]
 pub fn everything(view: View<'_>) -> Keys {
     if view.ready() { Triggers(view).everything() } else { Keys::new() }
 }
 
-/// The mirror just after a change.
+/// The mirror directly after a change.
 struct Triggers<'m>(View<'m>);
 
 impl<'m> Triggers<'m> {
@@ -57,7 +57,7 @@ impl<'m> Triggers<'m> {
         if let Some((key, before)) = changed.object_of(&CLASSES) {
             self.class(key, before)
         } else if changed.object_of(&CONFIG_MAPS).is_some() {
-            // Classes can bear on each other, and so can their parameters.
+            // Classes can affect each other, and so can their parameters.
             self.of_classes()
         } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
             self.gateway(key, before)
@@ -85,7 +85,7 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// An object of a kind of many resources changed.
+    /// An object of a kind that is discovered or listed in parameters changed.
     fn of_resource(&self, source: &Source, key: &ObjectKey, before: Option<&Policy>) -> Keys {
         if let Some((role, kind)) = role_of(source) {
             self.object(role, kind, key, before)
@@ -99,23 +99,23 @@ impl<'m> Triggers<'m> {
     fn everything(&self) -> Keys {
         let mut keys = self.of_classes();
         keys.extend(self.0.carrying().map(|cluster| Key::Access(cluster.clone())));
-        // An access work may outlive the works that it was for.
+        // An access work may outlive the works that it grants access for.
         let access = self.0.works().filter(|(.., work)| matches!(work.purpose, Purpose::Access(_)));
         keys.extend(access.map(|(_, cluster, _)| Key::Access(cluster)));
         keys
     }
 
-    /// `source` was listed whole for the first time.
+    /// `source` was listed completely for the first time.
     fn listed(&self, source: &Source) -> Keys {
         if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.known_of(source) }
     }
 
-    /// `source` is watched no longer.
+    /// `source` is no longer watched.
     fn forgotten(&self, source: &Source) -> Keys {
         role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
 
-    /// It is known of ConfigMaps, Secrets or ReferenceGrants what was not known.
+    /// ConfigMaps, Secrets or ReferenceGrants became known.
     fn known_of(&self, source: &Source) -> Keys {
         if source.is(&CONFIG_MAPS) {
             self.of_classes()
@@ -126,8 +126,9 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// What keeps `source` from being listed changed, and where it `toggled` whether anything does: a Gateway waits for
-    /// policies that are about to be listed, and tells why it does not know of Secrets; a class, of its parameters.
+    /// The error that keeps `source` from being listed changed; `toggled` if an error appeared or disappeared.
+    /// Gateways wait for policies that are about to be listed and report unreadable Secrets; classes report
+    /// unreadable parameters.
     fn failing(&self, source: &Source, toggled: bool) -> Keys {
         if self.0.synced(source).is_some() {
             return Keys::new();
@@ -135,21 +136,21 @@ impl<'m> Triggers<'m> {
         if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
     }
 
-    /// The Gateways that may wait for what happened, and say so.
+    /// The Gateways that may wait for the change, and report it in their status.
     fn waiting(&self) -> Keys {
         self.0.gateways().flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
     }
 
     fn class(&self, key: &ObjectKey, before: Option<&Class>) -> Keys {
         match (before, self.0.class(key)) {
-            // The status is ours: a change of it alone is none of the parameters.
+            // The controller writes the status itself. A change of the status alone does not concern the parameters.
             (Some(before), Some(after)) if before.is_as(after) => Keys::from([Key::Class(key.clone())]),
             _ => self.of_classes(),
         }
     }
 
-    /// Classes can bear on each other (a version listed twice, a downstream class that is ours), so a change of one
-    /// is a change of all. Classes change rarely.
+    /// Classes can affect each other (two may list a version of the same kind, or one may be the downstream class of
+    /// another), so a change of one affects all. Classes change rarely.
     fn of_classes(&self) -> Keys {
         let mut keys = Keys::from([Key::Watches]);
         keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
@@ -161,13 +162,13 @@ impl<'m> Triggers<'m> {
 
     fn gateway(&self, key: &ObjectKey, before: Option<&Gateway>) -> Keys {
         match (before, self.0.gateway(key)) {
-            // What is ours to write decides nothing else.
+            // Fields that only this controller writes affect nothing else.
             (Some(before), Some(after)) if before.is_as(after) => {
                 Keys::from([Key::Fold(Origin::Gateway(key.clone()))])
             }
             _ => {
                 let mut keys = self.of_namespace(&key.namespace);
-                // One that is gone is in no table, and what was told of it is to be forgotten.
+                // A deleted Gateway is in no table, and its reported status has to be cleared.
                 keys.extend(both(&Origin::Gateway(key.clone())));
                 keys
             }
@@ -179,7 +180,8 @@ impl<'m> Triggers<'m> {
         if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
     }
 
-    /// Policies reach only Gateways of their own namespace, and resources its Placements, so what happens in one stays there.
+    /// Policies reach only Gateways of their own namespace, and resources only its Placements, so a change affects
+    /// one namespace.
     fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
@@ -191,7 +193,6 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The policies and resources of a namespace.
     fn objects_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Origin> {
         let objects = self.0.objects().filter(|(object, _)| object.object().namespace == *namespace);
         objects.map(|(object, _)| object)
@@ -206,7 +207,7 @@ impl<'m> Triggers<'m> {
         let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
         let origin = Origin::new(kind.clone(), object.clone());
         keys.extend(both(&origin));
-        // Whether others wait for it, and their order, follows from its place, its targets and its clusters.
+        // Creation time, targets and clusters of a policy determine whether others wait for it, and their order.
         let after = self.0.policy(&origin);
         let is_same = match (before, after) {
             (Some(before), Some(after)) => {
@@ -221,7 +222,7 @@ impl<'m> Triggers<'m> {
                 keys.extend(age::affected(self.0, &origin, policy).into_iter().map(Key::Fold));
             }
         }
-        // A kind that is listed no more is watched until its last annotation is gone.
+        // A kind that is no longer listed is watched until its last annotation is removed.
         keys.insert(Key::Watches);
         keys
     }
@@ -243,12 +244,13 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// Until the first listing is whole nothing is planned from it, and then everything is.
+    /// Nothing is planned from a source before its first complete listing, which then affects everything.
     fn when_listed(&self, source: &Source, affects: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         if self.0.synced(source).is_some() { self.naming(affects) } else { Keys::new() }
     }
 
-    /// The Gateways with a listener that names a Secret that fits, both as `fits` is told.
+    /// The Gateways with a listener that names a matching Secret. `fits` receives the keys of the Gateway and of the
+    /// Secret.
     fn naming(&self, fits: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         let names = |key: &ObjectKey, row: &Gateway| row.secrets.iter().any(|secret| fits(key, secret));
         let gateways = self.0.gateways().filter(|(key, row)| names(key, row));
@@ -284,9 +286,9 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The work for `purpose` in `cluster` was created or deleted, or if `copied` its copy: younger policies with the same target may wait for
-    /// it, and the order of its neighbors may be another. Clusters report copies by the thousands, so these policies look at it with their
-    /// folds.
+    /// The work for `purpose` in `cluster` was created or deleted, or its copy was if `copied`. Younger policies with
+    /// the same target may wait for it, and the order of its neighbors may differ. Clusters report thousands of
+    /// copies, so these policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
@@ -299,11 +301,11 @@ impl<'m> Triggers<'m> {
         found.into_iter().map(Key::Fold).collect()
     }
 
-    /// A work came that was not there, or that was for something else.
+    /// A work was created, or has a new purpose.
     fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.after(cluster, work, work.applied_since.is_some()));
-        // A Gateway is kept for its grace period on a cluster that is not chosen, and its policies with it.
+        // On a cluster that is not chosen, a Gateway is kept for its grace period, and its policies with it.
         if let Some(gateway) = work.purpose.gateway()
             && self.0.displacement(name, cluster).left.is_some()
         {
@@ -313,7 +315,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// A work went, or is for something else now.
+    /// A work was deleted, or has a new purpose.
     fn work_gone(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.unblocked_by(cluster, work));
@@ -321,10 +323,10 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// What comes, or goes, after a work: the Gateways of a policy that are not in its cluster yet, and the
-    /// policies of a Gateway that leaves one. Policies answer by the hundreds, so a Gateway that waits for them looks at
-    /// them with its fold, but for the last: `applied` says that the work has just become so, and where it seems that
-    /// no other is waited for, the Gateway's own works are planned at once.
+    /// The plans that wait for a work: the Gateways of a policy that are missing in its cluster, and the policies of
+    /// a Gateway that leaves a cluster. Reports on policies arrive by the hundreds, so a waiting Gateway checks them
+    /// in its batched fold. Only the last one triggers a plan of the Gateway's works at once: `applied` means that
+    /// the work has just been applied, and no other policy seems to be pending.
     fn after(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
         let Purpose::Copy(origin) = &work.purpose else { return Keys::new() };
         if let Origin::Gateway(_) = **origin {
@@ -346,7 +348,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// Whether each work in `cluster` that is for a policy of the Gateway `gateway`, by its own word, is applied.
+    /// Whether every work in `cluster` of a policy that names the Gateway `gateway` in its annotation is applied.
     fn all_applied(&self, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
         let is_pending = |origin: &Arc<Origin>| {
             origin.as_gateway().is_none()
@@ -359,8 +361,8 @@ impl<'m> Triggers<'m> {
         !self.0.origins().any(is_pending)
     }
 
-    /// The policies that may go once the Gateway's work in `cluster` goes. One that is not there has no work that
-    /// would tell when it goes: what it says of the cluster changes now.
+    /// The policies that may be deleted once the Gateway's work in `cluster` is deleted. A policy without a work
+    /// there gets no event of its own, so its status is folded now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
         let is_there =
@@ -372,7 +374,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// What a work holds changed (`content`), or what its agent says of it (`answer`).
+    /// The content of a work changed (`content`), or the report of its agent (`answer`).
     fn work_changed(
         &self,
         name: &WorkName,
@@ -401,7 +403,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The Gateways and policies whose works are planned to have this name.
+    /// The Gateways, policies and resources whose works are planned under this name.
     fn named(&self, name: &WorkName) -> impl Iterator<Item = Origin> {
         let gateways = self.0.gateways().map(|(key, _)| Origin::Gateway(key.clone()));
         let objects = self.0.objects().map(|(object, _)| object);

@@ -1,8 +1,9 @@
-//! Since when the clusters of Gateways' works are not chosen, as this process has seen it.
+//! Records since when the clusters of Gateways' works are no longer chosen, as observed by this process.
 //!
-//! When a grace began stands on the work, for a restart to know. But the spoke's agent may write there, and take it away,
-//! as often as it likes. So the earliest moment that was seen since the cluster left counts, and it is known without the
-//! annotation when the cluster left. All of it is forgotten where the cluster is chosen again, or the work is gone.
+//! The start of a grace period is stored on the work, so that it survives restarts. The spoke's agent may also write
+//! or remove this annotation at any time. Therefore the earliest moment seen since the cluster left counts, and the
+//! moment of leaving is known without the annotation. The record is cleared if the cluster is chosen again or the
+//! work is deleted.
 
 use std::collections::HashMap;
 
@@ -10,18 +11,19 @@ use super::key::WorkKey;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::shrink::give_back;
 
-/// What is known of a Gateway's work in a cluster that is not chosen.
+/// The record of a Gateway's work in a cluster that is not chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnplacedSince {
     /// Since when this process has known that no decision names the cluster.
     pub left: Option<Moment>,
-    /// The earliest moment that the work has had since then, none of them later than when it was seen.
+    /// The earliest moment that the work has carried since then. A moment in the future counts as the time at which
+    /// it was seen.
     pub began: Option<Moment>,
-    /// When the moment on the work was last seen to become what it should be.
+    /// When the moment on the work was last observed to become the expected one.
     pub put_right: Option<Moment>,
 }
 
-/// What is known of such works.
+/// The records of all such works.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnplacedWorks(HashMap<WorkKey, UnplacedSince>);
 
@@ -38,7 +40,7 @@ impl UnplacedWorks {
         }
     }
 
-    /// The work is gone, or is another one now.
+    /// Removes the record of a work that was deleted or replaced.
     pub(crate) fn forget(&mut self, key: &WorkKey) {
         self.0.remove(key);
         give_back(&mut self.0);
@@ -46,7 +48,7 @@ impl UnplacedWorks {
 }
 
 impl UnplacedSince {
-    /// Whether the decisions name the cluster is known anew: one that comes or goes begins anew.
+    /// Updates whether the decisions name the cluster. A change of this starts a new record.
     pub(crate) fn decided(self, chosen: bool, now: Moment) -> Self {
         match (chosen, self.left) {
             (true, Some(_)) => Self::default(),
@@ -55,7 +57,7 @@ impl UnplacedSince {
         }
     }
 
-    /// The work has `moment` now, which it had not before.
+    /// Records that the work now carries `moment` instead of another value.
     pub(crate) fn written(mut self, moment: Option<Moment>, now: Moment) -> Self {
         let moment = moment.map(|moment| moment.min(now));
         let right = if self.left.is_some() {

@@ -1,4 +1,4 @@
-//! The mirror as a plan sees it: read-only, consistent, at one moment.
+//! The read-only input of plans: a consistent snapshot of the mirror at one moment.
 
 mod classes;
 mod works;
@@ -35,7 +35,7 @@ use policy_sync_api::params::{Merge, Params, Role};
 use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Source, Table, Tables};
 
-/// The labels of a cluster that says nothing of itself.
+/// The labels of a cluster without any.
 pub(super) static NO_LABELS: Strings = Strings::new();
 
 /// The mirror at one moment.
@@ -46,7 +46,7 @@ pub struct View<'m> {
     refused: Option<&'m Refused>,
     shares: Option<&'m PlannedShares>,
     waits: Option<&'m Waits>,
-    /// The moment.
+    /// The moment at which the plan is made.
     pub now: Moment,
 }
 
@@ -55,19 +55,19 @@ impl<'m> View<'m> {
         Self { tables, index, refused: None, shares: None, waits: None, now }
     }
 
-    /// The same with what this process has found out by writing.
+    /// Adds the rejections that the writes of this process met.
     #[must_use]
     pub fn refusing(self, refused: &'m Refused) -> Self {
         Self { refused: Some(refused), ..self }
     }
 
-    /// The same with how this process has last split replicas.
+    /// Adds the latest split of replicas by this process.
     #[must_use]
     pub fn sharing(self, shares: &'m PlannedShares) -> Self {
         Self { shares: Some(shares), ..self }
     }
 
-    /// This view with the waits of policies in the latest plans of this process.
+    /// Adds the waits of policies from the latest plans of this process.
     #[must_use]
     pub fn waiting(self, waits: &'m Waits) -> Self {
         Self { waits: Some(waits), ..self }
@@ -78,7 +78,7 @@ impl<'m> View<'m> {
         self.waits?.of(origin, cluster)
     }
 
-    /// How the replicas of `origin` are split: as this process has last planned it, else as its works say.
+    /// The split of the replicas of `origin`: as this process last planned it, else as recorded on its works.
     #[must_use]
     pub fn shares(&self, origin: &Origin) -> BTreeMap<ClusterName, u64> {
         self.shares.and_then(|shares| shares.of(origin)).unwrap_or_else(|| {
@@ -87,19 +87,19 @@ impl<'m> View<'m> {
         })
     }
 
-    /// Since when the hub refuses to have the work of `origin` made in `cluster`, `None` where it does not.
+    /// Since when the hub rejects the work of `origin` in `cluster`; `None` if it does not.
     #[must_use]
     pub fn refused_since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
         self.refused?.since(origin, cluster)
     }
 
-    /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.
+    /// Whether the needed kinds have been listed, and the ManifestWork schema has the required features.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.index.plans(self.tables)
     }
 
-    /// What the hub's ManifestWork can say, once that is known.
+    /// The features of the hub's ManifestWork schema; `None` until they are known.
     #[must_use]
     pub fn work_schema(&self) -> Option<WorkSchema> {
         self.tables.rows(&WORK_SCHEMA).map(|(_, schema)| *schema).next()
@@ -111,32 +111,32 @@ impl<'m> View<'m> {
         &self.index.controller
     }
 
-    /// When `source` was first listed whole.
+    /// When `source` was first listed completely.
     #[must_use]
     pub fn synced(&self, source: &Source) -> Option<Moment> {
         self.tables.synced(source)
     }
 
-    /// The highest version that `source` has seen.
+    /// The highest resource version seen from `source`.
     #[must_use]
     pub fn version(&self, source: &Source) -> u64 {
         self.tables.version(source)
     }
 
-    /// What cannot be listed or watched, and why.
+    /// The sources that cannot be listed or watched, each with the error.
     #[must_use]
     pub fn failing(&self) -> BTreeMap<&'m Source, &'m str> {
         self.tables.failing()
     }
 
-    /// Why `source` cannot be listed or watched, `None` where it can.
+    /// The error that keeps `source` from being listed or watched.
     #[must_use]
     pub fn failure(&self, source: &Source) -> Option<&'m str> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// The hash of what decisions on what is where read of the object `key` of `source`, as [`policy_sync_mirror::Row::decides`] has
-    /// it; `None` where it does not exist.
+    /// The hash of the fields of an object that placement decisions read, see [`policy_sync_mirror::Row::decides`];
+    /// `None` if the object does not exist.
     #[must_use]
     pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
         self.tables.decides(source, key)
@@ -154,13 +154,15 @@ impl<'m> View<'m> {
         self.tables.get(&CLUSTERS, &ObjectKey { namespace: "".into(), name: name.0.clone() })
     }
 
-    /// The labels of a ManagedCluster; those last seen where it is gone and a work of ours is there, `None` where none were.
+    /// The labels of a ManagedCluster. If it was deleted, its last known labels, as long as a work of this controller
+    /// remains there.
     #[must_use]
     pub fn labels(&self, name: &ClusterName) -> Option<&'m Strings> {
         self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
     }
 
-    /// Whether `selector` selects `cluster` for `origin`. Where nothing is known of its labels, what is there was selected.
+    /// Whether `selector` selects `cluster` for `origin`. If the labels are unknown, clusters that have a work count
+    /// as selected.
     #[must_use]
     pub fn selects(&self, selector: &ClusterSelector, origin: &Origin, cluster: &ClusterName) -> bool {
         match self.labels(cluster) {
@@ -169,7 +171,8 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The clusters with a work of `origin` that its annotations do not select; none where these cannot be read.
+    /// The clusters that have a work of `origin` but are deselected by its annotations; empty if the annotations are
+    /// invalid.
     #[must_use]
     pub fn deselected(&self, origin: &Origin) -> BTreeSet<ClusterName> {
         let annotations = self.annotations(origin);
@@ -211,7 +214,7 @@ impl<'m> View<'m> {
         self.tables.rows(&DECISIONS)
     }
 
-    /// From when on a cluster that is missing in the decisions of a Placement has really left.
+    /// The moment from which a cluster that the decisions of a Placement do not name counts as removed.
     #[must_use]
     pub fn placement_settles(&self, placement: &ObjectKey) -> Option<Moment> {
         let changed = self.index.placement_changed.last(placement).unwrap_or_default();
@@ -220,15 +223,15 @@ impl<'m> View<'m> {
         Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLES))
     }
 
-    /// Why the parameters of `class`, which were never read, cannot be, where that is more than a moment's.
+    /// The error that keeps the parameters of `class` from being read; `None` if it may be transient.
     fn unread(&self, class: &Class) -> Option<String> {
         let key = class.config_map().ok()??;
         let failing = self.tables.failure(&config_map(&key)).filter(|failing| failing.lasting)?;
         Some(format!("parameters {key} cannot be read: {}", failing.text))
     }
 
-    /// The parameters of each class of ours, as far as they are known, with those that went so short a while ago that they may
-    /// return: the oldest class first, then by name.
+    /// The parameters of this controller's classes, if known, including classes that were deleted less than
+    /// [`CLASS_RETURNS`](crate::CLASS_RETURNS) ago. The oldest class comes first, then by name.
     #[must_use]
     pub fn listing(&self) -> Vec<(&'m ObjectKey, Arc<Params>)> {
         let known = |name: &ObjectKey| self.class_params(&name.name)?.known().cloned();
@@ -241,7 +244,7 @@ impl<'m> View<'m> {
         classes.into_iter().map(|(name, _, params)| (name, params)).collect()
     }
 
-    /// How policies are merged of each kind of which classes of ours say that, the oldest class's word first.
+    /// The merge rules of policy kinds that classes of this controller define, those of the oldest class first.
     #[must_use]
     pub fn merges(&self) -> Vec<(GroupResource, Merge)> {
         let merges =
@@ -249,7 +252,7 @@ impl<'m> View<'m> {
         self.listing().iter().flat_map(|(_, params)| merges(params)).collect()
     }
 
-    /// As what `kind` is listed: as policies where any class does so; `None` where none lists it.
+    /// The role in which classes list `kind`, `Role::Policy` if any class does; `None` if no class lists it.
     #[must_use]
     pub fn role(&self, kind: &PolicyKind) -> Option<Role> {
         let classes = self.listing();
@@ -257,7 +260,7 @@ impl<'m> View<'m> {
         Role::ALL.into_iter().find(lists)
     }
 
-    /// Where the objects of `kind` come from. One that is listed no more may be watched on.
+    /// The source of the objects of `kind`. A kind that is no longer listed may still be watched.
     #[must_use]
     pub fn source_of(&self, kind: &PolicyKind) -> Source {
         let [policies, resources] = Role::ALL.map(|role| objects(role, kind));
@@ -267,13 +270,13 @@ impl<'m> View<'m> {
         if role == Some(Role::Resource) || role.is_none() && of_resources { resources } else { policies }
     }
 
-    /// Whether it is known what there is of `source`, or that this cannot be known for now.
+    /// Whether `source` has been listed, or is known to be unlistable at present.
     #[must_use]
     pub fn is_settled(&self, source: &Source) -> bool {
         self.tables.is_settled(source)
     }
 
-    /// Whether the objects of `kind` have been listed whole, so that one that is not here does not exist.
+    /// Whether the objects of `kind` have been listed completely, so that a missing object does not exist.
     #[must_use]
     pub fn policies_synced(&self, kind: &PolicyKind) -> bool {
         self.synced(&self.source_of(kind)).is_some()
@@ -283,19 +286,19 @@ impl<'m> View<'m> {
         self.tables.table(&self.source_of(kind))
     }
 
-    /// A policy, or a resource.
+    /// A policy or a resource.
     #[must_use]
     pub fn policy(&self, origin: &Origin) -> Option<&'m Policy> {
         self.policy_row(origin).map(|policy| &**policy)
     }
 
-    /// The same, for what outlives this look at the mirror.
+    /// A policy or a resource, shared so that it can outlive the lock on the mirror.
     #[must_use]
     pub fn policy_row(&self, origin: &Origin) -> Option<&'m Arc<Policy>> {
         self.policy_table(origin.kind())?.get(origin.object())
     }
 
-    /// The annotations of the Gateway or the policy `origin` that are not ours to write.
+    /// The annotations of `origin`, without those that this controller writes.
     #[must_use]
     pub fn annotations(&self, origin: &Origin) -> Option<&'m Strings> {
         match origin {
@@ -304,7 +307,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Since when this process has seen the generation of a policy, `None` where it was there at the start.
+    /// When this process first saw the current generation of a policy; `None` if the policy existed at the start.
     #[must_use]
     pub fn policy_changed(&self, origin: &Origin) -> Option<Moment> {
         self.index.policies_changed.get(origin).copied()
@@ -315,7 +318,7 @@ impl<'m> View<'m> {
         self.policy_rows().map(|(origin, policy)| (origin, &**policy))
     }
 
-    /// All policies, in no order, for what outlives this look at the mirror.
+    /// All policies in no order, shared so that they can outlive the lock on the mirror.
     pub fn policy_rows(&self) -> impl Iterator<Item = (Origin, &'m Arc<Policy>)> {
         self.tables.resources(&POLICIES).flat_map(|(kind, table)| {
             table.iter().map(|(key, policy)| (Origin::new(kind.clone(), key.clone()), policy))
@@ -335,21 +338,21 @@ impl<'m> View<'m> {
         self.tables.rows(&GATEWAYS)
     }
 
-    /// What is known of a kind that parameters list.
+    /// The result of the discovery of a kind that parameters list.
     #[must_use]
     pub fn kind(&self, gvr: &GroupVersionResource) -> Option<&'m KindState> {
         let key = super::found::version_key(gvr);
         self.tables.row(&VERSIONS.resource(gvr.kind.clone()), &key)
     }
 
-    /// The version in which the policies of `kind` are read, where that was said.
+    /// The version in which the policies of `kind` are watched, once it is recorded.
     #[must_use]
     pub fn followed(&self, kind: &PolicyKind) -> Option<&'m GroupVersionResource> {
         let rows = self.tables.table::<GroupVersionResource>(&FOLLOWED.resource(kind.clone()))?;
         rows.iter().map(|(_, gvr)| gvr).next()
     }
 
-    /// The kinds that resolve, whether or not parameters still list them, each with its version.
+    /// The kinds that can be synced, each with its version, whether or not parameters still list them.
     pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m KindInfo)> {
         let states = self.tables.resources(&VERSIONS).flat_map(|(_, table)| table.iter());
         states.filter_map(|(_, state)| match &state.resolution {

@@ -9,18 +9,18 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 
-/// That the work of a policy waits for the copy of an older policy on a cluster.
+/// The wait of a policy's work for the copy of an older policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The place of the older policy.
+    /// The position of the older policy among those with the same target.
     pub(super) place: Place,
-    /// Whether the older policy has had a work there.
+    /// Whether a work of the older policy has existed on the cluster.
     pub(super) exists: bool,
-    /// Since when it waits without progress.
+    /// Since when the wait has made no progress.
     pub(super) since: Moment,
 }
 
-/// The waits of each policy on each cluster. A wait is kept until the work exists.
+/// The waits of each policy by cluster. A wait is kept until the work exists.
 #[derive(Clone, Debug, Default)]
 pub struct Waits(DashMap<Origin, BTreeMap<ClusterName, Wait>>);
 
@@ -34,7 +34,7 @@ impl Waits {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.0.clear();
     }

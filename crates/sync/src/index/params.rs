@@ -1,4 +1,4 @@
-//! What the parameters of a class of ours say at present.
+//! The parameters of this controller's classes: the current ones, and the last valid ones.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use policy_sync_api::params::{Params, ParamsError, ParamsFault};
 use policy_sync_mirror::Tables;
 
 impl Index {
-    /// Remembers a class that was deleted, for as long as it may be made anew.
+    /// Remembers a deleted class for as long as it may be created again.
     pub(super) fn departed(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
         self.departed.retain(|_, departed| departed.since.after(CLASS_RETURNS) > now);
         if let Some(class) = before.filter(|class| self.is_ours(class)).cloned() {
@@ -20,14 +20,15 @@ impl Index {
         }
     }
 
-    /// A class of that name is there again, of whomever: what it was known to say is known on, until it says otherwise.
+    /// A class of this name was created again, by any owner. The last valid parameters of the deleted class apply
+    /// until new ones are read.
     pub(super) fn returned(&mut self, key: &ObjectKey) {
         if let Some(Departed { params: Some(params), .. }) = self.departed.remove(key) {
             self.known_params.insert(key.clone(), params);
         }
     }
 
-    /// The class `key` came, went or changed; `before` is what it was.
+    /// The class `key` was created, changed or deleted; `before` is its old row.
     pub(super) fn class_changed(&mut self, tables: &Tables, key: &ObjectKey, before: Option<&Class>) {
         match (before, tables.get(&CLASSES, key)) {
             (Some(before), Some(after)) if before.is_as(after) => {}
@@ -35,7 +36,7 @@ impl Index {
         }
     }
 
-    /// Keeps the last valid parameters of every class of ours, and of no other.
+    /// Keeps the last valid parameters of every class of this controller, and of no other class.
     pub(super) fn remember_params(&mut self, tables: &Tables) {
         let mut known = std::mem::take(&mut self.known_params);
         let ours = tables.rows(&CLASSES).filter(|(_, class)| self.is_ours(class));
@@ -51,7 +52,7 @@ impl Index {
         *class.controller_name == *self.controller.as_str()
     }
 
-    /// The parameters of `class`, which is called `name`: `None` where they were not read yet.
+    /// The parameters of `class`, whose name is `name`; `None` if they have not been read yet.
     pub(crate) fn params_of(
         &self,
         tables: &Tables,

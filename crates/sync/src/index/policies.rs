@@ -1,4 +1,4 @@
-//! Since when policies are as they are.
+//! Records when the current generation of each policy was first seen.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use policy_sync_api::shrink;
 use policy_sync_mirror::{Source, Tables};
 
 impl Index {
-    /// The policy `object` of `source` came, went or changed at `now`; `before` is what it was.
+    /// The policy `object` of `source` was created, changed or deleted at `now`; `before` is its old row.
     pub(super) fn policy_changed(
         &mut self,
         tables: &Tables,
@@ -31,7 +31,7 @@ impl Index {
             self.policies_changed.remove(&origin);
             return shrink::give_back(&mut self.policies_changed);
         };
-        // What the first listing brings may have changed at any time before.
+        // Objects of the first listing may have changed at any time before it.
         let is_known = tables.synced(source).is_some();
         let is_same = |before: &Policy| match kinds::role_of(source) {
             Some((Role::Resource, _)) => before.holds_as(after),

@@ -1,4 +1,4 @@
-//! The policies of each kind that have the same target, in the order of the hub: by creation time, then by name.
+//! Groups the policies of each kind that have the same target, ordered as on the hub: by creation time, then by name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -10,18 +10,18 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::shrink::give_back;
 
-/// A policy among others of its kind and namespace: when it was created, and its name.
+/// The position of a policy among others of its kind and namespace: its creation time and its name.
 pub(crate) type Place = (Moment, Arc<str>);
 
 /// Policies by their targets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SameTarget(HashMap<(PolicyKind, Arc<str>, Target), Order>);
 
-/// The policies with one target, as runs of ascending names.
+/// The policies with one target, divided into runs of ascending names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
     policies: BTreeSet<Place>,
-    /// The first policies of all runs but the first.
+    /// The first policy of each run except the first run.
     starts: BTreeSet<Place>,
 }
 
@@ -83,7 +83,7 @@ impl Order {
         }
     }
 
-    /// Finds out whether a run starts at `place`.
+    /// Updates whether a run starts at `place`.
     fn refresh(&mut self, place: &Place) {
         let starts = self.older(place).next().is_some_and(|before| before.1 > place.1);
         if starts {
@@ -128,7 +128,7 @@ impl Order {
     }
 }
 
-/// The place of `policy` among others.
+/// The position of `policy` among others.
 pub(crate) fn place(object: &ObjectKey, policy: &Policy) -> Place {
     (policy.created.unwrap_or_default(), object.name.clone())
 }

@@ -1,5 +1,5 @@
-//! Since when the clusters of Gateways' works are not chosen, or not selected: brought up to date as works, Gateways, decisions
-//! and the labels of clusters change.
+//! Tracks since when the clusters of Gateways' works are not chosen or not selected. Changes of works, Gateways,
+//! decisions and cluster labels update this.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,7 +16,8 @@ use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Tables};
 
 impl Index {
-    /// The work `key` came or changed; `before` is the moment that it had, `None` if it was not there or not of this Gateway.
+    /// The work `key` was created or changed. `before` is the moment that it carried; `None` if it did not exist or
+    /// belonged to another Gateway.
     pub(super) fn displacement_seen(
         &mut self,
         tables: &Tables,
@@ -29,7 +30,7 @@ impl Index {
             return self.unplaced.forget(key);
         };
         let moment = work.unplaced;
-        // That its agent answers changes nothing.
+        // Reports of the agent change nothing here.
         if before == Some(moment) {
             return;
         }
@@ -37,12 +38,12 @@ impl Index {
         let chosen =
             chooses(tables, gateway, &key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
         let known = self.unplaced.get(key).decided(chosen, now);
-        // One that comes without a moment has lost none.
+        // A new work without a moment has not lost one.
         let written = before.is_some() || moment.is_some();
         self.unplaced.set(key, if written { known.written(moment, now) } else { known });
     }
 
-    /// The decision `key` came, went or changed at `now`; `before` is what it was.
+    /// The decision `key` was created, changed or deleted at `now`; `before` is its old row.
     pub(super) fn decides(
         &mut self,
         tables: &Tables,
@@ -64,7 +65,7 @@ impl Index {
         }
     }
 
-    /// A decision for the Placement `placement` names other clusters than before.
+    /// The clusters that a decision for the Placement `placement` names changed.
     fn displacements_decided(
         &mut self,
         tables: &Tables,
@@ -89,7 +90,6 @@ impl Index {
         }
     }
 
-    /// The labels of `cluster` changed.
     pub(super) fn displacements_selected(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
         let is_asked = |row: &Gateway| SELECTORS.iter().any(|key| row.annotations.contains_key(*key));
         let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| is_asked(row)).map(|(key, _)| key);
@@ -107,7 +107,7 @@ impl Index {
         }
     }
 
-    /// The Gateway `gateway` came, names another Placement, or selects others of its clusters.
+    /// The Gateway `gateway` was created, or changed its Placement or its cluster selector.
     pub(super) fn displacements_asked(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
         let placement = placement_of(tables, gateway);
         let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
@@ -133,7 +133,8 @@ impl Index {
         }
     }
 
-    /// Whether the `selector` of the Gateway `gateway` selects `cluster`; without one, or one that can be read, none is left out.
+    /// Whether the `selector` of the Gateway `gateway` selects `cluster`. Without a valid selector, every cluster is
+    /// selected.
     fn selects(
         &self,
         tables: &Tables,
@@ -171,7 +172,7 @@ pub(crate) fn decisions_of<'t>(
     tables.rows(&DECISIONS).filter(is_of).map(|(_, decision)| decision)
 }
 
-/// Whether a decision for the Gateway `gateway` names `cluster`.
+/// Whether a decision for the Gateway's Placement names `cluster`.
 fn chooses(tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
     placement_of(tables, gateway).is_some_and(|placement| {
         decisions_of(tables, &placement).any(|decision| decision.clusters.contains(cluster))

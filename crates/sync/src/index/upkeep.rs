@@ -1,4 +1,4 @@
-//! What each change of a row does to the index.
+//! Updates the index after each change of a row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl policy_sync_mirror::Index for Index {
         View::new(tables, self, now)
     }
 
-    /// Works have to be able to say what they must.
+    /// The ManifestWork schema must have the required features.
     fn ready(&self, tables: &Tables) -> bool {
         tables.rows(&WORK_SCHEMA).any(|(_, schema)| schema.fault().is_none())
     }
@@ -102,7 +102,7 @@ impl policy_sync_mirror::Index for Index {
     fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
         let Some((_, kind)) = kinds::role_of(source) else { return Vec::new() };
         self.policies_changed.retain(|origin, _| origin.kind() != kind);
-        // What was found out of versions that are listed still holds.
+        // The results of discovery remain valid for versions that are still listed.
         let known = self.known_params.values();
         let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
         let listed: BTreeSet<GroupVersionResource> = known

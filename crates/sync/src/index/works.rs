@@ -1,4 +1,4 @@
-//! Works: what they are for, and what is derived from that as they come, change and go.
+//! The index of works by origin, and the counts that are derived from it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use policy_sync_api::shrink::give_back;
 use policy_sync_mirror::Tables;
 
 impl Index {
-    /// Has a work that is about to be put in share what it has in common with others.
+    /// Interns the parts of a new row that it has in common with others.
     pub(super) fn share(&mut self, key: &mut ObjectKey, work: &mut Work) {
         key.name = self.strings.intern(key.name.clone());
         key.namespace = self.strings.intern(key.namespace.clone());
@@ -27,7 +27,7 @@ impl Index {
         work.answer = work.answer.take().map(|answer| self.answers.intern(answer));
     }
 
-    /// A work came, went or changed; `before` is what it was.
+    /// A work was created, changed or deleted; `before` is its old row.
     pub(super) fn work_changed(
         &mut self,
         tables: &Tables,
@@ -51,10 +51,10 @@ impl Index {
             let of_gateway = same.filter(|before| before.purpose == after.purpose);
             self.displacement_seen(tables, key, after, of_gateway.map(|before| before.unplaced), now);
         }
-        // A spoke that changes the time again and again delays nothing.
+        // If a spoke changes the creation time again and again, this causes no further delay.
         let was_copied = match same {
             Some(before) => before.copied.is_some(),
-            // In a mirror of a moment, all works are listed at the moment 0.
+            // In an offline mirror, all works are listed at the moment 0.
             None => tables.synced(&WORKS.all()).is_none_or(|at| at == Moment::default()),
         };
         if !was_copied && after.is_some_and(|after| after.copied.is_some()) {
@@ -75,7 +75,6 @@ impl Index {
         }
     }
 
-    /// Notes what the work `key` is for.
     fn link(&mut self, key: &WorkKey, purpose: &Purpose) {
         if let Purpose::Copy(origin) = purpose {
             self.works_of.entry(origin.clone()).or_default().insert(key.clone());
@@ -83,7 +82,6 @@ impl Index {
         }
     }
 
-    /// Forgets what the work `key` was for.
     fn unlink(&mut self, key: &WorkKey, purpose: &Purpose) {
         let Purpose::Copy(origin) = purpose else { return };
         if let Some(works) = self.works_of.get_mut(origin) {
@@ -98,7 +96,8 @@ impl Index {
         self.carries(&key.1, origin.kind(), false);
     }
 
-    /// Counts a work of `cluster` that was `before` among those that carry ReferenceGrants, where it is one now.
+    /// Updates the count of works in `cluster` that carry ReferenceGrants. `before` is the old row; `now` is whether
+    /// the new one carries any.
     fn grants_counted(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
         if before.is_some_and(|before| before.grants) == now {
             return;
@@ -106,7 +105,7 @@ impl Index {
         self.carries(cluster, &PolicyKind::reference_grants(), now);
     }
 
-    /// Counts one work more of `cluster` that carries `kind`, or one less.
+    /// Adds one to the count of works in `cluster` that carry `kind`, or subtracts one.
     fn carries(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
         let carried = self.carried.entry(cluster.clone()).or_default();
         let count = carried.entry(kind.clone()).or_default();
@@ -118,8 +117,8 @@ impl Index {
         }
     }
 
-    /// The work that is for `origin` in `cluster`. All works of an origin have one name, but for those of a kind whose own
-    /// name has changed.
+    /// The work of `origin` in `cluster`. All works of an origin have the same name, unless the resource name of its
+    /// kind has changed.
     pub(crate) fn work_of<'t>(
         &self,
         tables: &'t Tables,
@@ -129,7 +128,7 @@ impl Index {
         tables.get(&WORKS, &row_key(self.work_key_of(origin, cluster)?))
     }
 
-    /// The key of the work that is for `origin` in `cluster`.
+    /// The key of the work of `origin` in `cluster`.
     pub(crate) fn work_key_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&WorkKey> {
         let keys = self.works_of.get(origin)?;
         let (first, last) = (keys.first()?, keys.last()?);
@@ -140,8 +139,8 @@ impl Index {
         }
     }
 
-    /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
-    /// a spoke may write any names.
+    /// The Gateways that the work of a policy names in its annotation, limited to those that exist or have a work in
+    /// `cluster`: a spoke may write any names.
     pub(crate) fn served<'t>(
         &'t self,
         tables: &'t Tables,

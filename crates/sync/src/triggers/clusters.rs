@@ -1,7 +1,7 @@
-//! Which plans a change of a ManagedCluster may change.
+//! Determines which plans a change of a ManagedCluster may affect.
 //!
-//! Its spoke may write its labels as often as it likes, so that affects what is placed there, or has a work there, and
-//! nothing else.
+//! A spoke may write its labels as often as it likes. A change therefore affects only objects that are placed on the
+//! cluster or have a work there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
-    /// A ManagedCluster came, went or changed; `before` is what it was. A Gateway's labels tell of its clusters, it has a
-    /// grace only where they exist, and it waits only for policies that select them.
+    /// A ManagedCluster was created, changed or deleted; `before` is its old row. A Gateway publishes labels of its
+    /// clusters, has a grace period only on existing clusters, and waits only for policies that select them.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
         if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))
@@ -36,7 +36,7 @@ impl Triggers<'_> {
         gateways.iter().cloned().chain(objects).flat_map(|origin| both(&origin)).collect()
     }
 
-    /// The Gateways that are placed on `cluster`, or have a work there.
+    /// The Gateways that are placed on `cluster` or have a work there.
     fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Origin> {
         let placements: HashSet<(&str, &str)> =
             self.choosing(cluster).map(|(namespace, name)| (&**namespace, name)).collect();
@@ -60,7 +60,7 @@ impl<'m> Triggers<'m> {
     }
 }
 
-/// The labels that one of the two has, and the other has not, or of another value.
+/// The keys of the labels that differ between the two rows.
 fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -> BTreeSet<&'c str> {
     let labels = |cluster: Option<&'c Cluster>| -> BTreeSet<(&'c str, &'c str)> {
         let labels = cluster.into_iter().flat_map(|cluster| &cluster.labels);
@@ -69,7 +69,8 @@ fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -
     labels(before).symmetric_difference(&labels(after)).map(|(key, _)| *key).collect()
 }
 
-/// Whether what a policy selects, or overrides, may be about one of these labels. In a JSON text a key can be escaped.
+/// Whether a selector or override of the policy may refer to one of these labels. Keys in JSON may be escaped, so a
+/// backslash counts as a match.
 fn asks(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
     let keys = SELECTORS.into_iter().chain([CLUSTER_OVERRIDES]);
     let texts = keys.filter_map(|key| policy.annotations.get(key));

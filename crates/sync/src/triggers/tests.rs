@@ -1,4 +1,4 @@
-//! Which keys each change affects.
+//! Tests of the keys that each change affects.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The classes of the mirror, and what went of them.
+//! The GatewayClasses of a view, including those that were deleted recently, and their parameters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::params::{Params, ParamsFault};
 
-/// What the parameters of a class of ours say.
+/// The parameters of one of this controller's classes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassParams {
-    /// They are valid.
+    /// The parameters are valid.
     Valid(Arc<Params>),
-    /// They are not. What they last were is kept.
+    /// The parameters are invalid. The last valid ones remain in effect.
     Invalid {
-        /// What is wrong, and where.
+        /// The position and the error.
         fault: ParamsFault,
-        /// The last valid ones that this process has seen.
+        /// The last valid parameters that this process has seen.
         known: Option<Arc<Params>>,
     },
-    /// They were not read yet.
+    /// The parameters have not been read yet.
     Unread {
-        /// Why not, where that is more than a moment's: `parameters shop/params cannot be read: …`.
+        /// The error, unless it may be transient: `parameters shop/params cannot be read: …`.
         fault: Option<String>,
-        /// The last valid ones that this process has seen.
+        /// The last valid parameters that this process has seen.
         known: Option<Arc<Params>>,
     },
 }
 
 impl ClassParams {
-    /// The valid parameters, or the last valid ones.
+    /// The valid parameters, else the last valid ones.
     #[must_use]
     pub fn known(&self) -> Option<&Arc<Params>> {
         match self {
@@ -55,14 +55,14 @@ impl<'m> View<'m> {
         self.tables.rows(&CLASSES)
     }
 
-    /// The GatewayClasses of ours, by name.
+    /// The GatewayClasses of this controller, by name.
     #[must_use]
     pub fn our_classes(&self) -> BTreeMap<&'m ObjectKey, &'m Class> {
         self.classes().filter(|(_, class)| self.index.is_ours(class)).collect()
     }
 
-    /// The GatewayClasses of ours that went so short a while ago that they may return, each with its last valid
-    /// parameters.
+    /// The GatewayClasses of this controller that were deleted less than [`CLASS_RETURNS`] ago, each with its last
+    /// valid parameters.
     pub fn departed(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
         let now = self.now;
         let departed = self.index.departed.iter();
@@ -70,8 +70,8 @@ impl<'m> View<'m> {
         departed.map(|(key, departed)| (key, &departed.class, departed.params.as_ref()))
     }
 
-    /// Until when a class called `name`, which does not exist, may return: counted from when this process saw it go, or
-    /// began to see; `None` where it exists, or that is over.
+    /// The end of the time within which the missing class `name` may be created again. It starts when this process
+    /// saw the deletion, or started watching. `None` if the class exists or the time is over.
     #[must_use]
     pub fn class_returns(&self, name: &str) -> Option<Moment> {
         let key = ObjectKey::new("", name);
@@ -83,14 +83,14 @@ impl<'m> View<'m> {
         (ends > self.now).then_some(ends)
     }
 
-    /// When the next class that went has been gone for too long to return.
+    /// When [`CLASS_RETURNS`] ends for the next deleted class.
     #[must_use]
     pub fn next_departure(&self) -> Option<Moment> {
         let ends = self.index.departed.values().map(|departed| departed.since.after(CLASS_RETURNS));
         ends.filter(|ends| *ends > self.now).min()
     }
 
-    /// The parameters of the class `name`, `None` where it is gone or not ours.
+    /// The parameters of the class `name`; `None` if it does not exist or belongs to another controller.
     #[must_use]
     pub fn class_params(&self, name: &str) -> Option<ClassParams> {
         let key = ObjectKey::new("", name);

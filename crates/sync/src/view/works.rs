@@ -1,4 +1,4 @@
-//! The works that a plan sees.
+//! The works of a view.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,8 +22,9 @@ impl<'m> View<'m> {
         self.tables.get(&WORKS, &key)
     }
 
-    /// From when on copies that `cluster` creates are younger than the copy in the work `name` there, in whole seconds; `None` if
-    /// they are already. The clocks of hub and spoke may differ, so that this counts from when the creation time was seen.
+    /// The moment from which copies that `cluster` creates are younger than the copy in the work `name` there, in
+    /// whole seconds; `None` if that has passed. It counts from when the creation time was seen, since the clocks of
+    /// hub and spoke may differ.
     #[must_use]
     pub fn copy_settles(&self, name: &WorkName, cluster: &ClusterName) -> Option<Moment> {
         let seen = self.index.copied.last(&(name.clone(), cluster.clone()));
@@ -31,7 +32,7 @@ impl<'m> View<'m> {
         (settles > self.now).then_some(settles)
     }
 
-    /// The policies of `kind` in `namespace` that have one of `targets`, by target.
+    /// The policies of `kind` in `namespace` that share one of `targets`, by target.
     pub(crate) fn same_target<'t>(
         &self,
         kind: &PolicyKind,
@@ -44,7 +45,7 @@ impl<'m> View<'m> {
             .filter_map(move |target| Some((target, index.same_target.of(&kind, &namespace, target)?)))
     }
 
-    /// The work that is for `origin` in `cluster`, with its name.
+    /// The work of `origin` in `cluster`, with its name.
     pub(crate) fn named_work_of(
         &self,
         origin: &Origin,
@@ -54,8 +55,8 @@ impl<'m> View<'m> {
         Some((&key.0, self.tables.get(&WORKS, &row_key(key))?))
     }
 
-    /// The works that are for `origin`, by cluster. There can be more than one in a cluster only where a kind's
-    /// name changed.
+    /// The works of `origin`, by cluster. A cluster can have more than one only if the resource name of the kind has
+    /// changed.
     pub fn works_of(
         &self,
         origin: &Origin,
@@ -65,36 +66,37 @@ impl<'m> View<'m> {
         keys.filter_map(move |key| Some((&key.0, &key.1, works?.get(&row_key(key))?)))
     }
 
-    /// The Gateways and policies that there are works for, whether or not they exist, in no order.
+    /// The origins of all works, whether or not the objects exist, in no order.
     pub fn origins(&self) -> impl Iterator<Item = &'m Arc<Origin>> {
         self.index.works_of.keys()
     }
 
-    /// The work that is for `origin` in `cluster`.
+    /// The work of `origin` in `cluster`.
     #[must_use]
     pub fn work_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&'m Work> {
         self.index.work_of(self.tables, origin, cluster)
     }
 
-    /// When the watch last brought that a work of `origin` is applied as it is now; `None` where it has brought none.
+    /// When the watch last reported that a work of `origin` has been applied in its current generation; `None` if it
+    /// has not.
     #[must_use]
     pub fn last_applied(&self, origin: &Origin) -> Option<Moment> {
         self.index.applied.get(origin).copied()
     }
 
-    /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or
-    /// have a work of ours there.
+    /// The Gateways that a work of a policy names in its annotation, limited to those that exist or have a work of
+    /// this controller in `cluster`.
     pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
         self.index.served(self.tables, cluster, work)
     }
 
-    /// What this process has seen of a Gateway's work in a cluster that is not chosen.
+    /// This process's record of a Gateway's work in a cluster that is not chosen.
     #[must_use]
     pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> UnplacedSince {
         self.index.unplaced.get(&(name.clone(), cluster.clone()))
     }
 
-    /// All works and what they are for, in no order.
+    /// All works, in no order.
     pub fn works(&self) -> impl Iterator<Item = (WorkName, ClusterName, &'m Work)> {
         self.tables.rows(&WORKS).map(|(key, work)| {
             let (name, cluster) = work_key(key);
@@ -102,24 +104,24 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The clusters that have works for Gateways or policies, in no order.
+    /// The clusters that have works for Gateways, policies or resources, in no order.
     pub fn carrying(&self) -> impl Iterator<Item = &'m ClusterName> {
         self.index.carried.keys()
     }
 
-    /// The kinds that works of ours in `cluster` carry, those that are being deleted included.
+    /// The kinds that works of this controller in `cluster` carry, including works that are being deleted.
     #[must_use]
     pub fn carried(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
         self.index.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// How many bytes of works' texts are kept, those that no work has any more included.
+    /// The size of the interned texts of works in bytes, including texts that no work uses any more.
     #[cfg(test)]
     pub(crate) fn work_text_bytes(&self) -> usize {
         self.index.text_bytes()
     }
 
-    /// How many works there are, by what they are for and by the state they are in.
+    /// The number of works by purpose and state, see [`GROUPS`](crate::counts::GROUPS).
     #[must_use]
     pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
         self.index.counts.all()

@@ -10,7 +10,7 @@ fn changed(world: &World) -> Option<Moment> {
 }
 
 #[test]
-fn a_generation_counts_from_when_it_was_seen_to_come() {
+fn generation_counts_from_the_moment_it_was_first_seen() {
     let (source, mut world) = (POLICIES.resource(limits()), world());
     world.list(&source, &[policy("limits")]);
     assert_eq!(changed(&world), None, "it may have been there for long");
@@ -32,7 +32,7 @@ fn a_generation_counts_from_when_it_was_seen_to_come() {
 }
 
 #[test]
-fn of_a_policy_that_is_gone_nothing_is_remembered() {
+fn deleted_policy_leaves_no_entry() {
     let (source, mut world) = (POLICIES.resource(limits()), world());
     world.list(&source, &[]);
     world.apply(&policy("limits"));
