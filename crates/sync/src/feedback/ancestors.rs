@@ -1,5 +1,5 @@
-//! What a copy's `status.ancestors` say ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)), as the spoke's agent
-//! tells it: in the message of one condition, which a rule in CEL asks for.
+//! Reads `status.ancestors` of a copy ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)). A condition rule in
+//! CEL makes the spoke's agent encode them in the message of one condition.
 //!
 //! ```text
 //! policy-sync/1 ⟨revision⟩⟨generation⟩⟨said⟩⟨words⟩
@@ -8,9 +8,10 @@
 //! words       of each condition above: ⟨message⟩
 //! ```
 //!
-//! A ⟨text⟩ has its length before it, in characters: `5:hello`. So whatever stands in a text of the spoke's, it ends where
-//! its length says, and nothing in it is taken for another ancestor or condition. The words come last, because the whole is
-//! cut where it is too long: what is cut then is what people read. Where more than that is cut, it is no answer.
+//! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. A text of the spoke therefore ends where its
+//! length says, and none of its content can be mistaken for another ancestor or condition. The messages come last
+//! because the agent cuts a message that is too long: the cut then affects only text for people. If more than that is
+//! cut, the message is unreadable.
 
 pub(super) mod rule;
 
@@ -25,34 +26,35 @@ use policy_sync_api::condition::{self, is_reason};
 use policy_sync_api::text::capped;
 use policy_sync_api::work::ManifestWorkSpec;
 
-/// The condition whose message it is.
+/// The type of the condition that carries the message.
 pub const CONDITION: &str = "PolicySyncAncestors";
-/// What the message begins with.
+/// The prefix of the message, with the version of the format.
 pub const HEADER: &str = "policy-sync/1 ";
-/// The most characters of the message; with twice as many the API refuses the work's whole status.
+/// The maximum length of the message in characters. At twice this length the API server rejects the whole status of
+/// the work.
 pub const MESSAGE_LIMIT: usize = 16 * 1024;
-/// The most bytes that are kept of a name or a reason.
+/// The maximum number of bytes that are kept of a name or a reason.
 pub const NAME_LIMIT: usize = 253;
 
-/// The most conditions: an object has at most 16 ancestors, and each four that count.
+/// The maximum number of conditions: at most 16 ancestors, each with the conditions that are read.
 const LIMIT: usize = 16 * CONDITIONS.len();
 
-/// The reason of a condition that an agent has computed by its rule.
+/// The reason of a condition that the agent has computed successfully with its rule.
 const EVALUATED: &str = "ConditionRuleEvaluated";
 
-/// What is known of a copy's ancestors.
+/// The reported ancestors of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ancestors {
-    /// The agent has not said anything yet.
+    /// The agent has not reported the condition yet.
     #[default]
     Awaited,
-    /// What it says is no answer, for this reason.
+    /// The condition cannot be read, with the reason.
     Unreadable(Box<str>),
-    /// What it says.
+    /// The condition was read.
     Reported(Box<Reported>),
 }
 
-/// What a copy says of its ancestors.
+/// The content of a copy's `status.ancestors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reported {
     /// The revision of the copy.
@@ -66,20 +68,20 @@ pub struct Reported {
 /// A condition of one ancestor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AncestorCondition {
-    /// The ancestor, for people: `<gateway>[/<section>] (<controller>)`.
+    /// The ancestor in a form for people: `<gateway>[/<section>] (<controller>)`.
     pub ancestor: Arc<str>,
-    /// What is said of it.
+    /// The condition, as reported for that ancestor.
     pub condition: AnsweredCondition,
 }
 
 impl Ancestors {
-    /// Whether a work with this spec asks for them.
+    /// Whether a work with this spec has the condition rule.
     pub(super) fn asked_for(spec: &ManifestWorkSpec) -> bool {
         let mut rules = spec.manifest_configs.iter().flat_map(|config| &config.condition_rules);
         rules.any(|rule| rule.condition == CONDITION)
     }
 
-    /// What the conditions of a manifest tell.
+    /// Reads the ancestors from the conditions of a manifest.
     pub(super) fn new(conditions: &[Condition], room: &mut Room) -> Self {
         match conditions.iter().find(|condition| condition.type_ == CONDITION) {
             None => Self::Awaited,
@@ -88,16 +90,17 @@ impl Ancestors {
         }
     }
 
-    /// Reads a message.
+    /// Reads the message of the condition.
     #[must_use]
     pub fn read(message: &str) -> Self {
         Self::read_into(message, &mut Room::default())
     }
 
     fn read_into(message: &str, room: &mut Room) -> Self {
-        // An error in the message's own expression has no other mark than that it is no such message.
+        // If the message expression fails, the agent reports the error as the message. Only the missing prefix shows
+        // this.
         let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message, room) };
-        // Only of a message that is as long as it may be the end can be missing.
+        // Only a message of maximum length can have lost its end.
         let cut = message.chars().count() >= MESSAGE_LIMIT;
         match Reported::read(rest, cut, room) {
             Some(reported) => Self::Reported(Box::new(reported)),
@@ -178,14 +181,14 @@ fn read_condition(text: &str, room: &mut Room) -> Option<AnsweredCondition> {
     Some(AnsweredCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
         status: condition::status(status).unwrap_or("Unknown").into(),
-        // One that is longer than is told comes without its end.
+        // A reason over the limit was cut by the rule, so that its end is missing.
         reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| room.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
     })
 }
 
-/// Texts with their lengths before them, as far as they are not taken yet.
+/// Texts that are preceded by their lengths; the unread remainder.
 struct Texts<'t>(&'t str);
 
 impl<'t> Texts<'t> {
@@ -197,7 +200,7 @@ impl<'t> Texts<'t> {
         Some(text)
     }
 
-    /// The next one, or what there is of it.
+    /// The next text, or its beginning if the message was cut.
     fn next_as_far_as_it_goes(&mut self) -> Option<&'t str> {
         let (_, rest) = self.length()?;
         Some(self.next().unwrap_or_else(|| {

@@ -1,9 +1,10 @@
-//! What a spoke's agent says about a work.
+//! Reads the report of a spoke's agent from the status of a work.
 //!
-//! It may say anything, and as much as an object holds, so it is kept within limits: 16 KiB of texts in the order in which
-//! they come ([`Room`]), and 64 values of those that parameters ask for. What has no room is cut where it is a text for people,
-//! and dropped by name where it is such a value. Of all other values there are no more than what they are about has: four
-//! conditions, and of a Gateway as many addresses, listeners, and kinds and conditions of each, as its status can hold.
+//! An agent may write anything, in any amount that fits into an object, so the report is limited: 16 KiB of text, in
+//! the order of arrival ([`Room`]), and 64 values of configured `statusFields`. Texts for people that exceed the
+//! space are cut; other values are dropped and recorded by name. All other values are limited by their subject: four
+//! conditions, and for a Gateway as many addresses, listeners, route kinds and listener conditions as its status can
+//! hold.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,18 +26,18 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::text::capped;
 use policy_sync_api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 
-/// The most values that are kept of those that parameters ask for, and the most that are named as dropped.
+/// The maximum number of kept values of configured `statusFields`, and of names of dropped ones.
 const FIELDS_LIMIT: usize = 64;
 
-/// The most bytes of a moment in RFC 3339.
+/// The maximum length in bytes of a moment in RFC 3339.
 const CREATED_LIMIT: usize = 40;
 
-/// What a spoke's agent says about a work.
+/// The report of a spoke's agent on a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Answer {
-    /// Whether `Applied` is true for the work's present generation.
+    /// Whether `Applied` is true for the current generation of the work.
     pub applied: bool,
-    /// Why it is not, in the agent's words.
+    /// The agent's message if it is not applied.
     pub message: Option<Box<str>>,
     /// The revision of the copy on the spoke.
     pub revision: Option<Box<str>>,
@@ -46,18 +47,18 @@ pub struct Answer {
     pub observed_generation: Option<i64>,
     /// The copy's conditions.
     pub conditions: Vec<AnsweredCondition>,
-    /// What the copy says of its ancestors, where its kind has some.
+    /// The ancestors of the copy, if its kind has some.
     pub ancestors: Option<Ancestors>,
-    /// The values of the configured `statusFields`, as JSON texts: parsed, a short one can take a lot of memory.
+    /// The values of the configured `statusFields` as JSON texts: a short text can take much memory once parsed.
     pub fields: Vec<(Arc<str>, Box<str>)>,
-    /// The configured `statusFields` whose values are there and were dropped on their way here.
+    /// The configured `statusFields` whose values exist but were dropped.
     pub dropped: Vec<Arc<str>>,
-    /// What only a Gateway says.
+    /// Addresses and listeners, if the copy is a Gateway.
     pub gateway: Option<Box<GatewayAnswer>>,
 }
 
 impl Answer {
-    /// What `status` says of `object`, a work for `purpose` with this spec.
+    /// Reads the report in `status` of `object`, a work for `purpose` with this spec.
     pub(crate) fn read(
         object: &HubObject,
         status: &ManifestWorkStatus,
@@ -70,7 +71,7 @@ impl Answer {
         if let Some(applied) = applied(object, status) {
             answer.applied = applied.status == "True";
             if !answer.applied {
-                // The manifest's own message names the object and the conflict; the work's only counts.
+                // The manifest's own message names the object and the conflict; that of the work only gives numbers.
                 let manifests = status.resource_status.manifests.iter();
                 let failed = manifests
                     .filter_map(|manifest| of_type(&manifest.conditions, "Applied"))
@@ -79,7 +80,8 @@ impl Answer {
             }
         }
         let Some(manifest) = copy_of(status, purpose) else { return answer };
-        // A spoke adds no value that nobody asked for. But it may write what is asked for as well.
+        // Values without a feedback rule are ignored, so that a spoke cannot add any. It can still forge values with
+        // a rule.
         let asked_for = asked_for(spec);
         let known: HashSet<&str> = asked_for.iter().copied().collect();
         for value in &manifest.status_feedback.values {
@@ -117,8 +119,8 @@ fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s 
     })
 }
 
-/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision is a copy: for
-/// another object of that name the agent reports a creation time without a revision.
+/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision
+/// is a copy: for a different object of the same name, the agent reports a creation time without a revision.
 ///
 /// It is separate from [`Answer`], because clusters with equal conditions share one value of that type.
 pub(crate) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
@@ -133,14 +135,14 @@ pub(crate) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<
     Some(Moment(created.as_second().saturating_mul(1000)))
 }
 
-/// The names of the values that the work asks its agent for.
+/// The names of the values that the work's feedback rules request.
 fn asked_for(spec: &ManifestWorkSpec) -> Vec<&str> {
     let rules = spec.manifest_configs.iter().flat_map(|config| &config.feedback_rules);
     rules.flat_map(|rule| &rule.json_paths).map(|path| path.name.as_str()).collect()
 }
 
 impl Answer {
-    /// Takes a fed-back value in: ours by their names, all others as fields.
+    /// Stores a fed-back value. Names with a leading `_` are built in; all others are configured fields.
     fn take(&mut self, name: &str, value: &FieldValue, room: &mut Room) {
         if !name.starts_with('_') {
             return match field(value) {
@@ -155,7 +157,7 @@ impl Answer {
             Some(ValueName::Revision) => {
                 self.revision = value.string.as_deref().and_then(as_revision).map(Into::into);
             }
-            // `created` reads it.
+            // Read by the function `created`.
             Some(ValueName::Created) => {}
             Some(ValueName::Generation) => self.generation = value.integer,
             Some(ValueName::ObservedGeneration) => self.observed_generation = value.integer,
@@ -168,7 +170,7 @@ impl Answer {
         }
     }
 
-    /// Names a value as dropped, where there is room for its name.
+    /// Records a value as dropped, if there is space for its name.
     fn drop(&mut self, name: &str, room: &mut Room) {
         if self.dropped.len() < FIELDS_LIMIT && room.takes(&[name]) {
             self.dropped.push(name.into());
@@ -186,7 +188,7 @@ impl Answer {
     }
 }
 
-/// A value as a JSON text, `None` where it is none.
+/// A value as JSON text; `None` if it has no valid content.
 fn field(value: &FieldValue) -> Option<Box<str>> {
     let text = || value.string.as_deref().map(|text| Value::from(&*capped(text, TEXT_LIMIT)));
     let json =
@@ -211,7 +213,7 @@ impl Weigh for Answer {
 
 #[cfg(test)]
 impl Answer {
-    /// What these values say.
+    /// The report with only these values.
     pub(super) fn of_values<'n>(values: impl Iterator<Item = (&'n str, FieldValue)>) -> Self {
         let (mut answer, mut room) = (Self::default(), Room::default());
         values.for_each(|(name, value)| answer.take(name, &value, &mut room));

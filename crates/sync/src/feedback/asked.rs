@@ -1,9 +1,9 @@
-//! What a spoke's agent is asked to feed back of a copy.
+//! Builds the feedback rules of a work: the values that the spoke's agent reports about a copy.
 //!
-//! [`ValueName`] has the names, and [`Answer`](super::Answer) reads the values back. One path gives one scalar,
-//! because lists and objects would need a feature gate of the agent. So a Gateway is asked for each address by its
-//! index, and for each listener by the name that the hub's Gateway gives it. An index past the end is an error of its
-//! path alone: the agent says so in the manifest's `StatusFeedbackSynced`, and sends all other values.
+//! [`ValueName`] defines the names, and [`Answer`](super::Answer) reads the values back. Each path yields one scalar,
+//! because lists and objects would need a feature gate of the agent. So the addresses of a Gateway are requested by
+//! index, and its listeners by their names on the hub. An index past the end only fails its own path: the agent
+//! reports the error in the manifest's `StatusFeedbackSynced` condition and sends all other values.
 
 use std::collections::BTreeSet;
 
@@ -18,20 +18,20 @@ use policy_sync_api::params::{Params, StatusField};
 use policy_sync_api::syntax::{is_dns_subdomain, is_kind};
 use policy_sync_api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
-/// Up to so many listeners are asked for everything: what each of them says in words, too, would make the work of a
-/// Gateway with all that it may have several times as large, and the hub has no room for it beside another cluster's.
+/// The number of listeners up to which messages are requested too. With messages for the maximum of 64 listeners, the
+/// work of a Gateway would be several times as large, and the hub has no space for so much text from each cluster.
 const WHOLE_LISTENERS: usize = 16;
 
-/// What an agent is asked about a copy.
+/// The rules for the copy of one object.
 #[derive(Debug)]
 pub(crate) struct Feedback {
-    /// For values.
+    /// The rules that request values.
     pub(crate) values: Vec<FeedbackRule>,
-    /// For conditions.
+    /// The rules that compute conditions.
     pub(crate) conditions: Vec<ConditionRule>,
 }
 
-/// The rules for the copy of a policy, with the values that its class asks for.
+/// The rules for the copy of a policy, with the configured `statusFields` of its class.
 pub(crate) fn of_policy(fields: &[StatusField]) -> Feedback {
     let mut paths = of_any(&annotations::CONDITIONS);
     paths.insert(2, path(ValueName::ObservedGeneration, ".status.observedGeneration"));
@@ -48,14 +48,14 @@ impl Feedback {
         self
     }
 
-    /// Asks also what the copy's status says of these Gateways, each of which may be one of its ancestors.
+    /// Adds the rule that reports the conditions of these Gateways in the copy's `status.ancestors`.
     pub(crate) fn with_ancestors(mut self, gateways: &[&str]) -> Self {
         self.conditions.push(rule(gateways));
         self
     }
 }
 
-/// The rules for the copy of a Gateway with this spec, of a class with these parameters.
+/// The rules for the copy of a Gateway with this spec, whose class has these parameters.
 pub(crate) fn of_gateway(spec: &Value, params: &Params) -> Feedback {
     let mut paths = of_any(&gateway::CONDITIONS);
     paths.extend(
@@ -98,7 +98,7 @@ fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPa
         paths.push(path(ValueName::Listener(name, what), &format!("{root}.{inside}")));
     };
     ask(OfListener::AttachedRoutes, "attachedRoutes");
-    // One for all conditions: what writes them writes them together.
+    // One observed generation serves all conditions, because controllers write them together.
     ask(OfListener::ObservedGeneration, r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
     let parts: &[Part] =
         if whole { &[Part::Status, Part::Reason, Part::Message] } else { &[Part::Status, Part::Reason] };
@@ -115,7 +115,7 @@ fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPa
     }
 }
 
-/// The kinds of routes that a listener may support: those that it allows, or else those of its protocol.
+/// The kinds of routes that a listener may support: those that it allows, else those of its protocol.
 fn route_kinds(listener: &Value) -> BTreeSet<&str> {
     let allowed = listener["allowedRoutes"]["kinds"].as_array().into_iter().flatten();
     let allowed: BTreeSet<&str> = allowed

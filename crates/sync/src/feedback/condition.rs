@@ -1,4 +1,4 @@
-//! Conditions, as an agent tells them, and what counts of them.
+//! Conditions in agents' reports, and the rules for which of them count.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use policy_sync_api::names::HASH_DIGITS;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::work::{FieldValue, ManifestWorkStatus};
 
-/// The most bytes that are kept of one text from a spoke.
+/// The maximum number of bytes that are kept of one text from a spoke.
 pub const TEXT_LIMIT: usize = 1024;
 
 /// A condition of a copy, as fed back.
@@ -21,11 +21,11 @@ pub struct AnsweredCondition {
     pub condition_type: Arc<str>,
     /// `True`, `False` or `Unknown`.
     pub status: Box<str>,
-    /// A word for programs.
+    /// The reason, in CamelCase for programs.
     pub reason: Option<Box<str>>,
-    /// A sentence for people.
+    /// The message for people.
     pub message: Option<Box<str>>,
-    /// The generation for which it was written.
+    /// The generation of the copy for which the condition was written.
     pub observed_generation: Option<i64>,
 }
 
@@ -48,7 +48,7 @@ impl AnsweredCondition {
     }
 }
 
-/// What the agent says of having applied what `object`, a work with this status, holds now.
+/// The condition `Applied` of `object`, a work with this status, if it is about the current generation.
 pub(crate) fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
     let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
     of_type(&status.conditions, "Applied").filter(current)
@@ -58,7 +58,7 @@ pub(super) fn of_type<'c>(conditions: &'c [Condition], condition_type: &str) -> 
     conditions.iter().find(|condition| condition.type_ == condition_type)
 }
 
-/// A revision is a hash. What is longer is none.
+/// The text if it can be a revision, which is a hash: longer texts are invalid.
 pub(crate) fn as_revision(text: &str) -> Option<&str> {
     (text.len() <= HASH_DIGITS).then_some(text)
 }

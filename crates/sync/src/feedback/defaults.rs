@@ -1,8 +1,8 @@
-//! Values that copies of some kinds feed back besides their conditions, without `statusFields` in parameters.
+//! The values that copies of some kinds report besides their conditions, without `statusFields` in the parameters.
 //!
-//! The tables are of Kuadrant 1.5: its operator's `api/v1/dnspolicy_types.go`, `dnspolicy_status_updater.go` and
-//! `gateway_policy_discoverability_reconciler.go`. A path has to lead to one scalar, the same at each evaluation, so maps and lists
-//! are read by keys that the hub knows.
+//! The tables match Kuadrant 1.5: its operator's `api/v1/dnspolicy_types.go`, `dnspolicy_status_updater.go` and
+//! `gateway_policy_discoverability_reconciler.go`. A path has to yield one scalar, the same at each evaluation, so
+//! maps and lists are read by keys that the hub knows.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_api::params::{Params, Role, StatusField};
 use policy_sync_api::syntax::is_dns_subdomain;
 
-/// Names and paths of values.
+/// The names and paths of values.
 type Fields = &'static [(&'static str, &'static str)];
 
-/// The values of each kind, by its group and its plural.
+/// The values of each kind, by its API group and plural name.
 const DEFAULTS: &[(&str, &str, Fields)] = &[(
     "kuadrant.io",
     "dnspolicies",
@@ -28,12 +28,12 @@ const DEFAULTS: &[(&str, &str, Fields)] = &[(
     ],
 )];
 
-/// How the names of values of `recordConditions` begin.
+/// The prefix of the names of values from `recordConditions`.
 pub(crate) const RECORD_CONDITIONS: &str = "recordConditions.";
 
 /// The values for each host of the targeted listeners. `HOST` is replaced by the host.
 ///
-/// The lists of `recordConditions` have only conditions that report a fault, those of health checks among them.
+/// The lists of `recordConditions` contain only conditions that report a fault, including those of health checks.
 const OF_HOSTS: &[(&str, &str, Fields)] = &[(
     "kuadrant.io",
     "dnspolicies",
@@ -45,11 +45,11 @@ const OF_HOSTS: &[(&str, &str, Fields)] = &[(
 
 /// The placeholder for a host.
 const HOST: &str = "HOST";
-/// For how many hosts, in their order, values are read: 32 of the 64 values that are kept of a copy.
+/// The maximum number of hosts whose values are requested. They take 32 of the 64 values that are kept of a copy.
 const HOSTS_LIMIT: usize = 16;
 
-/// The conditions by which a Gateway and each of its listeners report which policies of a kind affect them. They are there only if
-/// policies do, and their messages name the policies.
+/// The conditions in which a Gateway and its listeners report which policies of a kind affect them. They exist only
+/// if there are such policies, and their messages name these.
 const AFFECTED: &[(&str, &str, &str)] = &[
     ("kuadrant.io", "authpolicies", "kuadrant.io/AuthPolicyAffected"),
     ("kuadrant.io", "dnspolicies", "kuadrant.io/DNSPolicyAffected"),
@@ -57,14 +57,15 @@ const AFFECTED: &[(&str, &str, &str)] = &[
     ("kuadrant.io", "tlspolicies", "kuadrant.io/TLSPolicyAffected"),
     ("kuadrant.io", "tokenratelimitpolicies", "kuadrant.io/TokenRateLimitPolicyAffected"),
 ];
-/// How many values of [`AFFECTED`] listeners have together; with more, only the Gateway has them.
+/// The maximum number of [`AFFECTED`] values for all listeners together. Above it, only the Gateway's own are
+/// requested.
 const OF_LISTENERS_LIMIT: usize = 48;
 
-/// The values of a policy of `kind` without parameters, with those of `hosts`.
+/// The default values of a policy of `kind`, including those of `hosts`.
 pub(crate) fn of_kind(kind: &GroupResource, hosts: &BTreeSet<&str>) -> Vec<StatusField> {
     let fields = rows(DEFAULTS, kind).map(|(name, path)| field((*name).to_owned(), (*path).to_owned()));
     let of_hosts = hosts.iter().take(HOSTS_LIMIT).flat_map(|host| {
-        // A dot in a quoted name is escaped.
+        // JSONPath requires dots in quoted names to be escaped.
         let quoted = host.replace('.', r"\.");
         rows(OF_HOSTS, kind)
             .map(move |(name, path)| field(name.replace(HOST, host), path.replace(HOST, &quoted)))
@@ -72,7 +73,7 @@ pub(crate) fn of_kind(kind: &GroupResource, hosts: &BTreeSet<&str>) -> Vec<Statu
     fields.chain(of_hosts).collect()
 }
 
-/// Whether policies of `kind` have values of hosts.
+/// Whether policies of `kind` have values for each host.
 pub(crate) fn has_hosts(kind: &GroupResource) -> bool {
     rows(OF_HOSTS, kind).next().is_some()
 }
@@ -84,8 +85,8 @@ pub(crate) fn hosts(spec: &Value) -> impl Iterator<Item = &str> {
     hosts.filter(|host| is_dns_subdomain(host.strip_prefix("*.").unwrap_or(host)))
 }
 
-/// The values of a Gateway with these `listeners`, of a class with these parameters: those that the parameters list, and which policies
-/// affect it, of the kinds that the class syncs.
+/// The values of a Gateway with these `listeners`, whose class has these parameters: those that the parameters list,
+/// and the conditions that name the policies affecting it, for the kinds that the class syncs.
 pub(crate) fn of_gateway(params: &Params, listeners: &[&str]) -> Vec<StatusField> {
     let listed: Vec<GroupResource> = params.listed(Role::Policy).map(|gvr| gvr.kind).collect();
     let is_listed = |group: &str, resource: &str| {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn all_paths_are_such_as_parameters_may_have() {
+    fn default_paths_are_valid_in_parameters() {
         let hosts = BTreeSet::from(["*.example.com", "shop.example.com"]);
         let mut fields: Vec<StatusField> = kinds().flat_map(|kind| of_kind(&kind, &hosts)).collect();
         let listed = AFFECTED
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read_by_their_own_keys_and_are_limited() {
+    fn host_values_are_read_by_key_and_limited() {
         let kind = GroupResource::new("kuadrant.io", "dnspolicies");
         let spec = json!({"listeners": [{"hostname": "*.example.com"}, {"hostname": "a']"}, {"hostname": 5}, {}, {"hostname": "a.b"}]});
         let found: BTreeSet<&str> = hosts(&spec).collect();
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_is_asked_for_the_kinds_that_its_class_syncs() {
+    fn gateway_reports_affecting_policies_of_its_class_kinds() {
         let params = |more: &str| {
             let text = format!(
                 r#"{{"policiesToSync": [{{"group": "kuadrant.io", "version": "v1", "resource": "authpolicies"}},

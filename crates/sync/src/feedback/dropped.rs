@@ -1,25 +1,25 @@
-//! Values that an agent found and did not send, by its own word.
+//! Detects values that the agent found but could not send.
 //!
-//! A path that reaches nothing gives no value, and that is no fault. What an agent cannot send, because it is a list, an
-//! object or a fraction where JSON is not turned on, or JSON of more than 1,024 bytes, is missing in the same way; that it
-//! was dropped stands only in the message of one condition, in the agent's words. These are the words of all versions
-//! that are known; where a later one says it otherwise, the value shows as absent.
+//! A path without a match yields no value, which is not an error. A value that the agent cannot send is missing in
+//! the same way: a list, an object or a fraction without the raw JSON feature, or JSON of more than 1,024 bytes. Only
+//! the message of one condition distinguishes the two cases. The patterns below match the messages of all known agent
+//! versions; if a later version words them differently, the value counts as absent.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use policy_sync_api::text::capped;
 
-/// The most bytes of the message that are searched: as many as the API lets the message of a condition have.
+/// The maximum number of bytes of the message that are searched: the API's limit for the message of a condition.
 const MESSAGE_LIMIT: usize = 32 * 1024;
 
-/// Whether the manifest's condition reports `value` as dropped. Agents write one condition of a type.
+/// Whether the manifest's `StatusFeedbackSynced` condition reports `value` as dropped.
 pub(super) fn by_agent(conditions: &[Condition], value: &str) -> bool {
     let Some(condition) = conditions.iter().find(|condition| condition.type_ == "StatusFeedbackSynced")
     else {
         return false;
     };
     let message = capped(&condition.message, MESSAGE_LIMIT);
-    // Cheap check first: most values are not named.
+    // A cheap test first, since the message names only few values.
     condition.status == "False"
         && message.contains(value)
         && [

@@ -1,4 +1,4 @@
-//! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
+//! The part of an agent's report that only copies of Gateways have: addresses and listeners.
 
 use super::room::Room;
 use super::value::{OfListener, Part, ValueName};
@@ -7,48 +7,49 @@ use policy_sync_api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT};
 use policy_sync_api::syntax::{LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_subdomain};
 use policy_sync_api::work::FieldValue;
 
-/// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
+/// The maximum number of bytes that are kept of one text about a listener. It is low because a Gateway can have 64
+/// listeners with four conditions each.
 const TEXT_LIMIT: usize = 256;
 
-/// What only the copy of a Gateway says.
+/// The reported addresses and listeners of a Gateway's copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GatewayAnswer {
-    /// Its addresses, each with its index.
+    /// The addresses, each with its index in the status.
     pub addresses: Vec<(usize, Box<str>)>,
-    /// Its listeners, in the order in which they were asked for.
+    /// The listeners, in the order of the feedback rules.
     pub listeners: Vec<AnsweredListener>,
 }
 
-/// What a listener of a copy says.
+/// The reported status of one listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AnsweredListener {
     /// Its name.
     pub name: Box<str>,
-    /// How many routes are attached to it.
+    /// The number of attached routes.
     pub attached_routes: Option<i64>,
-    /// The kinds of routes that it supports: each with its API group.
+    /// The supported kinds of routes, each with its API group.
     pub kinds: Vec<(Box<str>, Box<str>)>,
     /// Its conditions.
     pub conditions: Vec<ListenerCondition>,
-    /// The generation for which they were written.
+    /// The generation of the copy for which the conditions were written.
     pub observed_generation: Option<i64>,
 }
 
-/// A condition of a listener of a copy.
+/// A reported condition of a listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListenerCondition {
     /// One of [`policy_sync_api::gateway::LISTENER_CONDITIONS`].
     pub condition_type: &'static str,
-    /// `True`, `False` or `Unknown`; empty where it was not fed back, or says anything else.
+    /// `True`, `False` or `Unknown`; empty if it was not reported or is invalid.
     pub status: &'static str,
-    /// A word for programs.
+    /// The reason, in CamelCase for programs.
     pub reason: Box<str>,
-    /// A sentence for people.
+    /// The message for people.
     pub message: Box<str>,
 }
 
 impl GatewayAnswer {
-    /// Takes in a value that is of a Gateway alone.
+    /// Stores a value that only Gateways have.
     pub(super) fn take(&mut self, name: ValueName<'_>, value: &FieldValue, room: &mut Room) {
         match name {
             ValueName::Address(index @ ..ADDRESSES_LIMIT) => {
@@ -66,7 +67,8 @@ impl GatewayAnswer {
         }
     }
 
-    /// The listener `name`, where it can be one and there is room for it. The values of one follow each other.
+    /// The listener `name`; `None` if the name is invalid or there is no space for it. The values of a listener
+    /// arrive together.
     fn listener_mut(&mut self, name: &str, room: &mut Room) -> Option<&mut AnsweredListener> {
         let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
         if known.is_none() {
@@ -133,7 +135,7 @@ impl ListenerCondition {
             Part::Status => self.status = condition::status(text).unwrap_or_default(),
             Part::Reason => self.reason = room.text(text, TEXT_LIMIT),
             Part::Message => self.message = room.text(text, TEXT_LIMIT),
-            // One stands for all conditions of a listener.
+            // Requested once for all conditions of a listener.
             Part::ObservedGeneration => {}
         }
     }

@@ -1,11 +1,12 @@
-//! The status protocol: what a spoke's agent is asked to feed back of a copy, and how its answer is read.
+//! The status protocol between hub and spokes: which values an agent has to report about a copy, and how they are
+//! read.
 //!
 //! ```text
 //! asked ──names of values──▶ a work's feedback rules ──▶ agent ──▶ a work's status ──▶ answer
 //! ancestors/rule ──▶ a work's condition rule, in CEL ──▶   "   ──▶       "        ──▶ ancestors
 //! ```
 //!
-//! The names of values are of one type, `ValueName`: what is asked for is read back as the same.
+//! The names of the values are of one type, `ValueName`, so that the request and the report cannot differ.
 
 pub mod ancestors;
 mod answer;

@@ -1,13 +1,13 @@
-//! Room for what a spoke says of one work.
+//! The memory budget for the report of one work.
 
 use policy_sync_api::text::capped;
 
-/// The most bytes of all texts that are kept of what a spoke says of one work.
+/// The maximum number of bytes of all kept texts in the report of one work.
 const LIMIT: usize = 16 * 1024;
-/// A text that is cut to fewer bytes has no room for the mark that it was cut.
+/// The size of the mark for cut texts. With less space left, a text is dropped instead of cut.
 const LEAST: usize = 3;
 
-/// What is left of it. Texts have it in the order in which they are taken in.
+/// The remaining budget in bytes. Texts use it in the order in which they arrive.
 #[derive(Debug)]
 pub(super) struct Room(usize);
 
@@ -18,7 +18,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// As much of `text` as there is room for, and `limit` bytes at most.
+    /// As much of `text` as fits, and at most `limit` bytes.
     pub(super) fn text(&mut self, text: &str, limit: usize) -> Box<str> {
         let limit = limit.min(self.0);
         let kept = if text.len() > limit && limit < LEAST { "".into() } else { capped(text, limit) };
@@ -26,7 +26,7 @@ impl Room {
         kept.into()
     }
 
-    /// Whether there is room for all of these texts, which then have it.
+    /// Reserves space for all of these texts, or for none. Returns whether it did.
     pub(super) fn takes(&mut self, texts: &[&str]) -> bool {
         let bytes = texts.iter().map(|text| text.len()).sum();
         let rest = self.0.checked_sub(bytes);

@@ -1,43 +1,43 @@
-//! The names of the values that we ask an agent for.
+//! The names of the built-in values that are requested from agents.
 
 use std::fmt;
 
 use policy_sync_api::annotations::CONDITIONS;
 use policy_sync_api::gateway::LISTENER_CONDITIONS;
 
-/// What a value of ours is about. Its name starts with `_`; all others are of the `statusFields` of parameters.
+/// The subject of a built-in value. Its name starts with `_`; all other names are `statusFields` from parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueName<'n> {
-    /// The revision of the copy.
+    /// The revision of the copy, from its annotation.
     Revision,
-    /// Its generation.
+    /// The generation of the copy.
     Generation,
-    /// The generation for which its status was written.
+    /// The observed generation in its status.
     ObservedGeneration,
-    /// When it was created on the spoke.
+    /// The creation time of the copy on the spoke.
     Created,
-    /// A part of one of its conditions.
+    /// A field of one of its conditions.
     Condition(&'static str, Part),
-    /// The address with this index, from 0.
+    /// The address with this index, counted from 0.
     Address(usize),
-    /// Something of the listener of this name.
+    /// A value of the listener with this name.
     Listener(&'n str, OfListener<'n>),
 }
 
-/// What a value is about that is of a listener.
+/// The subject of a value that belongs to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfListener<'n> {
-    /// How many routes are attached to it.
+    /// The number of attached routes.
     AttachedRoutes,
-    /// The generation for which its conditions were written.
+    /// The observed generation of its conditions.
     ObservedGeneration,
-    /// A part of one of its conditions.
+    /// A field of one of its conditions.
     Condition(&'static str, Part),
-    /// The group of a kind of routes that it supports.
+    /// The API group of a supported kind of routes.
     Kind(&'n str),
 }
 
-/// A part of a condition.
+/// A field of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Status,
@@ -56,7 +56,7 @@ const ATTACHED_ROUTES: &str = "attachedRoutes";
 const KIND: &str = "kind";
 
 impl<'n> ValueName<'n> {
-    /// What the value `name` is about, `None` where it is none of ours.
+    /// Parses the name of a value; `None` if it is not a built-in one.
     pub(super) fn parse(name: &'n str) -> Option<Self> {
         let name = name.strip_prefix('_')?;
         match (name, name.split_once('_')) {
@@ -92,7 +92,7 @@ impl<'n> OfListener<'n> {
 }
 
 impl Part {
-    /// As the field of a condition is called.
+    /// The name of the field in a condition.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Status => "status",

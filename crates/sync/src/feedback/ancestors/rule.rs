@@ -1,7 +1,8 @@
-//! The rule that makes an agent tell `status.ancestors`, in CEL: JSONPath cannot reach a list in a list.
+//! The condition rule that makes an agent report `status.ancestors`. It is in CEL, since JSONPath cannot read a list
+//! in a list.
 //!
-//! Only the standard macros and functions, `substring` and `join` are used, and every field is asked whether it is there.
-//! [`super`] has the format, and reads it back.
+//! It uses only the standard macros and functions, `substring` and `join`, and tests every field for presence before
+//! reading it. [`super`] documents the format and reads it back.
 
 use serde_json::json;
 
@@ -11,7 +12,8 @@ use policy_sync_api::annotations::{CONDITIONS, REVISION};
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::work::{ConditionRule, ConditionRuleType};
 
-/// Asks what is said of the Gateways of these names in the copy's namespace, by whomever.
+/// The rule that reports the conditions of the Gateways with these names in the copy's namespace, from all
+/// controllers.
 pub(in crate::feedback) fn rule(gateways: &[&str]) -> ConditionRule {
     ConditionRule {
         condition: CONDITION.to_owned(),
@@ -22,7 +24,7 @@ pub(in crate::feedback) fn rule(gateways: &[&str]) -> ConditionRule {
 }
 
 fn message(gateways: &[&str]) -> String {
-    // JSON is CEL where it is only texts.
+    // JSON without numbers or objects is valid CEL.
     let (gateways, conditions) = (json!(gateways), json!(CONDITIONS));
     let ours = [
         "has(a.ancestorRef)".to_owned(),
@@ -45,7 +47,7 @@ fn message(gateways: &[&str]) -> String {
         let ancestor = format!("{} + {}", short_texts(&name), texts(&format!("[{conditions}]")));
         texts(&format!("l.map(a, {ancestor})"))
     };
-    // One more than is kept, so that it shows where it was cut.
+    // One character more than is kept, so that the reader can detect the cut.
     let words =
         texts(&format!("{asked}.map(c, {}){}", or_empty("c.message"), cut_to(TEXT_LIMIT.saturating_add(1))));
     let words = format!("l.map(a, {words}).join('')");
@@ -65,17 +67,18 @@ fn observed(condition: &str) -> String {
     format!("has({condition}.observedGeneration) ? string({condition}.observedGeneration) : ''")
 }
 
-/// The texts of a list, each with its length before it, as one.
+/// Joins the texts of a list, each preceded by its length.
 fn texts(list: &str) -> String {
     format!("{list}.map(s, string(size(s)) + ':' + s).join('')")
 }
 
-/// The same where each is to be a name: one more character than is kept of it, so that it shows where it was cut.
+/// Joins names, each preceded by its length and cut to one character more than is kept, so that the reader can detect
+/// the cut.
 fn short_texts(items: &[String]) -> String {
     texts(&format!("[{}]{}", items.join(", "), cut_to(NAME_LIMIT.saturating_add(1))))
 }
 
-/// Cuts each text of a list.
+/// Cuts each text of a list to this number of characters.
 fn cut_to(characters: usize) -> String {
     format!(".map(s, size(s) > {characters} ? s.substring(0, {characters}) : s)")
 }

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Something that an ancestor's controller says.
+/// A condition in an entry of `status.ancestors`.
 #[derive(Clone, Debug)]
 struct Saying {
     condition: [String; 4],
     message: String,
 }
 
-/// An entry of `status.ancestors`, to be built.
+/// A builder for an entry of `status.ancestors`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ancestor {
     name: [String; 3],
@@ -21,7 +21,7 @@ pub(crate) fn ancestor(gateway: &str, section: &str, controller: &str) -> Ancest
 }
 
 impl Ancestor {
-    /// For generation 1.
+    /// Adds a condition with the observed generation 1.
     pub(crate) fn says(self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
         self.says_for("1", condition, status, reason, message)
     }
@@ -48,7 +48,7 @@ fn texts<T: AsRef<str>>(items: &[T]) -> String {
     items.iter().map(|item| text(item.as_ref())).collect()
 }
 
-/// What an agent tells.
+/// The message that an agent reports for these ancestors.
 pub(crate) fn message(revision: &str, generation: i64, ancestors: &[Ancestor]) -> String {
     let said = ancestors.iter().map(|ancestor| {
         let conditions: Vec<String> = ancestor.sayings.iter().map(|said| texts(&said.condition)).collect();
@@ -75,7 +75,7 @@ fn unreadable(message: &str) -> String {
     }
 }
 
-/// `web (example.com/a): Enforced=False/Overridden@1 by local`
+/// One line for each condition: `web (example.com/a): Enforced=False/Overridden@1 by local`.
 fn told(said: &Reported) -> Vec<String> {
     let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
         let observed =
@@ -89,7 +89,7 @@ fn told(said: &Reported) -> Vec<String> {
 }
 
 #[test]
-fn a_message_is_read_as_it_was_told() {
+fn message_round_trips() {
     let ancestors = [
         ancestor("web", "", "example.com/a").says("Accepted", "True", "Accepted", "fine").says(
             "Enforced",
@@ -111,7 +111,7 @@ fn a_message_is_read_as_it_was_told() {
 }
 
 #[test]
-fn a_reason_that_the_api_does_not_take_is_none() {
+fn invalid_reason_is_dropped() {
     for (odd, told_as) in [("by local", "-"), ("x,", "-"), (&*"x".repeat(1_025), "-"), ("A_1", "A_1")] {
         let said = read(&message("r", 1, &[ancestor("web", "", "").says("Ready", "True", odd, "")]));
         assert_eq!(told(&said), [format!("web: Ready=True/{told_as}@1 -")]);
@@ -119,12 +119,12 @@ fn a_reason_that_the_api_does_not_take_is_none() {
 }
 
 #[test]
-fn a_message_about_nobody_is_an_answer() {
+fn message_without_ancestors_is_readable() {
     assert_eq!(told(&read(&message("r", 1, &[]))), [""; 0]);
 }
 
 #[test]
-fn what_no_rule_of_ours_has_made_is_no_answer() {
+fn message_without_the_header_is_unreadable() {
     for odd in [
         "",
         "Manifest is PolicySyncAncestors",
@@ -137,7 +137,7 @@ fn what_no_rule_of_ours_has_made_is_no_answer() {
 }
 
 #[test]
-fn a_message_with_more_or_less_than_it_should_have_is_no_answer() {
+fn malformed_message_is_unreadable() {
     let whole = message("r", 1, &[ancestor("web", "", "c").says("Ready", "True", "R", "m")]);
     for odd in [
         format!("{whole}1:x"),
@@ -155,7 +155,7 @@ fn a_message_with_more_or_less_than_it_should_have_is_no_answer() {
 }
 
 #[test]
-fn long_texts_are_kept_cut_and_say_so() {
+fn long_texts_are_cut_and_marked() {
     let long = ancestor("web", &"s".repeat(254), &"c".repeat(254)).says(
         "Ready",
         "False",
@@ -171,7 +171,7 @@ fn long_texts_are_kept_cut_and_say_so() {
 }
 
 #[test]
-fn where_the_words_are_cut_everything_else_still_counts() {
+fn message_cut_in_its_last_part_keeps_all_conditions() {
     let many: Vec<Ancestor> = (0..16)
         .map(|n| {
             ancestor(&format!("web-{n}"), "", "example.com/a").says(
@@ -193,7 +193,7 @@ fn where_the_words_are_cut_everything_else_still_counts() {
 }
 
 #[test]
-fn where_more_than_words_is_cut_it_is_no_answer() {
+fn message_cut_before_its_last_part_is_unreadable() {
     let many: Vec<Ancestor> = (0..200)
         .map(|n| ancestor(&format!("web-{n}"), "", &"c".repeat(200)).says("Ready", "True", "", ""))
         .collect();
@@ -201,7 +201,7 @@ fn where_more_than_words_is_cut_it_is_no_answer() {
 }
 
 #[test]
-fn only_what_was_evaluated_is_an_answer() {
+fn condition_counts_only_if_its_rule_was_evaluated() {
     let condition = |reason: &str, text: &str| Condition {
         type_: CONDITION.into(),
         status: "True".into(),
@@ -220,7 +220,7 @@ fn only_what_was_evaluated_is_an_answer() {
     assert_eq!(Ancestors::new(&[], &mut Room::default()), Ancestors::Awaited);
 }
 
-/// Texts as a spoke's people might write them, some of which look like ours.
+/// Texts of other users of the spoke. Some imitate the format.
 fn odd_text() -> impl Strategy<Value = String> {
     let imitation = message("r", 1, &[ancestor("other", "", "c").says("Enforced", "True", "Enforced", "")]);
     prop_oneof![
@@ -234,7 +234,7 @@ fn odd_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_is_taken_for_anything_else(
+    fn texts_cannot_imitate_other_conditions(
         texts in proptest::collection::vec((odd_text(), odd_text(), odd_text(), odd_text()), 0..4),
     ) {
         let build = |(section, controller, reason, words): &(String, String, String, String)| {

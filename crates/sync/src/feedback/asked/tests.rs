@@ -8,7 +8,7 @@ fn paths(listeners: &Value) -> Vec<JsonPath> {
     of_gateway(&json!({"listeners": listeners}), &Params::default()).values.remove(0).json_paths
 }
 
-/// What is asked of listeners: `http attachedRoutes`.
+/// The values that are requested of listeners, such as `http attachedRoutes`.
 fn asked(listeners: &Value) -> Vec<String> {
     let names = paths(listeners).into_iter().map(|path| path.name);
     names.filter_map(|name| Some(name.strip_prefix("_listener_")?.replacen('_', " ", 1))).collect()
@@ -20,7 +20,7 @@ fn kinds(listener: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_gateway_is_asked_for_each_address_that_the_hub_has_room_for() {
+fn sixteen_gateway_addresses_are_requested() {
     let addresses: Vec<JsonPath> =
         paths(&json!([])).into_iter().filter(|path| path.name.starts_with("_address_")).collect();
     assert_eq!(addresses.len(), 16);
@@ -28,14 +28,14 @@ fn a_gateway_is_asked_for_each_address_that_the_hub_has_room_for() {
 }
 
 #[test]
-fn listeners_are_asked_for_by_name() {
+fn listeners_are_requested_by_name() {
     let paths = paths(&json!([{"name": "a"}, {"name": "b.c-1"}]));
     let routes = paths.iter().find(|path| path.name == "_listener_b.c-1_attachedRoutes").unwrap();
     assert_eq!(routes.path, r#".status.listeners[?(@.name=="b.c-1")].attachedRoutes"#);
 }
 
 #[test]
-fn what_is_no_name_is_not_asked_for() {
+fn listeners_with_invalid_names_are_not_requested() {
     let odd = json!([{"name": "a\")].b"}, {"name": "A"}, {"name": ""}, {"name": 5}, {}, 7, {"name": "x".repeat(254)}]);
     assert_eq!(asked(&odd), Vec::<String>::new());
     for spec in
@@ -46,7 +46,7 @@ fn what_is_no_name_is_not_asked_for() {
 }
 
 #[test]
-fn the_kinds_are_those_that_a_listener_allows_or_else_those_of_its_protocol() {
+fn route_kinds_follow_allowed_routes_or_else_the_protocol() {
     let allowed = json!({"kinds": [{"kind": "TLSRoute"}, {"group": "example.com", "kind": "OddRoute"}, {"kind": "\"]"}]});
     assert_eq!(kinds(json!({"name": "a", "allowedRoutes": allowed})), ["OddRoute", "TLSRoute"]);
     assert_eq!(kinds(json!({"name": "a", "protocol": "HTTPS"})), ["GRPCRoute", "HTTPRoute"]);
@@ -55,7 +55,7 @@ fn the_kinds_are_those_that_a_listener_allows_or_else_those_of_its_protocol() {
 }
 
 #[test]
-fn values_have_one_name_each_and_are_not_too_many() {
+fn value_names_are_unique_and_limited() {
     for count in [0, 1, 16, 17, 64, 70] {
         let mut listeners: Vec<Value> =
             (0..count).map(|n| json!({"name": format!("l{n}"), "protocol": "HTTP"})).collect();

@@ -17,16 +17,16 @@ fn dropped(status: &str, message: &str, absent: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn each_value_that_the_agent_names_was_dropped() {
+fn values_named_by_the_agent_are_dropped() {
     let message = "Sync status feedback failed with error [the type []interface {} of the value for list is not found, \
                    the length of returned json raw string for name long is larger than the maximum length 1024, \
                    failed to find value for past with error: array index out of bounds]";
     assert_eq!(dropped("False", message, &["list", "long", "past"]), ["list", "long", "past"]);
 }
 
-/// Words of the agent's own sentences are names that anyone may choose.
+/// Words of the agent's own sentences are valid names of values, too.
 #[test]
-fn a_value_that_is_not_named_is_absent() {
+fn value_that_the_agent_does_not_name_is_absent() {
     let message =
         "Sync status feedback failed with error the type float64 of the value for half is not found";
     let others = ["value", "type", "the", "hal", "alf", "for", "error", "float64", "is"];
@@ -37,7 +37,7 @@ fn a_value_that_is_not_named_is_absent() {
 }
 
 #[test]
-fn without_a_failure_nothing_was_dropped() {
+fn nothing_is_dropped_without_a_failure() {
     assert_eq!(dropped("True", "the type float64 of the value for half is not found", &["half"]), [""; 0]);
     assert!(!by_agent(&[], "half"));
 }

@@ -26,13 +26,13 @@ fn answer(values: &[(&str, FieldValue)]) -> GatewayAnswer {
 }
 
 #[test]
-fn addresses_come_with_their_index() {
+fn addresses_keep_their_index() {
     let answer = answer(&[("address_0", text("192.0.2.1")), ("address_15", text("a.example.com"))]);
     assert_eq!(answer.addresses, [(0, "192.0.2.1".into()), (15, "a.example.com".into())]);
 }
 
 #[test]
-fn a_listener_says_what_it_was_asked_for() {
+fn listener_values_are_read() {
     let answer = answer(&[
         ("listener_a.b_attachedRoutes", integer(3)),
         ("listener_a.b_observedGeneration", integer(2)),
@@ -61,7 +61,7 @@ fn a_listener_says_what_it_was_asked_for() {
 }
 
 #[test]
-fn what_nobody_understands_says_nothing() {
+fn invalid_gateway_values_are_ignored() {
     let answer = answer(&[
         ("address_16", text("192.0.2.1")),
         ("address_x", text("192.0.2.1")),
@@ -91,7 +91,7 @@ fn long_text_is_cut() {
 
 proptest! {
     #[test]
-    fn no_name_and_no_text_makes_it_panic(name in "(address|listener)_.{0,12}", string in ".{0,300}") {
+    fn arbitrary_names_and_texts_cause_no_panic(name in "(address|listener)_.{0,12}", string in ".{0,300}") {
         let _ = answer(&[(&name, text(&string)), (&name, integer(-1))]);
     }
 }

@@ -1,4 +1,4 @@
-//! From what is asked to what is read.
+//! Tests that every requested value is read back.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn listener() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The answer of an agent that gives each value that is asked for: 7 where that can be, `True` elsewhere.
+/// The report of an agent that returns every requested value: 7 for numbers, `True` for all others.
 fn answered(names: &[String]) -> Answer {
     let value = |name: &String| {
         let is_number = name.ends_with("eneration") || name.ends_with("attachedRoutes");
@@ -38,7 +38,7 @@ fn answered(names: &[String]) -> Answer {
 
 proptest! {
     #[test]
-    fn what_is_asked_of_a_gateway_is_read_back(listeners in prop::collection::vec(listener(), 0..20)) {
+    fn requested_gateway_values_are_read_back(listeners in prop::collection::vec(listener(), 0..20)) {
         let names = names(of_gateway(&json!({"listeners": listeners}), &Params::default()).values);
         for name in &names {
             let read = ValueName::parse(name).map(|value| value.to_string());
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_asked_of_a_policy_is_read_back() {
+fn requested_policy_values_are_read_back() {
     let field = StatusField { name: "own".to_owned(), path: ".status.own".to_owned() };
     let names = names(of_policy(&[field]).values);
     let ours: Vec<&String> = names.iter().filter(|name| *name != "own").collect();
@@ -80,7 +80,7 @@ fn what_is_asked_of_a_policy_is_read_back() {
 }
 
 #[test]
-fn a_policy_is_asked_for_its_creation_time_once() {
+fn creation_time_is_requested_once() {
     let names = names(of_policy(&[]).with_created().values);
     let created: Vec<_> = names.iter().filter_map(|name| ValueName::parse(name)).collect();
     assert_eq!(created.iter().filter(|value| **value == ValueName::Created).count(), 1, "{names:?}");
@@ -88,7 +88,7 @@ fn a_policy_is_asked_for_its_creation_time_once() {
 }
 
 #[test]
-fn what_is_none_of_ours_is_none() {
+fn unknown_value_names_are_not_parsed() {
     for name in [
         "",
         "_",

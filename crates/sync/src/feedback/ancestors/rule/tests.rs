@@ -1,4 +1,4 @@
-//! From an object's status through the rule, as an agent evaluates it, to what is read.
+//! Tests the rule end to end: from an object's status, through CEL as an agent evaluates it, to the parsed report.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn object(ancestors: Value) -> Value {
     })
 }
 
-/// What one controller says of the Gateway `web`.
+/// The entry of one controller for the Gateway `web`.
 fn web(controller: &str, conditions: Value) -> Value {
     let reference = json!({"group": GROUP, "kind": "Gateway", "namespace": "kuadrant-shop", "name": "web"});
     json!({"ancestorRef": reference, "controllerName": controller, "conditions": conditions})
@@ -41,13 +41,13 @@ fn read(object: &Value) -> Reported {
     }
 }
 
-/// Of whom something is said.
+/// The ancestors of the reported conditions.
 fn names(ancestors: Value) -> Vec<String> {
     read(&object(ancestors)).conditions.iter().map(|said| said.ancestor.to_string()).collect()
 }
 
 #[test]
-fn what_a_status_says_is_read_from_what_the_agent_tells() {
+fn condition_is_read_through_the_rule() {
     let said = read(&object(json!([web("example.com/a", json!([enforced("Overridden", "by local")]))])));
     assert_eq!((&*said.revision, said.generation), ("r-1", 3));
     let [only] = &said.conditions[..] else { panic!("{said:?}") };
@@ -60,7 +60,7 @@ fn what_a_status_says_is_read_from_what_the_agent_tells() {
 }
 
 #[test]
-fn where_nothing_is_said_there_is_an_answer_all_the_same() {
+fn status_without_ancestors_is_readable() {
     let mut bare = json!({"metadata": {"namespace": "n", "generation": 1}});
     for status in [Value::Null, json!({}), json!({"ancestors": []})] {
         if !status.is_null() {
@@ -74,7 +74,7 @@ fn where_nothing_is_said_there_is_an_answer_all_the_same() {
 }
 
 #[test]
-fn every_controller_and_section_counts_and_nobody_elses_gateway() {
+fn all_controllers_and_sections_of_own_gateways_count() {
     let of = |reference: Value| json!({"ancestorRef": reference, "controllerName": "c", "conditions": [enforced("R", "")]});
     let ours = [
         web("a", json!([enforced("R", "")])),
@@ -93,7 +93,7 @@ fn every_controller_and_section_counts_and_nobody_elses_gateway() {
 }
 
 #[test]
-fn conditions_of_other_types_are_left_out_and_gaps_are_nothing() {
+fn other_condition_types_are_ignored_and_missing_fields_allowed() {
     let odd = json!([{"type": "Other", "status": "True"}, {"status": "True"}, {"type": "Ready"}]);
     let said = read(&object(json!([web("c", odd)])));
     let [only] = &said.conditions[..] else { panic!("{said:?}") };
@@ -102,7 +102,7 @@ fn conditions_of_other_types_are_left_out_and_gaps_are_nothing() {
 }
 
 #[test]
-fn a_message_of_40000_characters_is_cut_and_hides_no_other() {
+fn very_long_message_is_cut_and_hides_no_other() {
     let long = web("a", json!([enforced("Long", &"ü".repeat(40_000))]));
     let said = read(&object(json!([long, web("b", json!([enforced("Short", "short")]))])));
     assert_eq!(said.conditions[0].condition.message.as_deref(), Some(&*format!("{}…", "ü".repeat(510))));
@@ -110,7 +110,7 @@ fn a_message_of_40000_characters_is_cut_and_hides_no_other() {
 }
 
 #[test]
-fn all_conditions_of_sixteen_ancestors_count_however_long_their_messages() {
+fn all_conditions_of_sixteen_ancestors_count_despite_long_messages() {
     let condition = |name: &str| {
         let mut condition = enforced("Why", &"x".repeat(40_000));
         condition["type"] = name.into();
@@ -126,7 +126,7 @@ fn all_conditions_of_sixteen_ancestors_count_however_long_their_messages() {
 }
 
 #[test]
-fn what_is_of_another_type_than_it_should_be_is_no_answer() {
+fn field_of_wrong_type_fails_the_rule() {
     for (field, value) in [("message", json!(5)), ("reason", json!({})), ("observedGeneration", json!([]))] {
         let mut odd = enforced("R", "");
         odd[field] = value;
@@ -137,7 +137,7 @@ fn what_is_of_another_type_than_it_should_be_is_no_answer() {
 }
 
 #[test]
-fn a_name_is_a_name_whatever_it_holds() {
+fn gateway_name_is_escaped_in_the_rule() {
     let odd = "a\"] || true || [\"\\\n\u{1}ü";
     let message = rule(&[odd]).message_expression.unwrap();
     let mut ancestor = web("c", json!([enforced("R", "")]));
@@ -150,12 +150,12 @@ fn a_name_is_a_name_whatever_it_holds() {
 }
 
 proptest! {
-    // Reading so long an expression takes its time.
+    // Parsing such a long expression is slow.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever a spoke's people write, it stays in the condition that they wrote it in.
+    /// Texts of the spoke's users stay in the condition that contains them.
     #[test]
-    fn no_text_of_a_spoke_becomes_anything_else(
+    fn texts_of_spokes_cannot_imitate_other_conditions(
         texts in proptest::collection::vec((".{1,20}", "([0-9]{1,2}:.{0,9}|.{0,30})", ".{0,60}"), 1..5),
         imitate in any::<prop::sample::Index>(),
     ) {
@@ -166,7 +166,7 @@ proptest! {
             object(texts.iter().map(entry).collect())
         };
         let mut texts = texts;
-        // One of them says what an agent would tell of all that they say.
+        // One of the messages imitates the report on all of them.
         let imitation = message_of(&status(&texts));
         let liar = imitate.index(texts.len());
         texts[liar].2 = imitation.replace("False", "True");
