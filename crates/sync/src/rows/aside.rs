@@ -1,17 +1,17 @@
-//! A place beside a row for what a decision finds out of it and would find out again and again.
+//! A cache slot beside a row, for results that decisions derive from it and would compute repeatedly.
 //!
-//! It is gone with the row, and follows from it: so it is no fact, and takes no part in comparisons.
+//! The value is dropped with the row. Since it follows from the row, it does not take part in comparisons.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What is kept beside a row. Clones share it.
+/// The cache slot. Clones share its value.
 #[derive(Clone, Default)]
 pub struct Aside(Arc<OnceLock<Arc<dyn Any + Send + Sync>>>);
 
 impl Aside {
-    /// What is kept, in the form in which it was first asked for.
+    /// The cached value, created by the first call. A later call with another type returns an uncached default.
     #[must_use]
     pub fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         self.0.get_or_init(|| Arc::new(T::default())).clone().downcast().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! GatewayClasses and the ConfigMaps that hold their parameters.
+//! Rows of GatewayClasses and of the ConfigMaps that hold their parameters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use policy_sync_mirror::{Pruned, Row};
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Unique over time.
+    /// The uid, which is unique over time.
     pub uid: Arc<str>,
-    /// When it was made.
+    /// The creation time.
     pub created: Moment,
-    /// Changes with the spec.
+    /// The generation, which changes with the spec.
     pub generation: i64,
-    /// Who implements the class.
+    /// The name of the controller that implements the class.
     pub controller_name: Arc<str>,
-    /// Where its parameters are.
+    /// The reference to its parameters.
     pub parameters_ref: Option<ParametersReference>,
-    /// The conditions of its status, of any writer.
+    /// The conditions of its status, from all writers.
     pub conditions: Vec<Condition>,
 }
 
@@ -51,7 +51,7 @@ impl From<&HubObject> for Class {
 }
 
 impl Class {
-    /// Whether `other` differs in its status alone, or in what nothing is decided from.
+    /// Whether all fields that decisions depend on are equal. The status is not among them.
     #[must_use]
     pub fn is_as(&self, other: &Self) -> bool {
         fn decides(row: &Class) -> impl PartialEq + '_ {
@@ -60,12 +60,11 @@ impl Class {
         decides(self) == decides(other)
     }
 
-    /// The ConfigMap that holds the parameters: `None` where there is no reference, an error where it is to
-    /// something else.
+    /// The ConfigMap with the parameters; `None` without a reference.
     ///
     /// # Errors
     ///
-    /// What is wrong with `spec.parametersRef`.
+    /// If `spec.parametersRef` refers to anything but a ConfigMap.
     pub fn config_map(&self) -> Result<Option<ObjectKey>, ParamsError> {
         let Some(reference) = &self.parameters_ref else { return Ok(None) };
         let fault = |field: &str, fault: String| {
@@ -84,12 +83,12 @@ impl Class {
     }
 }
 
-/// A ConfigMap that a class names: its parameters, read once.
+/// The row of a ConfigMap that a class names. Its parameters are parsed once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigMap {
-    /// What its key `params` holds.
+    /// The parameters in its key `params`.
     pub params: Result<Arc<Params>, ParamsError>,
-    /// The hash of its text.
+    /// The hash of its text, for comparisons.
     text: Hash,
 }
 

@@ -1,4 +1,4 @@
-//! ManagedClusters, Placements and PlacementDecisions.
+//! Rows of ManagedClusters, Placements and PlacementDecisions.
 
 use std::sync::Arc;
 
@@ -15,18 +15,19 @@ use policy_sync_mirror::{Pruned, Row};
 /// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// Labels, over which selectors select. Of those that its Gateways on the hub get, only so many count.
+    /// The labels, for selectors. Only a limited number of `kuadrant.io/*` labels, which are published on Gateways,
+    /// are kept.
     pub labels: Strings,
-    /// How many do not.
+    /// The number of labels that were left out.
     pub left_out: usize,
-    /// Whether it was asked to go.
+    /// Whether it is terminating.
     pub deleting: bool,
-    /// Whether the hub hears of its agent, by the hub's own word. Nothing is decided by that.
+    /// Whether the hub reports the cluster's agent as available. No decision depends on it.
     pub available: bool,
 }
 
 impl Cluster {
-    /// Whether the two differ in nothing but whether they are available.
+    /// Whether the rows are equal except for the availability.
     #[must_use]
     pub fn decides_as(&self, other: &Self) -> bool {
         let Self { labels, left_out, deleting, available: _ } = self;
@@ -34,8 +35,8 @@ impl Cluster {
     }
 }
 
-/// The most labels `kuadrant.io/*` of one cluster that count, and the most bytes of them, keys and values: its spoke may
-/// write them, and all clusters of a Gateway share the room that it has.
+/// The limits for the `kuadrant.io/*` labels of one cluster: their number, and the bytes of their keys and values. A
+/// spoke may write its labels, and all clusters of a Gateway share the space on it.
 const ATTRIBUTES_LIMIT: (usize, usize) = (16, 2 * 1024);
 
 impl From<&HubObject> for Cluster {
@@ -63,7 +64,7 @@ impl From<&HubObject> for Cluster {
 /// A Placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// How many clusters its decisions name once all slices are written.
+    /// The number of clusters that its decisions name once all slices are written.
     pub selected: usize,
 }
 
@@ -74,18 +75,18 @@ impl From<&HubObject> for Placement {
     }
 }
 
-/// A PlacementDecision: one slice of what a Placement chose.
+/// A PlacementDecision: one slice of the clusters that a Placement chose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The Placement it belongs to, by its label.
+    /// The Placement that it belongs to, from its label.
     pub placement: Option<Arc<str>>,
-    /// The clusters, without what names none, such as the empty name of a slice that is not scheduled yet.
+    /// The clusters. Invalid names are omitted, such as the empty name of a slice that is not scheduled yet.
     pub clusters: Vec<ClusterName>,
 }
 
 impl From<&HubObject> for Decision {
     fn from(object: &HubObject) -> Self {
-        // One by one: an odd entry must not take the others along.
+        // Entries are read one by one, so that an invalid one does not affect the others.
         let status: Value = object.status_as();
         let decisions = status["decisions"].as_array().into_iter().flatten();
         let names = decisions.filter_map(|decision| decision["clusterName"].as_str());

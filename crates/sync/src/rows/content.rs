@@ -1,4 +1,5 @@
-//! What a work holds, as hashes: of what it really holds, never of what it says that it holds.
+//! Hashes of the content of works. They are computed from the content, never read from an annotation that a spoke
+//! could forge.
 
 use serde::Serialize;
 
@@ -7,17 +8,17 @@ use policy_sync_api::annotations;
 use policy_sync_api::json::{Hash, Joined};
 use policy_sync_api::work::ManifestWorkSpec;
 
-/// The labels of a work that are ours to write.
+/// The labels of a work that this controller writes.
 pub const LABELS: [&str; 3] = [annotations::MANAGED_BY, annotations::CONTROLLER, annotations::WORK_FOR];
-/// The annotations of a work that are ours to write.
+/// The annotations of a work that this controller writes.
 pub const ANNOTATIONS: [&str; 2] = [annotations::PARENT, annotations::GATEWAYS];
 
-/// Hashes of what a work holds, of the fields that a plan writes.
+/// Hashes of the fields of a work that plans write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     /// The spec.
     pub spec: Hash,
-    /// Our labels and annotations.
+    /// The labels in [`LABELS`] and annotations in [`ANNOTATIONS`].
     pub metadata: Hash,
 }
 
@@ -28,7 +29,7 @@ impl Content {
         Self::with(hash_of_spec(spec), labels, annotations)
     }
 
-    /// The same of a work whose spec has the hash `spec`.
+    /// The content of a work whose spec has the hash `spec`.
     #[must_use]
     pub fn with(spec: Hash, labels: &Strings, annotations: &Strings) -> Self {
         #[derive(Serialize)]
@@ -38,7 +39,7 @@ impl Content {
     }
 }
 
-/// The hash of `spec` as of one value, without another copy of its manifests.
+/// The hash that [`Hash::of_value`] would return for `spec`, computed without copying the manifests.
 fn hash_of_spec(spec: &ManifestWorkSpec) -> Hash {
     let ManifestWorkSpec { workload, delete_option, manifest_configs } = spec;
     let delete_option = serde_json::to_value(delete_option).unwrap_or_default();

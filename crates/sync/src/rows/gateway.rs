@@ -1,4 +1,4 @@
-//! Gateways.
+//! Rows of Gateways.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use policy_sync_mirror::{Pruned, Row};
 /// A Gateway on the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// Unique over time.
+    /// The uid, which is unique over time.
     pub uid: Arc<str>,
-    /// When it was made.
+    /// The creation time.
     pub created: Option<Moment>,
-    /// Changes with the spec.
+    /// The generation, which changes with the spec.
     pub generation: i64,
-    /// Whether it was asked to go.
+    /// Whether it is terminating.
     pub deleting: bool,
-    /// Its GatewayClass.
+    /// The name of its GatewayClass.
     pub class: Arc<str>,
-    /// Labels, without ours.
+    /// The labels, without those that this controller writes.
     pub labels: Strings,
-    /// Annotations, without ours.
+    /// The annotations, without those that this controller writes.
     pub annotations: Strings,
-    /// Spec.
+    /// The spec as JSON text.
     pub spec: RawSpec,
-    /// The Secrets that its listeners name, each once.
+    /// The Secrets that its listeners name, without duplicates.
     pub secrets: Box<[ObjectKey]>,
-    /// What stands where it is ours to write.
+    /// The current values of the fields that this controller writes.
     pub fields: GatewayFields,
 }
 
 impl Gateway {
-    /// The row of `object`, where we write as `field_manager`.
+    /// The row of `object`, for the controller that writes as `field_manager`.
     #[must_use]
     pub fn new(object: &HubObject, field_manager: &str) -> Self {
         let others = |strings: &Strings| {
@@ -70,12 +70,12 @@ impl Gateway {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// What says which clusters it is for: its Placement, and which of those that this chooses.
+    /// The inputs that choose its clusters: its Placement and its cluster selectors.
     pub(crate) fn chooses(&self) -> impl PartialEq + '_ {
         (self.placement(), SELECTORS.map(|key| self.annotations.get(key)))
     }
 
-    /// Whether `other` differs in nothing that decides on works.
+    /// Whether all fields that decisions on works depend on are equal.
     #[must_use]
     pub fn is_as(&self, other: &Self) -> bool {
         fn decides(row: &Gateway) -> impl PartialEq + '_ {
@@ -86,7 +86,7 @@ impl Gateway {
 }
 
 impl Row for Gateway {
-    /// Its metadata says it all.
+    /// Decisions depend on metadata alone: the generation represents the spec.
     fn decides(&self) -> Option<Hash> {
         let grace = self.annotations.get(GRACE_TIMEOUT);
         let selectors = SELECTORS.map(|key| self.annotations.get(key));

@@ -1,6 +1,6 @@
-//! What a hub Gateway says of its clusters: an annotation, labels and a status, all of them ours to write.
+//! The fields of a hub Gateway that this controller writes about its clusters: an annotation, labels and the status.
 //!
-//! The status is kept whole, because a condition that stays as it is keeps the moment of its last transition.
+//! The status is kept whole, because an unchanged condition must keep the time of its last transition.
 
 use std::collections::BTreeSet;
 
@@ -15,25 +15,25 @@ use policy_sync_api::gateway::{self, GatewayStatus, LISTENER_CONDITIONS, Listene
 use policy_sync_api::json::Hash;
 use policy_sync_api::object::HubObject;
 
-/// What stands in a Gateway where it is ours to write.
+/// The current values of the fields of a Gateway that this controller writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewayFields {
-    /// The hash of the annotation's text.
+    /// The hash of the annotation [`GATEWAY_CLUSTERS`].
     pub clusters: Option<Hash>,
-    /// The labels.
+    /// The labels with the prefix [`CLUSTER_LABELS`].
     pub labels: Strings,
-    /// The bytes of all other annotations, keys and values.
+    /// The size of the keys and values of all other annotations, in bytes.
     pub other_bytes: usize,
-    /// Who owns the annotation and the labels.
+    /// The field managers that own the annotation and the labels.
     pub owners: Owners,
-    /// The status, without what others have added to it.
+    /// The status, without parts that other writers own.
     pub status: GatewayStatus,
-    /// What of the status is ours: the types of conditions, and the names of its other fields.
+    /// The parts of the status that this controller owns: types of conditions, and names of other fields.
     pub owned_status: BTreeSet<&'static str>,
 }
 
 impl GatewayFields {
-    /// Whether a label or an annotation of this key is ours.
+    /// Whether this controller writes the label or annotation with this key.
     #[must_use]
     pub fn is_ours(key: &str) -> bool {
         key == GATEWAY_CLUSTERS || key.starts_with(CLUSTER_LABELS)
@@ -60,8 +60,8 @@ impl GatewayFields {
     }
 }
 
-/// The status that we have written: conditions of ours, all addresses, and what is `owned` of the listeners. What others
-/// have added could not be taken away, and must not look like a difference.
+/// The part of the status that this controller writes: its conditions, all addresses, and the `owned` fields of
+/// listeners. Parts that others added cannot be removed here and must not count as a difference.
 fn status(found: &Value, owned: &Value) -> GatewayStatus {
     let is_owned = |owned: &Value, key: &str, item: &Value| !owned[item_step(key, &item[key])].is_null();
     let mut conditions = items(&found["conditions"], |item| names(&gateway::CONDITIONS, item));
@@ -98,12 +98,12 @@ fn names(types: &[&str], condition: &Value) -> bool {
     condition["type"].as_str().is_some_and(|found| types.contains(&found))
 }
 
-/// How `managedFields` writes the item of a list that has `value` as its key.
+/// The key under which `managedFields` refers to the list item whose `key` field is `value`.
 fn item_step(key: &str, value: &Value) -> String {
     format!("k:{}", json!({ key: value }))
 }
 
-/// The items of a list that can be read, one by one: an odd one must not take the others along.
+/// The valid items of a list. They are read one by one, so that an invalid one does not affect the others.
 fn items<T: DeserializeOwned>(list: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<T> {
     let items = list.as_array().into_iter().flatten().filter(|item| wanted(item));
     items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()

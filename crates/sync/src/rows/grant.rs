@@ -1,4 +1,4 @@
-//! ReferenceGrants, as far as they are about Gateways and Secrets.
+//! Rows of ReferenceGrants, reduced to references from Gateways to Secrets.
 //! <https://gateway-api.sigs.k8s.io/api-types/referencegrant/>
 
 use std::collections::BTreeSet;
@@ -14,20 +14,21 @@ use policy_sync_mirror::{Pruned, Row};
 /// A ReferenceGrant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
-    /// The namespaces whose Gateways may name Secrets of the grant's own; none where it is asked to go.
+    /// The namespaces whose Gateways may refer to Secrets in the grant's namespace; empty if the grant is
+    /// terminating.
     from: BTreeSet<Arc<str>>,
-    /// The Secrets that they may name, `None` for all.
+    /// The Secrets that they may refer to; `None` for all.
     to: Option<BTreeSet<Arc<str>>>,
 }
 
 impl Grant {
-    /// Whether it lets Gateways of `namespace` name any Secret.
+    /// Whether the grant lets Gateways of `namespace` refer to at least one Secret.
     #[must_use]
     pub fn is_for(&self, namespace: &str) -> bool {
         self.from.contains(namespace)
     }
 
-    /// Whether whoever it is for may name the Secret `name`.
+    /// Whether the grant permits references to the Secret `name`.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.to.as_ref().is_none_or(|names| names.contains(name))

@@ -1,4 +1,4 @@
-//! What is known of a kind that parameters list, of policies or of resources.
+//! Rows of the kinds that parameters list: whether each version can be synced.
 
 use std::sync::Arc;
 
@@ -12,67 +12,67 @@ use policy_sync_api::schema::Schema;
 use policy_sync_api::{gateway, rego_policy};
 use policy_sync_mirror::Row;
 
-/// A kind that can be synced.
+/// A kind that can be synced, as discovered on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindInfo {
-    /// Its name in objects (`RateLimitPolicy`).
+    /// Its name in objects, such as `RateLimitPolicy`.
     pub kind: Arc<str>,
-    /// Whether its objects' annotations may be written.
+    /// Whether this controller may patch the annotations of its objects.
     pub can_patch: bool,
-    /// Whether its objects' statuses list ancestors.
+    /// Whether the status of its objects lists ancestors.
     pub has_ancestors: bool,
-    /// Whether its definition says that its policies are direct: not merged, in force at their targets alone.
+    /// Whether its CustomResourceDefinition marks it as a direct policy: not merged, effective only at its targets.
     pub direct: bool,
-    /// What its objects' specs may be, where there is a definition to tell.
+    /// The schema of its objects' specs, if it has a CustomResourceDefinition.
     pub schema: Option<Arc<Schema>>,
 }
 
 impl KindInfo {
-    /// A kind of which no more is known than its name in objects.
+    /// Creates a kind with only a known name in objects.
     #[must_use]
     pub fn named(kind: &str) -> Self {
         Self { kind: kind.into(), can_patch: true, has_ancestors: false, direct: false, schema: None }
     }
 }
 
-/// Whether a kind that parameters list can be synced.
+/// The result of checking whether a kind that parameters list can be synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It can.
+    /// The kind can be synced.
     Resolved(KindInfo),
-    /// Its CustomResourceDefinition is gone: so are its objects.
+    /// Its CustomResourceDefinition was deleted, and its objects with it.
     Gone,
-    /// The definition does not serve the version, or is not established yet.
+    /// The version is not served, or the definition is not established yet.
     UnknownVersion(String),
-    /// It is cluster-scoped, or has no target reference.
+    /// The kind is cluster-scoped or has no target reference.
     NotAPolicy(String),
-    /// It is no kind of resources that may be taken to the spokes.
+    /// Resources of this kind must not be copied to spokes.
     NotSyncable(String),
-    /// A right is missing.
+    /// This controller lacks a permission.
     Forbidden(String),
-    /// The server did not say.
+    /// The API server returned no result.
     Unknown(String),
 }
 
-/// What is said of a kind that parameters list, in a word: a reason of the condition `PoliciesResolved`.
+/// The result for a kind that parameters list: a reason of the condition `PoliciesResolved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KindReason {
-    /// It can be synced.
+    /// The kind can be synced.
     Resolved,
-    /// The hub has no such custom resource, or does not serve the version.
+    /// The hub has no such custom resource or does not serve the version.
     UnknownResource,
-    /// It is cluster-scoped, or has no target reference.
+    /// The kind is cluster-scoped or has no target reference.
     NotAPolicy,
-    /// It is no kind of resources that may be taken to the spokes.
+    /// Resources of this kind must not be copied to spokes.
     NotSyncable,
-    /// A right is missing.
+    /// This controller lacks a permission.
     Forbidden,
-    /// It is synced in another version, which another class lists.
+    /// The kind is synced in another version, which another class lists.
     VersionConflict,
 }
 
 impl KindReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 6] = [
         Self::Resolved,
         Self::UnknownResource,
@@ -82,7 +82,7 @@ impl KindReason {
         Self::VersionConflict,
     ];
 
-    /// The word.
+    /// The reason as it appears in the condition.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl KindReason {
 }
 
 impl Resolution {
-    /// What this comes to, in a word.
+    /// The reason for the condition `PoliciesResolved`.
     #[must_use]
     pub fn reason(&self) -> KindReason {
         match self {
@@ -109,7 +109,7 @@ impl Resolution {
         }
     }
 
-    /// What is wrong, empty where nothing is.
+    /// The error message; empty if the kind can be synced.
     #[must_use]
     pub fn fault(&self) -> &str {
         match self {
@@ -124,22 +124,22 @@ impl Resolution {
     }
 }
 
-/// What is known of one version of a kind that parameters list.
+/// The state of one version of a kind that parameters list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindState {
     /// The version.
     pub gvr: GroupVersionResource,
     /// Whether it can be synced.
     pub resolution: Resolution,
-    /// What it was when it last could.
+    /// The result of the last successful check, if any.
     pub known: Option<KindInfo>,
 }
 
 impl KindState {
-    /// Keeps of what is known, `before` this, what still holds.
+    /// Carries over the parts of the previous state `before` that remain valid.
     pub(crate) fn follows(&mut self, before: Option<&Self>) {
         let known = before.and_then(|before| before.known.clone());
-        // That the server did not say for once changes nothing that it said before.
+        // A single failure of the API server does not change an earlier result.
         if let (Resolution::Unknown(_), Some(before)) = (&self.resolution, before)
             && !matches!(before.resolution, Resolution::Unknown(_))
         {
@@ -153,8 +153,9 @@ impl KindState {
     }
 }
 
-/// Why objects of `kind` may not be taken to the spokes as resources, whatever it is on the hub. What they would hold there is
-/// a credential, somebody's rights, made by the spoke's own controllers, or ours or Open Cluster Management's to write.
+/// The reason why objects of `kind` must not be copied to spokes as resources, regardless of the hub's definition:
+/// they would hold credentials or permissions, be created by the spoke's own controllers, or belong to this
+/// controller or to Open Cluster Management.
 #[must_use]
 pub fn not_syncable(kind: &GroupResource) -> Option<&'static str> {
     match (&*kind.group, &*kind.resource) {
@@ -175,12 +176,12 @@ fn is_of_ocm(group: &str) -> bool {
     group.strip_suffix(OCM).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// What `definition` tells of the kind `gvr`, which is listed as what `role` says, whatever the rights, where it can be synced:
-/// the version is served, it is namespaced, and the schema of a kind of policies has a target reference.
+/// Checks whether the kind `gvr` with this `definition` can be synced in the role `role`, apart from permissions: the
+/// version must be served, the kind namespaced, and the schema of a policy kind must have a target reference.
 ///
 /// # Errors
 ///
-/// What it resolves to instead.
+/// The resolution that explains why it cannot be synced.
 pub fn check(
     definition: &CustomResourceDefinitionSpec,
     gvr: &GroupVersionResource,
@@ -218,7 +219,7 @@ pub fn check(
     }
 }
 
-/// That a kind is cluster-scoped that is listed as what `role` says.
+/// The resolution of a cluster-scoped kind that is listed in the role `role`.
 #[must_use]
 pub fn cluster_scoped(role: Role) -> Resolution {
     let text = "it is cluster-scoped".to_owned();

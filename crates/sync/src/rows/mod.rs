@@ -1,6 +1,6 @@
-//! What is kept of each kind, and how it is made from an object off the wire.
+//! Rows: the fields that are kept of each watched object, and how they are read from it.
 //!
-//! No row has its object's resource version: two are equal where only that differs, so that such a change affects nothing.
+//! Rows have no resource version: if only that changes, the rows are equal and nothing is affected.
 
 pub mod aside;
 pub mod class;
@@ -26,7 +26,7 @@ use policy_sync_api::object::HubObject;
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;
 
-/// The spec of a policy or of a Gateway: its text and nothing else, parsed only where a plan needs it.
+/// The spec of a policy or Gateway as JSON text. It is parsed only when a plan needs it.
 pub type RawSpec = Arc<str>;
 
 fn raw_spec(object: &HubObject) -> RawSpec {

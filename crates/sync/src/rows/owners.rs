@@ -1,4 +1,4 @@
-//! Who owns the labels and annotations of an object that are ours to write, by its `managedFields`.
+//! Reads from `managedFields` which managers own the labels and annotations that this controller writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use serde_json::value::RawValue;
 
 use policy_sync_api::object::ManagedFields;
 
-/// How the field managers of all controllers of this make begin.
+/// The prefix of the field managers of all Policy Sync controllers.
 const OF_THIS_MAKE: &str = "policy-sync-";
 
-/// Who owns which of them.
+/// The owners of the keys that this controller writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owners {
-    /// Which this controller owns.
+    /// The keys that this controller owns.
     pub ours: BTreeSet<Arc<str>>,
-    /// Which anyone else owns: leaving one out of an apply does not remove it then.
+    /// The keys that others own: omitting one from an apply does not remove it.
     pub shared: BTreeSet<Arc<str>>,
-    /// Other controllers of this make that own one of them.
+    /// Other Policy Sync controllers that own at least one key.
     pub others: BTreeSet<Arc<str>>,
 }
 
 impl Owners {
-    /// The owners, by `entries`, of those keys that are `wanted`, all of which contain `about`, for the controller that writes
-    /// as `field_manager`.
+    /// Reads the owners of the `wanted` keys from `entries`, for the controller that writes as `field_manager`. Every
+    /// wanted key contains `about`.
     pub(super) fn read(
         entries: &[ManagedFields],
         field_manager: &str,
@@ -41,7 +41,7 @@ impl Owners {
             if entry.are_applied_by(field_manager) {
                 owners.ours.extend(keys);
             } else if !keys.is_empty() {
-                // Whoever updates under this controller's name is no other controller.
+                // An update under this controller's own name is not one of another controller.
                 if entry.manager.starts_with(OF_THIS_MAKE) && entry.manager != field_manager {
                     owners.others.insert(entry.manager.as_str().into());
                 }
@@ -52,8 +52,8 @@ impl Owners {
     }
 }
 
-/// The fields that an entry of `managedFields` owns, null where its text does not contain `about`: most entries own none of
-/// what is looked for, and their text can be long.
+/// The fields that an entry of `managedFields` owns; null if its text does not contain `about`. The test avoids
+/// parsing long texts, since most entries own no relevant key.
 pub(super) fn fields(entry: &ManagedFields, about: &str) -> Value {
     let fields = entry.fields_v1.as_deref().map(RawValue::get).filter(|fields| fields.contains(about));
     fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Policies on the hub, of any kind, and resources that are taken to the spokes as they are.
+//! Rows of policies of any kind, and of resources that are copied to spokes unchanged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::{HubObject, Metadata};
 use policy_sync_mirror::{Pruned, Row};
 
-/// The most targets of a policy that count for the order in which copies are created.
+/// The maximum number of a policy's targets that affect the order in which copies are created.
 const TARGETS_LIMIT: usize = 16;
 
-/// A Gateway of the policy's own namespace, or one of its listeners, that a policy targets.
+/// A target of a policy: a Gateway in its own namespace, or one of that Gateway's listeners.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// The Gateway's name.
+    /// The name of the Gateway.
     pub gateway: Arc<str>,
-    /// The listener's name; `None` for the whole Gateway.
+    /// The name of the listener; `None` for the whole Gateway.
     pub section: Option<Arc<str>>,
 }
 
-/// The target references in a spec.
+/// The target references of a spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct References {
@@ -39,7 +39,7 @@ struct References {
 }
 
 impl Target {
-    /// The targets in `spec`, without duplicates; none if it cannot be read, because such a policy is not planned.
+    /// The targets in `spec`, without duplicates; empty if the spec is invalid, since such a policy is not planned.
     fn read(spec: &str, namespace: &str) -> Arc<[Self]> {
         if !spec.contains("\"targetRef") {
             return Arc::default();
@@ -61,56 +61,56 @@ impl Target {
     }
 }
 
-/// A policy on the hub, or a resource.
+/// A policy or a resource on the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Unique over time.
+    /// The uid, which is unique over time.
     pub uid: Arc<str>,
-    /// When it was made.
+    /// The creation time.
     pub created: Option<Moment>,
-    /// Changes with the spec.
+    /// The generation, which changes with the spec.
     pub generation: i64,
-    /// Whether it was asked to go.
+    /// Whether it is terminating.
     pub deleting: bool,
-    /// Whether its status refuses its present generation.
+    /// Whether its status on the hub rejects the current generation.
     pub refused: bool,
     /// Labels.
     pub labels: Strings,
-    /// Annotations, without ours and without those that only repeat the object.
+    /// The annotations, without those that this controller writes and without `last-applied-configuration`.
     pub annotations: Strings,
-    /// Spec.
+    /// The spec as JSON text.
     pub spec: RawSpec,
     /// Its targets.
     pub targets: Arc<[Target]>,
-    /// Of a resource: what it holds beside its spec, as JSON.
+    /// The fields of a resource besides its spec, as JSON text; `None` for policies.
     pub others: Option<RawSpec>,
-    /// The object whose controller makes and deletes it: `ReplicaSet web`.
+    /// The controlling owner of the object, such as `ReplicaSet web`.
     pub controlled_by: Option<Arc<str>>,
-    /// What stands in the annotations that are ours to write.
+    /// The current values of the annotations that this controller writes.
     pub fields: PolicyFields,
-    /// What takes long to find out of its spec and its overrides.
+    /// A cache for results that follow from the spec and the overrides.
     pub of_texts: Aside,
-    /// What takes long to find out of all that its copies are made of.
+    /// A cache for results that follow from all inputs of the copies.
     pub of_copies: Aside,
 }
 
-/// The annotations of ours that a policy has: what they say as a hash, which is all that a comparison needs.
+/// The annotations of a policy that this controller writes, as hashes: comparisons need no more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFields {
-    /// A hash of each annotation's text, in the order of [`annotations::OF_POLICY`].
+    /// The hash of each annotation, in the order of [`annotations::OF_POLICY`].
     pub hashes: [Option<Hash>; 4],
-    /// The bytes of all other annotations, keys and values.
+    /// The size of the keys and values of all other annotations, in bytes.
     pub other_bytes: usize,
-    /// Whether this controller owns one of them.
+    /// Whether this controller owns at least one of them.
     pub owned: bool,
-    /// Other controllers of this make that own one of them.
+    /// Other Policy Sync controllers that own at least one of them.
     pub other_owners: BTreeSet<Arc<str>>,
-    /// Which of them anyone else owns, too, in the same order: leaving one out of an apply does not remove it then.
+    /// Whether others own each annotation, in the same order: omitting one from an apply then does not remove it.
     pub shared: [bool; 4],
 }
 
 impl PolicyFields {
-    /// Whether any of our annotations is there, and ours to take away.
+    /// Whether any of the annotations exists and no other Policy Sync controller owns one.
     #[must_use]
     pub fn is_ours_to_remove(&self) -> bool {
         self.other_owners.is_empty() && self.hashes.iter().any(Option::is_some)
@@ -163,26 +163,26 @@ impl Policy {
         }
     }
 
-    /// Whether it is `other` in the same generation.
+    /// Whether `other` is the same object in the same generation.
     #[must_use]
     pub fn is_generation_of(&self, other: &Self) -> bool {
         self.uid == other.uid && self.generation == other.generation
     }
 
-    /// Whether it is `other`, a resource, and holds the same. Of resources the generation does not tell: some kinds count none,
-    /// and those of workloads count annotations, ours among them.
+    /// Whether `other` is the same resource with the same content. The generation of resources is not reliable: some
+    /// kinds have none, and workloads also count changes of annotations, such as this controller's.
     #[must_use]
     pub fn holds_as(&self, other: &Self) -> bool {
         self.uid == other.uid && self.spec == other.spec && self.others == other.others
     }
 
-    /// The Placement that its label names; empty where the label is.
+    /// The Placement that its label names; empty if the label is.
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str)
     }
 
-    /// Takes over what was found out of `before`, as far as it was found in the same.
+    /// Takes over the caches of `before` whose inputs are unchanged.
     pub(crate) fn replaces(&mut self, before: &Self) {
         let [ours, theirs] =
             [&*self, before].map(|policy| policy.annotations.get(annotations::CLUSTER_OVERRIDES));
@@ -197,7 +197,7 @@ impl Policy {
 }
 
 impl Row for Policy {
-    /// Its metadata says it all.
+    /// Decisions depend on metadata alone: the generation represents the spec.
     fn decides(&self) -> Option<Hash> {
         let selectors = annotations::SELECTORS.map(|key| self.annotations.get(key));
         let preferences = self.annotations.get(annotations::REPLICA_PREFERENCES);

@@ -1,4 +1,4 @@
-//! What a work is for.
+//! Determines the purpose of a work from its name and annotations.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin, W
 use policy_sync_api::object::HubObject;
 use policy_sync_api::work::ManifestWorkSpec;
 
-/// What a work is for.
+/// The purpose of a work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// A copy of a Gateway or of a policy.
+    /// The work holds the copy of a Gateway, a policy or a resource.
     Copy(Arc<Origin>),
-    /// The agent's access to the kinds that our works there carry.
+    /// The work grants the agent access to the kinds that the other works in its cluster carry.
     Access(Vec<GroupResource>),
-    /// Not proven to be ours: its name does not follow from its origin.
+    /// The work does not verifiably belong to this controller: its name does not follow from its origin.
     Foreign,
 }
 
 impl Purpose {
-    /// The Gateway that it brings a copy of, if it does.
+    /// The Gateway whose copy the work holds, if any.
     pub fn gateway(&self) -> Option<&ObjectKey> {
         match self {
             Self::Copy(origin) => origin.as_gateway(),
@@ -30,7 +30,7 @@ impl Purpose {
         }
     }
 
-    /// What `object`, a work with this spec, is for.
+    /// The purpose of `object`, a work with this spec.
     pub(super) fn read(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Self {
         let name = WorkName(object.metadata.name.as_str().into());
         if name == WorkName::access(controller) {
@@ -50,10 +50,12 @@ impl Purpose {
     }
 }
 
-/// The most distinct kinds of a work's manifests that are tried, and the most bytes of one. Its spoke may write as many as it likes.
+/// The maximum number of distinct kinds that are tried from a work's manifests, and the maximum length of one in
+/// bytes. A spoke may write any number.
 const KINDS_LIMIT: (usize, usize) = (16, 63);
 
-/// A kind too long to stand whole in a name is taken from the manifests instead; the hash still proves it.
+/// A name holds only the beginning of a long kind. The full kind is then taken from the manifests, and the hash in
+/// the name verifies it.
 fn is_for_carried_kind(
     name: &WorkName,
     spec: &ManifestWorkSpec,

@@ -1,4 +1,4 @@
-//! What the hub's ManifestWork can say: older versions of Open Cluster Management lack some of its fields.
+//! Detects the features of the hub's ManifestWork schema: older versions of Open Cluster Management lack some fields.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -6,21 +6,22 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use policy_sync_mirror::Row;
 
-/// Which of the fields that plans write the served ManifestWork has.
+/// The fields that plans write and that the served ManifestWork version may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkSchema {
-    /// The update strategy `ServerSideApply`, without which a copy would overwrite what the spoke's people made.
+    /// The update strategy `ServerSideApply`. Without it, a copy would overwrite existing objects of the spoke's
+    /// users.
     pub server_side_apply: bool,
-    /// The update strategy `CreateOnly`, without which a namespace would be ours.
+    /// The update strategy `CreateOnly`. Without it, this controller would take over existing namespaces.
     pub create_only: bool,
-    /// `feedbackScrapeType`, without which answers take up to a minute longer.
+    /// `feedbackScrapeType`. Without it, reports arrive up to a minute later.
     pub feedback_scrape_type: bool,
-    /// `conditionRules` with messages, without which nothing comes back of policies that answer for each ancestor.
+    /// `conditionRules` with messages. Without it, policies with a status for each ancestor report nothing.
     pub condition_rules: bool,
 }
 
 impl WorkSchema {
-    /// A schema with everything.
+    /// A schema with all features.
     pub const FULL: Self = Self {
         server_side_apply: true,
         create_only: true,
@@ -28,7 +29,7 @@ impl WorkSchema {
         condition_rules: true,
     };
 
-    /// What the definition of ManifestWork serves as `v1`.
+    /// The features of the version `v1` in the definition of ManifestWork.
     #[must_use]
     pub fn new(definition: &CustomResourceDefinition) -> Self {
         let version = definition.spec.versions.iter().find(|version| version.name == "v1" && version.served);
@@ -41,7 +42,7 @@ impl WorkSchema {
         let rule = config.and_then(|config| property(config, "conditionRules")).and_then(items);
         let has = |name: &str| {
             let types = strategy.and_then(|strategy| property(strategy, "type"));
-            // Without an enumeration any strategy is stored; the agent has the last word.
+            // Without an enumeration the API server stores any strategy, and the agent decides.
             types.is_some_and(|types| {
                 types.enum_.as_ref().is_none_or(|names| names.iter().any(|n| n.0 == name))
             })
@@ -56,7 +57,7 @@ impl WorkSchema {
         }
     }
 
-    /// What it lacks without which nothing can be synced.
+    /// The missing feature that makes syncing impossible, as a message.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         if !self.server_side_apply {

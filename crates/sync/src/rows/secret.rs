@@ -1,4 +1,4 @@
-//! TLS Secrets: the only rows whose content is nobody's to see.
+//! Rows of TLS Secrets. Their content must never be printed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,11 +17,11 @@ pub struct Secret {
     pub labels: Strings,
     /// Annotations.
     pub annotations: Strings,
-    /// What it holds, `None` where that goes nowhere: it is of another type, or asked to go.
+    /// The data; `None` if it must not be copied, because the Secret has another type or is terminating.
     pub data: Option<SecretData>,
 }
 
-/// The certificate, its key and its authority, in base64 as they came, each under its name.
+/// The certificate, its key and its certificate authority, each in base64 under the name of its key.
 #[derive(Clone, PartialEq)]
 pub struct SecretData(pub BTreeMap<String, String>);
 
@@ -42,7 +42,7 @@ impl From<&HubObject> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Annotations may hold what the Secret does.
+        // Annotations may contain the Secret's data, too.
         f.debug_struct("Secret").finish_non_exhaustive()
     }
 }

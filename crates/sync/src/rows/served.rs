@@ -1,6 +1,6 @@
-//! The Gateways that a policy's work serves, by its own word.
+//! Reads the Gateways that the work of a policy serves from its annotation.
 //!
-//! The spoke's agent may write any names, as many as an annotation holds, so only the first few are kept.
+//! A spoke's agent may write as many names as an annotation holds, so only the first few are kept.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
 use policy_sync_api::syntax::is_dns_subdomain;
 
-/// As many Gateways count: so many targets a policy has at most ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
+/// The maximum number of Gateways: a policy has at most as many targets
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 const LIMIT: usize = 16;
 
-/// The names in the JSON list `text`, none where it is no list of texts.
+/// The names in the JSON list `text`; empty if it is not a list of strings.
 pub(super) fn named(text: &str) -> Arc<[Arc<str>]> {
     serde_json::from_str(text).map(|Names(names)| names.into()).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
-/// The work of the policy `limits` in `eu-1`, as the server has it. It asks for the value `field`.
+/// The work of the policy `limits` in `eu-1`, as the API server returns it. It requests the value `field`.
 fn json() -> Value {
     let mut params = listing(&["ratelimitpolicies"]);
     params["policiesToSync"][0]["statusFields"] = json!([{"name": "field", "path": ".status.field"}]);
@@ -51,7 +51,7 @@ fn answered(edit: impl FnOnce(&mut Value)) -> Answer {
     Arc::unwrap_or_clone(pruned(&work).answer.unwrap())
 }
 
-/// The answer with this value fed back beside the others.
+/// The report with one more value.
 fn fed_back(value: &Value) -> Answer {
     answered(|status| values(status).push(value.clone()))
 }
@@ -61,7 +61,7 @@ fn values(status: &mut Value) -> &mut Vec<Value> {
 }
 
 #[test]
-fn a_work_is_compared_by_what_it_holds_whatever_it_says_of_itself() {
+fn works_are_compared_by_content_not_by_annotations() {
     let content = pruned(&json()).content;
     let lie = edited(|work| {
         work["spec"]["workload"]["manifests"][1]["spec"]["rate"] = json!(1);
@@ -78,7 +78,7 @@ fn a_work_is_compared_by_what_it_holds_whatever_it_says_of_itself() {
 }
 
 #[test]
-fn fields_that_no_plan_writes_are_of_no_matter() {
+fn fields_that_no_plan_writes_do_not_count() {
     let content = pruned(&json()).content;
     let newer = edited(|work| {
         work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
@@ -89,7 +89,7 @@ fn fields_that_no_plan_writes_are_of_no_matter() {
 }
 
 #[test]
-fn a_spec_of_another_shape_is_no_planned_one() {
+fn invalid_spec_differs_from_every_plan() {
     let content = pruned(&json()).content;
     for spec in [json!(null), json!(5), json!([]), json!({"workload": 5}), json!({"manifestConfigs": [{}]})] {
         assert_ne!(edited(|work| work["spec"] = spec.clone()).content, content, "{spec}");
@@ -97,7 +97,7 @@ fn a_spec_of_another_shape_is_no_planned_one() {
 }
 
 #[test]
-fn a_work_belongs_to_the_origin_that_its_name_proves() {
+fn work_belongs_to_an_origin_only_if_its_name_matches() {
     assert_eq!(**pruned(&json()).origin().unwrap(), policy_origin("limits"));
     for (field, value) in [
         ("name", json!("other")),
@@ -109,13 +109,13 @@ fn a_work_belongs_to_the_origin_that_its_name_proves() {
 }
 
 #[test]
-fn without_a_status_there_is_no_answer() {
+fn work_without_status_has_no_report() {
     assert_eq!(pruned(&json()).answer, None);
     assert_eq!(edited(|work| work["status"] = Value::Null).answer, None);
 }
 
 #[test]
-fn a_status_of_another_shape_says_nothing() {
+fn invalid_status_gives_an_empty_report() {
     for status in [json!(5), json!({"conditions": 5}), json!({"resourceStatus": []}), json!({})] {
         assert_eq!(
             *edited(|work| work["status"] = status.clone()).answer.unwrap(),
@@ -126,7 +126,7 @@ fn a_status_of_another_shape_says_nothing() {
 }
 
 #[test]
-fn values_of_another_type_are_not_taken() {
+fn values_of_wrong_type_are_ignored() {
     for (name, field) in [
         ("_generation", json!({"type": "String", "string": "1"})),
         ("_observedGeneration", json!({"type": "Boolean", "boolean": true})),
@@ -143,7 +143,7 @@ fn values_of_another_type_are_not_taken() {
 }
 
 #[test]
-fn values_of_unknown_names_are_not_taken() {
+fn values_with_unknown_names_are_ignored() {
     let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
     for name in ["_", "__", "_unknown", "_Enforced_unknown", "_Unknown_status", "_status", "_Enforced"] {
         assert_eq!(fed_back(&value(name)), answered(|_| {}), "{name:?}");
@@ -151,21 +151,21 @@ fn values_of_unknown_names_are_not_taken() {
 }
 
 #[test]
-fn values_that_the_work_does_not_ask_for_are_not_taken() {
+fn values_without_a_feedback_rule_are_ignored() {
     let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
     assert_eq!(fed_back(&value("field")).fields.len(), 1);
     assert_eq!(fed_back(&value("other")), answered(|_| {}));
 }
 
 #[test]
-fn of_two_values_of_one_name_the_last_counts() {
+fn last_value_of_a_name_counts() {
     let value = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
     let answer = fed_back(&value);
     assert_eq!((answer.conditions.len(), &*answer.conditions[0].status), (1, "False"));
 }
 
 #[test]
-fn a_condition_has_a_status_of_the_api_or_is_none() {
+fn conditions_with_invalid_status_are_dropped() {
     let status =
         |text: &str| json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": text}});
     for known in ["True", "False", "Unknown"] {
@@ -177,7 +177,7 @@ fn a_condition_has_a_status_of_the_api_or_is_none() {
 }
 
 #[test]
-fn a_reason_is_one_of_the_api_or_none() {
+fn invalid_reasons_are_dropped() {
     let reason = |text: &str| {
         let value = json!({"name": "_Enforced_reason", "fieldValue": {"type": "String", "string": text}});
         let status = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
@@ -207,14 +207,14 @@ fn long_texts_are_cut_between_characters() {
 }
 
 #[test]
-fn texts_within_the_limit_stay_as_they_are() {
+fn texts_within_the_limit_are_kept() {
     let text = format!("\u{0}\u{1b}[31m\n{}", "x".repeat(TEXT_LIMIT - 7));
     let value = json!({"name": "field", "fieldValue": {"type": "String", "string": text}});
     assert_eq!(*fed_back(&value).fields[0].1, *Value::from(text).to_string());
 }
 
 #[test]
-fn every_text_of_a_spoke_is_cut() {
+fn every_long_text_of_a_spoke_is_cut() {
     let long = "x".repeat(10_000);
     let text = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": long}});
     for name in ["_Enforced_status", "_Enforced_reason", "_Enforced_message", "field"] {
@@ -230,7 +230,7 @@ fn every_text_of_a_spoke_is_cut() {
     assert_eq!(refused.message.unwrap().len(), TEXT_LIMIT);
 }
 
-/// The answer to a work whose spec asks for all of `values`, by what the spoke itself has written into it.
+/// The report on a work whose spec requests all of `values`, which the spoke may have written itself.
 fn answered_all(values: &[(String, Value)]) -> Answer {
     let mut work = json();
     let paths: Vec<Value> =
@@ -243,7 +243,7 @@ fn answered_all(values: &[(String, Value)]) -> Answer {
 }
 
 #[test]
-fn no_spoke_says_more_than_is_kept() {
+fn reports_are_limited_in_size() {
     let text = |length: usize| json!({"type": "String", "string": "x".repeat(length)});
     let raw = json!({"type": "JsonRaw", "jsonRaw": format!("[{}]", ["1"; 500].join(","))});
     let integer = json!({"type": "Integer", "integer": 1});
@@ -265,7 +265,7 @@ fn no_spoke_says_more_than_is_kept() {
     ] {
         let answer = answered_all(&values);
         let kept = format!("{answer:?}");
-        // Names of fields stand around what is kept.
+        // The debug output adds the names of fields.
         assert!(kept.len() < 32 * 1024, "{} bytes of {:?}", kept.len(), values[0].0.get(..20));
         assert!(answer.fields.len() <= 64 && answer.dropped.len() <= 64, "{kept}");
         let gateway = answer.gateway.unwrap_or_default();
@@ -275,7 +275,7 @@ fn no_spoke_says_more_than_is_kept() {
 }
 
 #[test]
-fn a_field_past_the_last_that_is_kept_is_named_as_dropped() {
+fn fields_over_the_limit_are_recorded_as_dropped() {
     let integer = json!({"type": "Integer", "integer": 1});
     let values: Vec<(String, Value)> =
         (0..66).map(|number| (format!("f{number:02}"), integer.clone())).collect();
@@ -285,7 +285,7 @@ fn a_field_past_the_last_that_is_kept_is_named_as_dropped() {
 }
 
 #[test]
-fn a_revision_that_is_longer_than_any_is_none() {
+fn too_long_revision_is_ignored() {
     let long = json!({"name": "_revision", "fieldValue": {"type": "String", "string": "a".repeat(33)}});
     assert_eq!(fed_back(&long).revision, None);
     let held = edited(|work| {
@@ -296,7 +296,7 @@ fn a_revision_that_is_longer_than_any_is_none() {
 }
 
 #[test]
-fn only_the_copy_is_listened_to() {
+fn feedback_of_other_manifests_is_ignored() {
     let answer = answered(|status| {
         let manifest = status.pointer_mut("/resourceStatus/manifests/1/resourceMeta").unwrap();
         manifest["resource"] = "configmaps".into();
@@ -305,7 +305,7 @@ fn only_the_copy_is_listened_to() {
 }
 
 #[test]
-fn a_config_map_without_readable_parameters_says_why() {
+fn unreadable_parameters_give_an_error() {
     let fault = |data: Value| {
         let mut object = config_map("multi", "");
         object.json["data"] = data;
@@ -319,7 +319,7 @@ fn a_config_map_without_readable_parameters_says_why() {
 }
 
 #[test]
-fn of_a_tls_secret_what_travels_is_kept_and_nothing_is_shown() {
+fn tls_secret_keeps_only_copied_data_and_prints_none() {
     let mut object = secret("a").holding("VE9Q").annotation("example.com/note", "VE9Q");
     object.json["data"]["other"] = "VE9Q".into();
     let last_applied = "kubectl.kubernetes.io/last-applied-configuration";
@@ -336,7 +336,7 @@ fn of_a_tls_secret_what_travels_is_kept_and_nothing_is_shown() {
 }
 
 #[test]
-fn a_grant_is_for_those_that_it_names() {
+fn grant_covers_the_named_namespaces_and_secrets() {
     let row = |grant: Object| Grant::from(&hub_object(&grant.json));
     let all = row(grant("g"));
     assert!(all.is_for("shop") && !all.is_for("tls") && all.allows("a"));
@@ -347,7 +347,7 @@ fn a_grant_is_for_those_that_it_names() {
 }
 
 #[test]
-fn an_object_is_shown_by_its_name_alone() {
+fn debug_output_of_objects_contains_no_secrets() {
     let mut object = secret("a").holding("VE9Q").annotation("example.com/note", "VE9Q").json;
     object["stringData"] = json!({"tls.key": "VE9Q"});
     let shown = format!("{:?}", hub_object(&object));
@@ -359,7 +359,7 @@ fn an_object_is_shown_by_its_name_alone() {
 }
 
 #[test]
-fn a_spec_has_the_hash_of_the_whole_of_it() {
+fn spec_hash_equals_the_hash_of_its_value() {
     use policy_sync_api::json::Hash;
     let whole: ManifestWorkSpec = serde_json::from_value(json()["spec"].clone()).unwrap();
     let mut bare = whole.clone();
@@ -371,7 +371,7 @@ fn a_spec_has_the_hash_of_the_whole_of_it() {
 }
 
 #[test]
-fn what_a_spoke_notes_on_an_access_work_is_no_difference() {
+fn annotations_of_an_access_work_do_not_count() {
     let controller = ControllerName::new("kuadrant.io/policy-sync");
     let content = |annotations: Value| {
         let name = WorkName::access(&controller).to_string();
@@ -394,7 +394,7 @@ fn creation_time_counts_only_beside_a_revision() {
     };
     let second = 1_767_225_602_000;
     assert_eq!(copied(&|_| {}), Some(second));
-    // An object of the spoke's own has no revision.
+    // An object that is not a copy has no revision.
     assert_eq!(copied(&|values| values.retain(|value| value["name"] != "_revision")), None);
     for text in ["", "soon", "2026-01-01", "2026-01-01T00:00:02Z and a long text behind the moment"] {
         let of_text = copied(&|values| {
@@ -403,7 +403,7 @@ fn creation_time_counts_only_beside_a_revision() {
         });
         assert_eq!(of_text, None, "{text}");
     }
-    // Clusters with equal conditions share one value.
+    // Clusters with equal conditions share one report.
     let of = |moment: &str| {
         answered(|status| {
             values(status)

@@ -1,7 +1,7 @@
-//! Works: of each only what comparing it with the plan, and folding its answer, needs.
+//! Rows of works: only the fields that are compared with plans or folded into a status.
 //!
-//! The spoke's agent may write anything into its works. So the payload is kept as a hash of what the work really
-//! holds, never as one that it says it holds, and of all texts in it only so much as an honest one has.
+//! A spoke's agent may write anything into its works. The payload is therefore kept as a hash of the actual content,
+//! never as a hash from an annotation, and texts are limited to the length that a correct agent would write.
 
 use std::sync::Arc;
 
@@ -25,37 +25,36 @@ pub use super::purpose::Purpose;
 /// A work on the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// Unique over time.
+    /// The uid, which is unique over time.
     pub uid: Arc<str>,
-    /// Changes with the spec.
+    /// The generation, which changes with the spec.
     pub generation: i64,
-    /// When it was made.
+    /// The creation time.
     pub created: Moment,
-    /// When it was asked to go.
+    /// When its deletion was requested.
     pub deleting: Option<Moment>,
-    /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have written it.
+    /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have forged it.
     pub unplaced: Option<Moment>,
-    /// Since when its agent has applied what it holds; `None` where it has not. The agent may have written any moment.
+    /// Since when its agent has applied the current content; `None` if it has not. The agent may have forged it.
     pub applied_since: Option<Moment>,
-    /// What it is for.
+    /// Its purpose, derived from name and annotations.
     pub purpose: Purpose,
-    /// What it holds.
+    /// The hashes of its content.
     pub content: Content,
-    /// The names of the hub Gateways that it serves, by its own word: whether there is anything to it,
-    /// [`crate::View::served`] says.
+    /// The names of the hub Gateways in its annotation. They are not verified; [`crate::View::served`] filters them.
     pub gateways: Arc<[Arc<str>]>,
-    /// The revision of the copy that it holds.
+    /// The revision of the copy in it.
     pub revision: Option<Arc<str>>,
-    /// How many replicas the copy that it holds is to have, where it says so.
+    /// The number of replicas in the copy, if it has one.
     pub replicas: Option<u64>,
-    /// Whether it carries a resource, by its own word.
+    /// Whether its labels mark it as the work of a resource. This is not verified.
     pub of_resource: bool,
-    /// Whether it is a Gateway's and carries ReferenceGrants.
+    /// Whether it belongs to a Gateway and carries ReferenceGrants.
     pub grants: bool,
-    /// When the copy that it holds was created on the spoke, as the agent reports by the clock of the spoke. The agent may have
-    /// written any moment.
+    /// When the copy was created on the spoke, reported by the agent and by the spoke's clock. The agent may have
+    /// forged it.
     pub copied: Option<Moment>,
-    /// What the spoke's agent says.
+    /// The report of the spoke's agent.
     pub answer: Option<Arc<Answer>>,
 }
 
@@ -70,7 +69,8 @@ impl Work {
         let served = metadata.annotations.get(annotations::GATEWAYS);
         let none = Strings::default();
         let compared = match purpose {
-            // It is planned without annotations, and a patch takes none away: what its spoke puts there is no difference.
+            // An access work is planned without annotations, and patches remove none, so annotations of the spoke are
+            // no difference.
             Purpose::Access(_) => &none,
             _ => &metadata.annotations,
         };
@@ -93,13 +93,13 @@ impl Work {
         }
     }
 
-    /// Whether its agent has applied what it holds now, and is not asked to let go of it.
+    /// Whether the agent has applied the current content and the work is not being deleted.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         self.deleting.is_none() && self.answer.as_ref().is_some_and(|answer| answer.applied)
     }
 
-    /// Its origin, where it is proven to have one.
+    /// Its origin, if the name of the work verifies it.
     #[must_use]
     pub fn origin(&self) -> Option<&Arc<Origin>> {
         match &self.purpose {
@@ -113,7 +113,7 @@ fn moment(time: Option<&Time>) -> Option<Moment> {
     time.map(|time| Moment(time.0.as_millisecond()))
 }
 
-/// What is no moment is none.
+/// Texts that are not valid timestamps are ignored.
 fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
     purpose.gateway()?;
@@ -121,7 +121,7 @@ fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     Some(Moment(time.as_millisecond()))
 }
 
-/// The copy in it: what has a revision.
+/// The copy in a work: the manifest with a revision.
 fn copy(spec: &ManifestWorkSpec) -> Option<&Value> {
     let mut manifests = spec.workload.manifests.iter().map(|manifest| &manifest.0);
     manifests.find(|manifest| manifest["metadata"]["annotations"][annotations::REVISION].is_string())

@@ -16,7 +16,7 @@ fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<KindIn
 }
 
 #[test]
-fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
+fn namespaced_kind_with_a_target_reference_is_a_policy() {
     for spec in [json!({"targetRef": {"type": "object"}}), json!({"targetRefs": {"type": "array"}})] {
         let info = checked("Namespaced", "v1", spec.clone()).unwrap();
         assert_eq!((&*info.kind, info.can_patch), ("P", true));
@@ -26,7 +26,7 @@ fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
 }
 
 #[test]
-fn it_has_ancestors_where_its_status_lists_some() {
+fn kind_has_ancestors_if_its_status_lists_them() {
     let with = |status: serde_json::Value| {
         let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
         "type": "object", "properties": {
@@ -46,7 +46,7 @@ fn it_has_ancestors_where_its_status_lists_some() {
 }
 
 #[test]
-fn anything_else_says_why_not() {
+fn unsyncable_kinds_give_a_reason() {
     let reference = json!({"targetRef": {"type": "object"}});
     let reason = |result: Result<KindInfo, Resolution>| result.unwrap_err().reason().as_str();
     assert_eq!(reason(checked("Cluster", "v1", reference.clone())), "NotAPolicy");

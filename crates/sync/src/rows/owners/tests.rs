@@ -4,7 +4,7 @@ use super::*;
 
 const US: &str = "policy-sync-us";
 
-/// The owners of `note`, where `manager` owns it by such an operation.
+/// The owners of the annotation `note` if `manager` owns it through this operation.
 fn owners(manager: &str, operation: &str, subresource: &str) -> Owners {
     let entry = json!({"manager": manager, "operation": operation, "subresource": subresource,
         "fieldsV1": {"f:metadata": {"f:annotations": {"f:note": {}, "f:other": {}}}}});
@@ -12,25 +12,25 @@ fn owners(manager: &str, operation: &str, subresource: &str) -> Owners {
 }
 
 #[test]
-fn what_this_controller_applied_is_its_own() {
+fn applied_keys_are_owned_by_this_controller() {
     let Owners { ours, shared, others } = owners(US, "Apply", "");
     assert!(ours.iter().map(|key| &**key).eq(["note"]) && shared.is_empty() && others.is_empty());
 }
 
 #[test]
-fn another_controller_is_told_from_anyone_else() {
+fn other_policy_sync_controllers_are_recognized() {
     assert!(owners("policy-sync-them", "Apply", "").others.contains("policy-sync-them"));
     let Owners { ours, shared, others } = owners("kubectl", "Update", "");
     assert!(ours.is_empty() && shared.contains("note") && others.is_empty());
 }
 
 #[test]
-fn whoever_updates_under_this_controllers_name_is_no_other_controller() {
+fn update_under_this_controllers_name_is_not_another_controller() {
     let Owners { ours, shared, others } = owners(US, "Update", "");
     assert!(ours.is_empty() && shared.contains("note") && others.is_empty());
 }
 
 #[test]
-fn who_owns_the_status_owns_no_metadata() {
+fn owner_of_the_status_owns_no_metadata() {
     assert_eq!(owners("policy-sync-them", "Apply", "status"), Owners::default());
 }

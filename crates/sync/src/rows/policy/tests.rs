@@ -8,7 +8,7 @@ fn row(object: &Object) -> Policy {
     Policy::new(&object, &ControllerName::new(CONTROLLER).hub_field_manager())
 }
 
-/// A policy whose annotations of these keys `manager` owns.
+/// A policy with annotations of these keys, which `manager` owns.
 fn owned(manager: &str, keys: &[&str]) -> Policy {
     let fields: serde_json::Map<String, Value> =
         keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
@@ -19,13 +19,13 @@ fn owned(manager: &str, keys: &[&str]) -> Policy {
 }
 
 #[test]
-fn another_controller_that_owns_our_annotations_is_seen() {
+fn other_controllers_that_own_the_annotations_are_recognized() {
     assert_eq!(owned("policy-sync-other", &["kuadrant.io/policies-synced"]).fields.other_owners.len(), 1);
     assert!(!owned("policy-sync-other", &["kuadrant.io/policies-synced"]).fields.is_ours_to_remove());
 }
 
 #[test]
-fn an_owner_of_other_annotations_or_of_another_make_is_of_no_matter() {
+fn unrelated_owners_are_ignored() {
     let ours = ControllerName::new(CONTROLLER).hub_field_manager();
     for (manager, key) in [
         ("policy-sync-other", "note"),
@@ -37,7 +37,7 @@ fn an_owner_of_other_annotations_or_of_another_make_is_of_no_matter() {
 }
 
 #[test]
-fn managed_fields_of_another_shape_own_nothing() {
+fn invalid_managed_fields_own_nothing() {
     for fields in [json!(null), json!({}), json!([]), json!({"f:metadata": 5})] {
         let owner = json!({"manager": "policy-sync-other", "fieldsV1": fields});
         let policy = row(&policy("limits").metadata("managedFields", json!([owner])));
@@ -46,7 +46,7 @@ fn managed_fields_of_another_shape_own_nothing() {
 }
 
 #[test]
-fn the_room_that_other_annotations_take_is_counted() {
+fn size_of_other_annotations_is_counted() {
     let policy = policy("limits")
         .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}")
         .annotation("ü", "é")
