@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
-//!                   ├─ kept ─▶ why: frozen, unsettled, labels that nobody knows, a Gateway that goes first
-//!                   └─ work ─▶ what its cluster says of it
+//!                   ├─ kept ─▶ why: frozen, unsettled, unknown labels, a Gateway that goes first
+//!                   └─ work ─▶ the report of its cluster
 //! ```
 //!
 //! The plan decides whether the object belongs on a cluster. This module only reports which step of the plan was
@@ -120,7 +120,7 @@ impl Target {
     }
 }
 
-/// The reason why the Gateway `key` is missing on clusters where it is not placed.
+/// The reason why the Gateway `key` is missing on a cluster that its Placement does not choose.
 fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
     let placement = match placement(view, key) {

@@ -26,7 +26,7 @@ impl OfflineMirror {
         Self { mirror: Mirror::new(controller.clone()), controller }
     }
 
-    /// `now`, or the first moment at which every Placement in the mirror has settled, whichever is later.
+    /// The first moment from `now` on at which every Placement in the mirror has settled.
     #[must_use]
     pub fn settled(now: Moment) -> Moment {
         now.max(SEEN.after(PLACEMENT_SETTLES))

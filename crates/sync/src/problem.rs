@@ -16,7 +16,7 @@ pub enum Problem {
         annotation: &'static str,
         /// The position inside the annotation, such as `[1].operator`; empty if the whole value is invalid.
         place: String,
-        /// What is wrong.
+        /// The error.
         fault: String,
     },
     /// The annotation with overrides is invalid, or makes the policy's spec invalid.
@@ -24,7 +24,7 @@ pub enum Problem {
     BadOverrides {
         /// The position inside the annotation, such as `[1].patch.limits`; empty for the whole list.
         place: String,
-        /// What is wrong.
+        /// The error.
         fault: String,
     },
     /// The grace period of the Gateway is invalid.
@@ -123,7 +123,7 @@ pub enum Problem {
     BadPreferences {
         /// The position inside the annotation, such as `.clusters.c1.weight`; empty if the whole value is invalid.
         place: String,
-        /// What is wrong.
+        /// The error.
         fault: String,
     },
     /// The object has replica preferences but no `spec.replicas`.
@@ -145,7 +145,7 @@ pub enum Problem {
     BadReference {
         /// The position inside the spec, such as `targetRef` or `targetRefs[1]`.
         place: String,
-        /// What is wrong.
+        /// The error.
         fault: String,
     },
     /// A target reference names another namespace. It is omitted from the copies.

@@ -362,7 +362,7 @@ impl<'m> Triggers<'m> {
     }
 
     /// The policies that may be deleted once the Gateway's work in `cluster` is deleted. A policy without a work
-    /// there gets no event of its own, so its status is folded now.
+    /// there receives no event itself, so its status is folded now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
         let is_there =

@@ -16,7 +16,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
 use policy_sync_mirror::Change;
 
-/// The policy `limits` is written to `eu-1`.
+/// A world in which the policy `limits` is written to `eu-1`.
 pub(crate) fn hub() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web")).written()
 }
@@ -33,12 +33,12 @@ fn of_class() -> Key {
     Key::Class(ObjectKey::new("", "multi"))
 }
 
-/// What the Gateway `web` says of its clusters.
+/// The key of the published status of the Gateway `web`.
 pub(crate) fn told() -> Key {
     Key::Fold(gateway_origin("web"))
 }
 
-/// The keys of what is in the namespace of `hub`.
+/// The keys of all objects in the namespace of `hub`.
 fn of_namespace() -> Keys {
     Keys::from([Key::Works(gateway_origin("web")), told(), Key::Works(policy_origin("limits")), fold()])
 }
