@@ -1,8 +1,10 @@
-//! The access work of a cluster: the right of its agent to write Gateways and the kinds that our works there carry.
+//! Plans the access work of a cluster: the permission of its agent to write Gateways and the kinds that the works
+//! there carry.
 //!
-//! What works *carry*, not what parameters list: a work that is being deleted still needs the right to delete. So does one
-//! that no longer holds a ReferenceGrant, until its agent has taken that off the spoke; no answer tells when, so the right
-//! stays while there is any work of a Gateway.
+//! The kinds that works *carry* count, not the kinds that parameters list: a work that is being deleted still needs
+//! the permission to delete. The same applies to a Gateway's work that no longer holds a ReferenceGrant, until the
+//! agent has deleted the grant on the spoke. No report shows when that has happened, so the permission remains as
+//! long as any Gateway has a work in the cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub fn plan(view: View<'_>, cluster: &ClusterName) -> WorksPlan {
     }
 }
 
-/// Whether the agent has a right to ReferenceGrants that it may still need.
+/// Whether the agent has permission for ReferenceGrants and may still need it.
 fn keeps_grants(view: View<'_>, cluster: &ClusterName, carried: &BTreeSet<PolicyKind>) -> bool {
     let access = view.work(&WorkName::access(view.controller()), cluster);
     let granted = access.is_some_and(|work| match &work.purpose {

@@ -1,8 +1,8 @@
-//! Copies with the same target are created on each cluster in the order of the hub.
+//! Orders the creation of copies with the same target on each cluster as on the hub.
 //!
-//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence. On a cluster it
-//! compares the creation times of the copies, in whole seconds. So a copy is created only after the copies of older policies exist since
-//! an earlier second:
+//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence. On
+//! a cluster it compares the creation times of the copies, in whole seconds. A copy is therefore created only after the
+//! copies of older policies have existed since an earlier second:
 //!
 //! ```text
 //! order of the hub:   b d │ a c │ b2      │ separates runs of ascending names
@@ -11,9 +11,9 @@
 //!
 //! The copies of a run may be created in the same second, because their names have the order of the hub.
 //!
-//! Only the creation of a work waits. It waits for the oldest unfinished copy until there is no progress for `policyWaitSeconds`, by the
-//! plans of this process ([`Waits`]). All later runs wait for the same copy, so that their waits end together. [`Problem::OutOfOrder`]
-//! reports copies in another order.
+//! Only the creation of a work waits. It waits for the oldest unfinished copy until the plans of this process ([`Waits`])
+//! have seen no progress for `policyWaitSeconds`. All later runs wait for the same copy, so that their waits end together.
+//! [`Problem::OutOfOrder`] reports copies in another order.
 //!
 //! [`Waits`]: crate::Waits
 
@@ -43,14 +43,14 @@ const NEIGHBORS: usize = 16;
 /// The number of later policies among which those without a work on a cluster are searched.
 const SEARCHED: usize = 1024;
 
-/// Older policies that one policy waits for, because of one target.
+/// The older policies that one policy waits for because of one target.
 struct Older {
     gateway: ObjectKey,
     /// The clusters of the Gateway.
     clusters: BTreeSet<ClusterName>,
     /// The runs before its own, the nearest first, each with the nearest policy first.
     runs: Vec<Vec<OlderPolicy>>,
-    /// How long it waits.
+    /// The maximum wait.
     wait: Duration,
 }
 
@@ -62,13 +62,13 @@ struct OlderPolicy {
 
 /// The copy of an older policy on a cluster.
 enum Copy {
-    /// There is none, and none is expected.
+    /// It does not exist and is not expected.
     Absent,
     /// It exists since an earlier second.
     Older,
-    /// It is to be created, or was created a moment ago.
+    /// It will be created, or was created in the present second.
     Unfinished {
-        /// When that may change by time alone.
+        /// When this may change without an event.
         until: Option<Moment>,
     },
 }
@@ -77,13 +77,14 @@ enum Copy {
 pub(super) struct Unfinished {
     policy: ObjectKey,
     wait: Wait,
-    /// Until when the policy waits for it.
+    /// The end of the maximum wait.
     pub(super) limit: Moment,
-    /// When to look again.
+    /// When to check again.
     again: Moment,
 }
 
-/// Holds the works of the policy `origin` on clusters where copies of older policies with the same target are to be created first.
+/// Holds works of the policy `origin` on clusters where copies of older policies with the same target must be created
+/// first.
 pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let mut ages = Ages::new(view);
     for cluster in missing(view, plan) {
@@ -101,7 +102,7 @@ pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     }
 }
 
-/// Finds the copies that policies wait for. Reads each policy once.
+/// Finds the copies that policies wait for, and reads each policy only once.
 pub(super) struct Ages<'v> {
     view: View<'v>,
     older: BTreeMap<Origin, Vec<Older>>,
@@ -124,22 +125,23 @@ impl<'v> Ages<'v> {
         let policy = beside(origin, place.1.clone());
         let wait = next_wait(view, origin, cluster, place, &policy);
         let policy = policy.object().clone();
-        // A copy may have been created at the last moment.
+        // The copy may have been created in the last second of the wait.
         let limit = wait.since.after(longest).after(SECOND);
         let again = Moment::earliest(until, Some(limit)).unwrap_or(limit);
         Some(Unfinished { policy, wait, limit, again })
     }
 }
 
-/// The wait of the work of `origin` on `cluster` for the policy `older` of this place. A new wait begins only with progress: if the work of
-/// `older` was created, or if the cluster has created the copy of the last wait. Otherwise waits for several missing copies would add up.
+/// The wait of the work of `origin` on `cluster` for the policy `older` at `place`. A new wait begins only with
+/// progress: when the work of `older` is created, or when the cluster has created the copy of the previous wait.
+/// Otherwise the waits for several missing copies would add up.
 fn next_wait(view: View<'_>, origin: &Origin, cluster: &ClusterName, place: Place, older: &Origin) -> Wait {
     let exists = view.work_of(older, cluster).is_some();
     let is_copied = |place: &Place| {
         let copy = view.work_of(&beside(origin, place.1.clone()), cluster);
         copy.is_some_and(|work| work.copied.is_some())
     };
-    // A policy without a work waits itself, maybe for one that is too far back to be looked at here.
+    // A policy without a work waits itself, possibly for a policy that is too far back to be checked here.
     let earlier = view.last_wait(older, cluster);
     let earlier = earlier.filter(|earlier| !exists && earlier.place < place && !is_copied(&earlier.place));
     let (place, exists) = earlier.map_or((place, exists), |earlier| (earlier.place, earlier.exists));
@@ -187,7 +189,8 @@ impl Older {
         all
     }
 
-    /// The place of the oldest policy whose copy on `cluster` is to be created first, and when that may change by time alone.
+    /// The position of the oldest policy whose copy on `cluster` must be created first, and when that may change
+    /// without an event.
     fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(Place, Option<Moment>)> {
         let (mut oldest, mut earliest) = (None, None);
         for run in &self.runs {
@@ -202,7 +205,8 @@ impl Older {
                     }
                 }
             }
-            // It has waited for the runs before it. If one of these was selected later, the order is wrong already.
+            // The copies of this run have waited for the earlier runs. If one of those was selected later, the order
+            // is wrong already.
             if exists {
                 break;
             }
@@ -221,7 +225,7 @@ impl Older {
         if !work.gateways.contains(&self.gateway.name) {
             return Copy::Absent;
         }
-        // The hub's times are whole seconds.
+        // Times on the hub have whole seconds.
         let for_a_while = |since: Moment| {
             let until = since.min(view.now).after(self.wait).after(SECOND);
             if until > view.now { Copy::Unfinished { until: Some(until) } } else { Copy::Absent }
@@ -238,7 +242,8 @@ impl Older {
 }
 
 impl OlderPolicy {
-    /// The policy of this place in the order of `younger`; `None` if it is being deleted, or if its selector cannot be read.
+    /// The policy at this position, in the kind and namespace of `younger`; `None` if it is being deleted or its
+    /// selector is invalid.
     fn read(view: View<'_>, younger: &Origin, place: &Place) -> Option<Self> {
         let origin = beside(younger, place.1.clone());
         let policy = view.policy(&origin).filter(|policy| !policy.deleting)?;
@@ -251,7 +256,8 @@ fn beside(origin: &Origin, name: Arc<str>) -> Origin {
     Origin::new(origin.kind().clone(), ObjectKey { namespace: origin.object().namespace.clone(), name })
 }
 
-/// The clusters where the copy of the policy `origin` and that of a neighbor in the order have another order than on the hub.
+/// The clusters where the copies of the policy `origin` and of a neighbor were created in a different order than on
+/// the hub.
 pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
     let Some(policy) = view.policy(origin) else { return Vec::new() };
     let own = place(origin.object(), policy);
@@ -289,14 +295,15 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
     found.into_iter().map(problem).collect()
 }
 
-/// The clusters with a copy of the policy `origin` that has the target, each with the copy's creation time.
+/// The clusters with a copy of the policy `origin` that has the target, each with the creation time of the copy.
 fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v ClusterName, Moment> {
     let works = view.works_of(origin);
     let works = works.filter(|(.., work)| work.deleting.is_none() && work.gateways.contains(&target.gateway));
     works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect()
 }
 
-/// The next policies of later runs, which may wait for the copy of the policy `origin` on `cluster`: those without a work there.
+/// The next policies of later runs that have no work on `cluster` and so may wait for the copy of the policy `origin`
+/// there.
 pub(crate) fn followers(
     view: View<'_>,
     origin: &Origin,
@@ -311,8 +318,8 @@ pub(crate) fn followers(
     later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
 }
 
-/// The policies with a target of the policy `origin`, if it is or was as `policy`, for which its place matters: the next younger ones may wait
-/// for it, and it may be the nearest one before or after others on some cluster.
+/// The policies that share a target with the policy `origin` and are affected by its position, where `policy` is its
+/// old or new row. The next younger ones may wait for it, and it may be the neighbor of others on some cluster.
 pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
     let own = place(origin.object(), policy);
     let mut found = BTreeSet::new();
@@ -323,7 +330,7 @@ pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTre
     found
 }
 
-/// The nearest policies with a copy on `cluster` before and after the policy `origin` in the order of each target.
+/// The nearest policies before and after `origin` that have a copy on `cluster`, for each target.
 pub(crate) fn neighbors(
     view: View<'_>,
     origin: &Origin,

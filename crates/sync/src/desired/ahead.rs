@@ -1,21 +1,21 @@
-//! What is to be made before a plan, and without a look at the hub: nothing there changes while a plan looks.
+//! Builds large copies before a plan, without the lock on the mirror: nothing can change there while a plan runs.
 //!
 //! ```text
-//! look: unmade? ──▶ make, one after the other ──▶ look: plan
+//! lock: unmade? ──▶ unlocked: build them one by one ──▶ lock: plan
 //! ```
 //!
-//! A plan is the same without it. It only takes longer then, and all else waits for it.
+//! The plan is the same without this step, but takes longer while everything else waits for the lock.
 
 use super::order;
 use super::policy::ahead::{self, AT_ONCE};
 use crate::{Settings, View};
 use policy_sync_api::names::Origin;
 
-/// Copies that take too long to be made while a plan looks at the hub.
+/// Copies that take too long to build while the mirror is locked.
 #[derive(Debug, Default)]
 pub struct Unmade(Vec<ahead::Copies>);
 
-/// What is to be made before the works of the Gateway or the policy `origin`, or what it says of them, are planned.
+/// The copies to build before the works or the status of `origin` are planned.
 #[must_use]
 pub fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Unmade {
     let copies = match origin {
@@ -31,13 +31,13 @@ pub fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Unmade {
 }
 
 impl Unmade {
-    /// Whether a plan can be made at once.
+    /// Whether a plan can be made without building copies first.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Makes it: what the next plan needs of it is remembered with each policy.
+    /// Builds the copies. Their hashes are stored beside the policies' rows for the next plan.
     pub fn make(self) {
         self.0.into_iter().for_each(ahead::Copies::make);
     }

@@ -1,4 +1,4 @@
-//! The copy of an object that a spoke gets: its metadata, and the namespaces in its references.
+//! Builds the copy of an object for spokes: its metadata, and the namespaces in its references.
 
 use serde_json::{Map, Value, json};
 
@@ -8,8 +8,8 @@ use policy_sync_api::annotations;
 use policy_sync_api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
 use policy_sync_api::syntax::LABEL_LIMIT;
 
-/// Labels and annotations that stay on the hub: ours, those that hand an object to another tool, and those in which Kubernetes'
-/// controllers note what they have made of it there.
+/// Labels and annotations that are not copied: those of this controller, those that hand an object to another tool,
+/// and those in which Kubernetes controllers record state of the hub.
 pub(super) const STAYS: [&str; 16] = [
     "kuadrant.io/*",
     "clusters.kuadrant.io/*",
@@ -30,11 +30,11 @@ pub(super) const STAYS: [&str; 16] = [
 ];
 
 impl Settings {
-    /// The namespace of the spokes that the hub namespace `namespace` maps to.
+    /// The namespace on the spokes for the hub namespace `namespace`.
     ///
     /// # Errors
     ///
-    /// [`Problem::DownstreamNamespace`] where no spoke may have it.
+    /// [`Problem::DownstreamNamespace`] if the name is reserved or too long.
     pub fn downstream_namespace(&self, namespace: &str) -> Result<String, Problem> {
         let downstream = self.prefixed(namespace);
         let fault = if downstream.len() > LABEL_LIMIT {
@@ -47,15 +47,15 @@ impl Settings {
         Err(Problem::DownstreamNamespace { namespace: namespace.to_owned(), downstream, fault })
     }
 
-    /// `namespace` with the prefix, whether or not a spoke may have it: for references, which write nothing.
+    /// Adds the prefix without checking the result. For references only, which create nothing in that namespace.
     pub(crate) fn prefixed(&self, namespace: &str) -> String {
         format!("{}{namespace}", self.downstream_namespace_prefix)
     }
 }
 
-/// Whether `text` fits `pattern`, in which `*` stands for any text.
+/// Whether `text` matches `pattern`, in which `*` matches any text.
 ///
-/// Between two stars the first place that fits is as good as any other, so this takes no more than one pass a star.
+/// Between two stars, the first match is as good as any other, so one pass for each star is enough.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -71,7 +71,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// The labels or annotations of an object that travel.
+/// The labels or annotations of an object that are copied.
 pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
     let stays = |key: &str| {
         STAYS.iter().any(|pattern| matches(pattern, key)) || skip.iter().any(|pattern| matches(pattern, key))
@@ -79,17 +79,17 @@ pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The bytes of the labels or annotations that travel where none are to be skipped.
+/// The size in bytes of the labels or annotations that are copied if the parameters exclude none.
 pub(super) fn travelling_bytes(strings: &Strings) -> usize {
     let stays = |key: &str| STAYS.iter().any(|pattern| matches(pattern, key));
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| key.len() + value.len()).sum()
 }
 
-/// The spec of a hub object, null where it has none.
+/// The spec of a hub object; null if it has none.
 ///
 /// # Errors
 ///
-/// [`Problem::BadSpec`] where it cannot be copied.
+/// [`Problem::BadSpec`] if it cannot be copied.
 pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
     let spec: Value = serde_json::from_str(spec).map_err(|error| Problem::BadSpec(error.to_string()))?;
     if !matches!(spec, Value::Object(_) | Value::Null) {
@@ -103,14 +103,14 @@ pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
     Ok(spec)
 }
 
-/// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.
+/// A copy: the whole object, and its revision. The revision in a report shows which copy the report is about.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {
     pub(super) object: Value,
     pub(super) revision: String,
 }
 
-/// Makes a copy with the fields `content` beside its metadata, and writes its revision into it.
+/// Builds a copy with the fields `content` besides its metadata, and writes its revision into it.
 pub(super) fn copy(
     (api_version, kind): (&str, &str),
     (namespace, name): (&str, &str),
@@ -134,10 +134,10 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
-/// Maps whose keys are the user's own, so that `name` and `namespace` in them are no reference.
+/// Maps with keys of users, in which `name` and `namespace` do not form a reference.
 pub(super) const USERS_KEYS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
-/// Rewrites the namespaces in references: every object with a name and a namespace is one.
+/// Rewrites the namespaces in references: every object with a name and a namespace counts as a reference.
 pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! What this controller takes to the spokes, for whoever decides where that goes: the kinds that classes list, and the Gateways of
-//! which classes.
+//! Determines the scope of this controller for the placement policies: the GatewayClasses whose Gateways it copies to
+//! spokes, and the kinds that they list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use super::eligibility::not_in_role;
 use crate::{ClassParams, View};
 use policy_sync_api::names::GroupResource;
 
-/// What is taken to the spokes.
+/// The scope of this controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// The GatewayClasses whose Gateways are.
+    /// The GatewayClasses whose Gateways are copied.
     pub classes: BTreeSet<Arc<str>>,
-    /// The kinds that any of them lists, and that may be synced as what it lists them as.
+    /// The kinds that any of these classes lists, if they can be synced in the listed role.
     pub kinds: BTreeSet<GroupResource>,
-    /// Whether that is all: a class whose parameters cannot be read may list more.
+    /// Whether the scope is complete: a class with unreadable parameters may list more kinds.
     pub is_whole: bool,
 }
 
-/// What is taken to the spokes; `None` before that is known.
+/// The current scope; `None` before it is known.
 #[must_use]
 pub fn covered(view: View<'_>) -> Option<Covered> {
     if !view.ready() {
@@ -32,7 +32,7 @@ pub fn covered(view: View<'_>) -> Option<Covered> {
         (class, params.and_then(|params| params.known().cloned()))
     });
     let ours: Vec<_> = ours.collect();
-    // One that may return finds everything as it was.
+    // Classes that may be created again keep their scope.
     let departed = view.departed().map(|(class, _, params)| (class, params.cloned()));
     for (class, params) in ours.into_iter().chain(departed) {
         covered.classes.insert(class.name.clone());

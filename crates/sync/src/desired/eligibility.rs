@@ -1,4 +1,5 @@
-//! Whether a kind is eligible: which classes list it, as what and in which version, and whether it can be synced.
+//! Determines whether a kind is eligible: which classes list it, in which role and version, and whether it can be
+//! synced.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use policy_sync_api::params::{Params, ResourceToSync, Role};
 /// Whether a kind is eligible on this hub.
 #[derive(Clone, Debug)]
 pub enum KindEligibility {
-    /// No class lists it, or its CustomResourceDefinition is gone: its objects are withdrawn.
+    /// No class lists the kind, or its CustomResourceDefinition was deleted. Its objects are withdrawn.
     Unlisted,
-    /// It cannot be known, or not planned, at present. What it was when it last could be is kept.
+    /// The kind cannot be determined or planned at present. The last known discovery result is kept.
     Frozen(Problem, Option<KindInfo>),
-    /// It can be synced.
+    /// The kind can be synced in this version.
     Listed(GroupVersionResource, KindInfo),
 }
 
@@ -23,14 +24,14 @@ pub enum KindEligibility {
 #[must_use]
 pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
     let versions = versions(view, kind);
-    // A definition that is gone takes all of its versions along.
+    // Deleting a CustomResourceDefinition removes all of its versions.
     let gone =
         |gvr: &GroupVersionResource| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
     if versions.iter().any(|(gvr, _)| gone(gvr)) {
         return KindEligibility::Unlisted;
     }
     let Some(gvr) = held(view, &versions) else {
-        // A class that cannot be read may list it.
+        // A class with unreadable parameters may list the kind.
         let unread = view.our_classes().into_keys().find_map(|class| {
             let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
             freezing(&class.name, &params)
@@ -39,13 +40,14 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
         return unknown.map_or(KindEligibility::Unlisted, |problem| KindEligibility::Frozen(problem, None));
     };
     if view.followed(kind).is_some_and(|followed| followed != gvr) {
-        // What is there was read in another version.
+        // The mirror still holds the objects in another version.
         return KindEligibility::Frozen(Problem::Unread(kind.to_string()), None);
     }
     resolved(view, gvr.clone())
 }
 
-/// The versions in which classes list `kind`, each with the oldest class that does: the oldest class's first, then by name.
+/// The versions in which classes list `kind`, each with the oldest class that lists it: the version of the oldest
+/// class first, then by name.
 #[must_use]
 pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
     let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
@@ -60,12 +62,12 @@ pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResou
     versions
 }
 
-/// Why no kind that is listed as what `role` says may be `kind`.
+/// The reason why `kind` can never be synced in the role `role`, if any.
 fn refused(role: Role, kind: &PolicyKind) -> Option<&'static str> {
     if role == Role::Resource { not_syncable(kind) } else { None }
 }
 
-/// Why `kind`, which a class lists as what `role` says, is not synced as that.
+/// The reason why `kind`, which a class lists in the role `role`, is not synced in that role, if any.
 #[must_use]
 pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<String> {
     if view.role(kind).is_none_or(|synced| synced == role) {
@@ -76,7 +78,8 @@ pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<Stri
     Some(format!("GatewayClass {} lists it as policies", class.unwrap_or_default()))
 }
 
-/// Which of `versions` is synced: the first that can be, or of which that is not known yet; where none can be, the first.
+/// The version that is synced: the first of `versions` that can be synced or is not checked yet; if none can, the
+/// first.
 pub(super) fn held<'g>(
     view: View<'_>,
     versions: &'g [(GroupVersionResource, &ObjectKey)],
@@ -85,20 +88,20 @@ pub(super) fn held<'g>(
     gvrs.clone().find(|gvr| may_be_synced(view, gvr)).or_else(|| gvrs.next())
 }
 
-/// Whether `gvr` can be synced, or that is not known yet.
+/// Whether `gvr` can be synced, or is not checked yet.
 #[must_use]
 pub fn may_be_synced(view: View<'_>, gvr: &GroupVersionResource) -> bool {
     let resolution = view.kind(gvr).map(|state| &state.resolution);
     matches!(resolution, None | Some(Resolution::Resolved(_) | Resolution::Unknown(_)))
 }
 
-/// That the kind of `gvr` cannot be synced in this version, because it is found to be `resolution`.
+/// The problem that the kind of `gvr` cannot be synced in this version because of `resolution`.
 #[must_use]
 pub fn not_resolved(gvr: GroupVersionResource, resolution: &Resolution) -> Problem {
     Problem::KindNotResolved { gvr, fault: resolution.fault().to_owned() }
 }
 
-/// Why `gvr`, which a class lists, is not the version in which its kind is synced, where it is synced in another one.
+/// The problem of a class that lists `gvr` if the kind is synced in another version.
 #[must_use]
 pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     let versions = versions(view, &gvr.kind);
@@ -115,8 +118,8 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// A class that some Gateway has and that may return, of which this process does not know what it listed: it may have gone
-/// just before the start.
+/// A class of some Gateway that may be created again and whose parameters this process has never read: it may have
+/// been deleted just before the start.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
     let is_missing = |class: &str| view.class_returns(class).is_some() && !known(class);
@@ -136,19 +139,20 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
     }
 }
 
-/// What the oldest class that lists a kind of resources says of it.
+/// The entry for a kind of resources in the parameters of the oldest class that lists it.
 #[derive(Clone, Debug)]
 pub enum ResourceTerms {
     /// No class lists the kind as resources.
     Unlisted,
-    /// What it says cannot be known at present.
+    /// The entry cannot be determined at present.
     Frozen(Problem),
-    /// This, unless an older class, of which that is not known, lists the kind as well.
+    /// The parameters and the entry. The problem is set if an older class, whose parameters are unreadable, may list
+    /// the kind, too.
     Known(Arc<Params>, ResourceToSync, Option<Problem>),
 }
 
 impl ResourceTerms {
-    /// What it says, where that is known.
+    /// The entry, if it is known.
     #[must_use]
     pub fn entry(&self) -> Option<&ResourceToSync> {
         match self {
@@ -158,7 +162,7 @@ impl ResourceTerms {
     }
 }
 
-/// What the oldest class that lists `kind` as resources says of it.
+/// The entry for `kind` in the parameters of the oldest class that lists it as resources.
 #[must_use]
 pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
     let mut classes: Vec<_> = view.our_classes().into_iter().collect();
@@ -167,7 +171,7 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
         let params = view.class_params(&name.name).filter(|params| params.known().is_none())?;
         freezing(&name.name, &params)
     };
-    // Classes that are about to be read may be older.
+    // Classes whose parameters are about to be read may be older.
     if let Some(problem) = classes.iter().find_map(|(name, _)| unknown(name).filter(Problem::passes)) {
         return ResourceTerms::Frozen(problem);
     }
@@ -190,27 +194,28 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
     }
 }
 
-/// Whether a Gateway is eligible.
+/// Whether this controller serves a Gateway.
 #[derive(Clone, Debug)]
 pub enum GatewayEligibility {
-    /// It is gone, going, or of a class that is not ours: what is there for it is withdrawn.
+    /// The Gateway does not exist, is terminating, or belongs to a class of another controller. Its works are
+    /// withdrawn.
     NotOurs,
-    /// Its class cannot be read at present.
+    /// The parameters of its class cannot be read at present.
     Frozen(Problem),
-    /// It is ours, with these parameters.
+    /// The Gateway belongs to a class of this controller with these parameters.
     Ours(Arc<Params>),
 }
 
 impl GatewayEligibility {
-    /// Whether it is ours, be its class readable or not.
+    /// Whether it belongs to a class of this controller, even if the parameters are unreadable.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         !matches!(self, Self::NotOurs)
     }
 }
 
-/// Whether a Gateway whose class does not exist was ours: this process has seen the class, or what we wrote is there. Anybody
-/// may write a Gateway of a class that never was, or was another controller's.
+/// Whether a Gateway whose class does not exist belonged to this controller: this process has seen the class, or its
+/// own writes exist. Anyone can create a Gateway whose class never existed or was another controller's.
 fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
     view.departed().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()
@@ -218,7 +223,7 @@ fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
         || view.works_of(&Origin::Gateway(key.clone())).next().is_some()
 }
 
-/// Whether the Gateway `key` is eligible.
+/// Whether this controller serves the Gateway `key`.
 #[must_use]
 pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
     let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
@@ -237,15 +242,15 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
     }
 }
 
-/// Whether the Gateway `key` is eligible as a target of policies of `kind`: one whose class does not list the kind is as
-/// little ours as one of another class.
+/// Whether the Gateway `key` is eligible as a target of policies of `kind`. If its class does not list the kind, it
+/// is treated like a Gateway of another controller.
 #[must_use]
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayEligibility {
     match of_gateway(view, key) {
         GatewayEligibility::Ours(params) => {
             let listed = params.listed(Role::Policy).filter(|gvr| gvr.kind == *kind);
             let conflicts = listed.map(|gvr| conflict(view, &gvr));
-            // Where it lists several versions, one that is synced suffices.
+            // If the class lists several versions, it is enough that one is synced.
             let conflicts: Option<Vec<Problem>> = conflicts.collect();
             match conflicts.map(|problems| problems.into_iter().next()) {
                 None => GatewayEligibility::Ours(params),
@@ -253,7 +258,7 @@ pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayE
                 Some(Some(problem)) => GatewayEligibility::Frozen(problem),
             }
         }
-        // Invalid parameters keep the kinds known before, and no others.
+        // While parameters are invalid, the previously listed kinds remain in effect.
         GatewayEligibility::Frozen(_)
             if known(view, key).is_some_and(|params| !params.lists(Role::Policy, kind)) =>
         {

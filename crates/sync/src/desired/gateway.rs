@@ -1,4 +1,4 @@
-//! A Gateway: its works, and what its clusters say about it.
+//! Plans the works of a Gateway.
 
 mod secrets;
 
@@ -19,7 +19,7 @@ use policy_sync_api::names::{ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, TlsSecrets};
 use policy_sync_api::selector::ClusterSelector;
 
-/// What should be of the Gateway `key`, whatever it has to wait for.
+/// The plan for the Gateway `key`, before waits are applied.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let origin = Origin::Gateway(key.clone());
     let name = WorkName::planned(view.controller(), "Gateway", &origin);

@@ -1,14 +1,14 @@
-//! What should exist: decided from a view of the mirror.
+//! Decides from a view of the mirror which objects should exist on the hub.
 //!
 //! ```text
 //! view, key ──▶ watches   which kinds to watch
-//!           ──▶ covered   which kinds are taken to the spokes at all
-//!           ──▶ works     what is desired of a Gateway or a policy on each cluster ──▶ in order
+//!           ──▶ covered   which kinds are copied to spokes
+//!           ──▶ works     the works of a Gateway, policy or resource on each cluster ──▶ in order
 //!           ──▶ access    the access work of a cluster
 //! ```
 //!
-//! Rights come first, mistakes freeze: class, kind, gateway and placement, where they are known, decide which
-//! clusters an object may be on; there, what cannot be planned is left as it is.
+//! Eligibility comes first, and errors freeze: class, kind, Gateway and Placement, if they are known, decide which
+//! clusters an object may be on. On these clusters, works that cannot be planned are left unchanged.
 
 pub mod access;
 pub(crate) mod age;
@@ -38,17 +38,18 @@ pub use order::{Awaited, Waiting};
 pub use replicas::Shares;
 pub use work::PlannedWork;
 
-/// How this controller is set up, as far as plans depend on it.
+/// The settings of this controller that plans depend on.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What a hub namespace's name is prefixed with on the spokes; never empty.
+    /// The prefix of namespaces on the spokes. A namespace of the hub maps to the prefix and its own name. Never
+    /// empty.
     pub downstream_namespace_prefix: String,
-    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    /// Patterns of namespaces on the spokes that are never written to; `*` matches any text.
     pub reserved_namespaces: Vec<String>,
 }
 
-/// The namespaces of the spokes that are never written to where nobody says otherwise, joined by commas: those of
-/// Kubernetes, Open Cluster Management and the usual gateways, among them those of Kuadrant, which begin as ours do.
+/// The default of the reserved namespaces, separated by commas: those of Kubernetes, Open Cluster Management and
+/// common gateways. They include Kuadrant's own, which start with the default prefix.
 pub const RESERVED_NAMESPACES: &str = "kuadrant-system,kuadrant-operator,kuadrant-operator-system,istio-system,default,\
                                        kube-*,open-cluster-management*";
 
@@ -61,58 +62,61 @@ impl Default for Settings {
     }
 }
 
-/// What should become of the works of one origin.
+/// The plan for the works of one origin.
 #[derive(Clone, Debug, Default)]
 pub struct WorksPlan {
-    /// The name of its works, where its kind is known.
+    /// The name of its works, if its kind is known.
     pub name: Option<WorkName>,
-    /// What should be on each cluster. A work of the origin on any other cluster is withdrawn.
+    /// The outcome on each cluster. On any other cluster, a work of the origin is withdrawn.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
-    /// The clusters where a Gateway of the policy is placed, or that are chosen for the Gateway, and that its own selector
-    /// leaves out.
+    /// The clusters where a Gateway of the policy is placed, or which are chosen for the Gateway, but which the
+    /// object's own selector excludes.
     pub deselected: BTreeSet<ClusterName>,
-    /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
+    /// The clusters of a Gateway that are no longer chosen and where its grace period is running, each with its
+    /// start.
     pub unplaced: BTreeMap<ClusterName, Moment>,
-    /// What keeps it from being planned, or what its owner should know.
+    /// The problems that keep it from being planned, and those that its owner should know about.
     pub problems: Vec<Problem>,
-    /// Whether it targets a Gateway of ours, or asks to be placed itself.
+    /// Whether it targets a Gateway of this controller, or is a resource that requests placement.
     pub targeted: bool,
-    /// How a policy leaves the clusters where it is not to be.
+    /// Which Gateways a policy follows when it leaves clusters.
     leaving: Leaving,
-    /// The clusters that were chosen and selected, and that the preferences of its replicas do not name.
+    /// The clusters that were chosen and selected, but that the replica preferences do not name.
     pub unnamed: BTreeSet<ClusterName>,
-    /// How many of its replicas each cluster gets, where they are split.
+    /// The number of replicas for each cluster, if they are split.
     pub shares: Option<Shares>,
-    /// The waits of its missing works for older copies, also those that have ended.
+    /// The waits of its missing works for older copies, including those that have ended.
     pub waits: BTreeMap<ClusterName, Wait>,
-    /// When time alone changes this plan.
+    /// When the plan may change without an event.
     pub recheck: Option<Moment>,
 }
 
-/// Why something is not to be on a cluster.
+/// The reason why an object does not belong on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// It is to be on none: a policy that targets no Gateway of ours, a resource that nothing places.
+    /// It belongs on no cluster: a policy without a Gateway of this controller as its target, or a resource without a
+    /// Placement.
     Untargeted,
-    /// Its own selector leaves the cluster out.
+    /// Its own selector excludes the cluster.
     NotSelected,
-    /// The preferences of its replicas do not name the cluster.
+    /// The replica preferences do not name the cluster.
     NotNamed,
-    /// No Gateway of ours that it targets is placed there, or it is not itself.
+    /// No targeted Gateway of this controller is placed there; for a Gateway or resource, its own Placement has not
+    /// chosen the cluster.
     NotPlaced,
 }
 
-/// After what a policy leaves the clusters where it is not to be: at once, where that is nothing.
+/// The Gateways that a policy follows when it leaves clusters. Without any, it leaves at once.
 #[derive(Clone, Debug, Default)]
 struct Leaving {
-    /// After these Gateways.
+    /// The Gateways that leave first.
     gateways: BTreeSet<ObjectKey>,
-    /// Where it leaves because they do, and not by itself.
+    /// The clusters that the policy leaves because its Gateways do, not because of its selector.
     clusters: BTreeSet<ClusterName>,
 }
 
 impl WorksPlan {
-    /// Why nothing is to be on `cluster`, which has no outcome, or one that only follows another.
+    /// The reason why the object does not belong on `cluster`, which has no outcome or only [`Kept::Following`].
     #[must_use]
     pub fn absence(&self, cluster: &ClusterName) -> Absence {
         if !self.targeted {
@@ -127,19 +131,19 @@ impl WorksPlan {
     }
 }
 
-/// What should be on one cluster, and why.
+/// The planned state on one cluster.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// This work.
+    /// This work should exist.
     Work(Arc<PlannedWork>),
-    /// This work, if it exists already; otherwise it is created after others.
+    /// This work is kept if it exists; otherwise it is created after others.
     Held(Arc<PlannedWork>, Waiting),
-    /// What is there now, be it nothing.
+    /// The present state is kept, even if there is no work.
     Kept(Kept),
 }
 
 impl Outcome {
-    /// The work that is planned.
+    /// The planned work, unless the present state is kept.
     #[must_use]
     pub fn work(&self) -> Option<&Arc<PlannedWork>> {
         match self {
@@ -148,7 +152,7 @@ impl Outcome {
         }
     }
 
-    /// The category of the problem that freezes it.
+    /// The category of the problem that freezes it, if any.
     #[must_use]
     pub fn frozen(&self) -> Option<&'static str> {
         match self {
@@ -157,7 +161,7 @@ impl Outcome {
         }
     }
 
-    /// What it waits for.
+    /// The reason for which its creation waits, if any.
     #[must_use]
     pub fn waiting(&self) -> Option<&Waiting> {
         match self {
@@ -167,41 +171,41 @@ impl Outcome {
     }
 }
 
-/// Why what is on a cluster is left as it is.
+/// The reason why the state on a cluster is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It cannot be planned: these problems freeze it.
+    /// These problems keep it from being planned.
     Frozen(Arc<[Problem]>),
-    /// That no Gateway of the policy is placed there may only seem so.
+    /// The Placement has not settled, so that a Gateway may only seem to have left the cluster.
     Unsettled,
-    /// The policy chooses clusters by their labels, and nobody knows those of this one: it has no ManagedCluster any more.
+    /// The policy selects clusters by label, but the ManagedCluster was deleted and its labels are unknown.
     UnknownLabels,
-    /// The policy leaves the cluster, and a Gateway of it goes first.
+    /// The policy leaves the cluster after one of its Gateways.
     Following,
 }
 
 impl Kept {
-    /// It is frozen by those of `problems` that freeze.
+    /// Frozen by those of `problems` that freeze.
     fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
         Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
     }
 }
 
 impl WorksPlan {
-    /// The clusters where something is waited for, and what.
+    /// The clusters where the creation of a work waits, each with the reason.
     pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &Waiting)> {
         self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
     }
 
-    /// Whether the Gateway has waited somewhere for as long as its class lets it.
+    /// Whether the Gateway has waited on any cluster for as long as its class allows.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         self.waiting().any(|(_, waiting)| waiting.is_overdue())
     }
 }
 
-/// Plans the works of a Gateway or a policy, whether or not it still exists: what should be there, and then what of that
-/// comes or goes only after something else.
+/// Plans the works of a Gateway, a policy or a resource, whether or not it still exists: first which works should
+/// exist, then which creations and deletions must wait for others.
 #[must_use]
 pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match origin {

@@ -1,14 +1,16 @@
-//! No unprotected moment: on a cluster, a Gateway comes after its policies, and goes before them.
+//! Orders creations and deletions so that no Gateway serves without its policies: on a cluster, a Gateway is created
+//! after its policies and deleted before them.
 //!
 //! ```text
 //! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
-//!                                  counted from when the last was made or became Applied; where one is refused, from then
+//!                                  measured from the last creation, rejection or Applied condition
 //! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
 //! ```
 //!
-//! Only the creation or deletion of a work waits, never a change. The wait is counted from times in the works, so that a restart neither
-//! forgets nor prolongs it. If the hub refuses a create, the wait is counted from the first refusal in this process. Each wait has an end,
-//! except for a work that is about to be created. A policy that waits for older copies (`age`) itself is waited for until that ends.
+//! Only the creation or deletion of a work waits, never a change. Waits are measured from times in the works, so that
+//! a restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the first
+//! rejection in this process. Each wait has an end, except for a work that is about to be created. A policy that
+//! itself waits for older copies (`age`) is waited for until its own wait ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,25 +33,25 @@ use policy_sync_api::text::itemized;
 /// The reason why a work is not created on a cluster yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// The policies of a Gateway.
+    /// A Gateway waits for its policies.
     Policies(Awaited),
-    /// The copy of this policy, which has the same target and is older on the hub.
+    /// A policy waits for the copy of this policy, which has the same target and is older on the hub.
     Older(ObjectKey),
 }
 
 /// The policies that a Gateway waits for on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Awaited {
-    /// Its policies that are not applied there.
+    /// The policies that are not applied there.
     pub policies: BTreeSet<Origin>,
-    /// Kinds of which it may have policies that are not known.
+    /// Kinds that may include policies of the Gateway but cannot be listed.
     pub unlisted: BTreeSet<GroupResource>,
-    /// Whether none of its policies has been applied for as long as its class lets it wait.
+    /// Whether the wait has exceeded the maximum of the class without progress.
     pub overdue: bool,
 }
 
 impl Waiting {
-    /// What it waits for, in words.
+    /// The reason as text, for messages.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -60,7 +62,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it is a Gateway that has waited for as long as its class says.
+    /// Whether a Gateway has waited for as long as its class allows.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         matches!(self, Self::Policies(Awaited { overdue: true, .. }))
@@ -77,7 +79,7 @@ impl Awaited {
     }
 }
 
-/// Holds the works of the Gateway `key` where it has to wait for its policies.
+/// Holds the works of the Gateway `key` on clusters where it must wait for its policies.
 pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return };
     let missing = missing(view, plan);
@@ -86,7 +88,8 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
     }
     let wait = Duration::from_secs(params.policy_wait_seconds.into());
     let (policies, unlisted) = policies(view, settings, key, &params);
-    // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
+    // After a start, all kinds are listed within moments. A kind that fails to be listed delays only Gateways that
+    // may have policies of it.
     let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
     let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
     if let Some(kind) = unread {
@@ -139,11 +142,11 @@ pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting
 #[derive(Default)]
 struct Unapplied {
     policies: BTreeSet<Origin>,
-    /// Whether a work of one of them is about to be made.
+    /// Whether a work of one of them is about to be created.
     coming: bool,
-    /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
+    /// When a policy of the Gateway was last created, applied or rejected there.
     latest: Moment,
-    /// Until when the last of them waits for older copies, before its work is created.
+    /// The end of the last wait for older copies, after which a policy's work is created.
     held: Moment,
 }
 
@@ -164,7 +167,7 @@ impl Unapplied {
         found
     }
 
-    /// Whether `cluster` has applied the policy `origin` as it is planned.
+    /// Whether `cluster` has applied the policy `origin` in its planned form.
     fn is_applied(
         &mut self,
         view: View<'_>,
@@ -178,12 +181,12 @@ impl Unapplied {
             None => view.work_of(origin, cluster),
         };
         if let Some(since) = work.and_then(|work| work.deleting) {
-            // It is made anew once the old one is gone, which is up to the spoke's agent.
+            // A new work is created once the agent has finished deleting the old one.
             self.began(view, since);
             return false;
         }
         match work {
-            // Somebody else has its name, and nothing here will change that.
+            // The work belongs to another owner, which no wait can change.
             Some(work) if work.origin().is_none_or(|found| **found != *origin) => false,
             Some(work) => {
                 [Some(work.created), work.applied_since]
@@ -204,7 +207,7 @@ impl Unapplied {
                         }
                         _ => self.coming = true,
                     },
-                    // What is frozen is not made, and so is nothing to wait for without end.
+                    // A frozen policy is not created, so there is no reason to wait without end.
                     (None, _) => {}
                 }
                 false
@@ -212,7 +215,8 @@ impl Unapplied {
         }
     }
 
-    /// Counts from `moment`, where that is later. The spoke's agent may have written any moment.
+    /// Starts the wait at `moment` if that is later. A moment in the future may be forged by the spoke's agent and
+    /// counts as now.
     fn began(&mut self, view: View<'_>, moment: Moment) {
         self.latest = self.latest.max(moment.min(view.now));
     }
@@ -222,8 +226,8 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
     view.failure(&POLICIES.resource(kind.clone())).is_some()
 }
 
-/// What a policy plans on each cluster: the name and the content of a work, or to keep what is there. The works
-/// themselves, which can be large, are not held for all policies together.
+/// The planned state of a policy on each cluster: the name and content of a work, or `None` to keep the present
+/// state. The works, which can be large, are not held for all policies at once.
 type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
 
 fn expected(plan: &WorksPlan) -> Expected {
@@ -231,7 +235,7 @@ fn expected(plan: &WorksPlan) -> Expected {
     plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
 }
 
-/// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
+/// The copies of the Gateway's policies whose hashes are not cached, if the Gateway may have to wait for them.
 pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
     let gateway = Origin::Gateway(key.clone());
@@ -258,8 +262,8 @@ fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) ->
     beside.map(|(object, policy)| (origin(object), policy)).collect()
 }
 
-/// The policies of the Gateway `key`, with what they plan, and the kinds of which that is not known. A kind that does
-/// not resolve has none.
+/// The policies of the Gateway `key` with their planned states, and the kinds that are not listed. A kind that cannot
+/// be synced has no policies.
 fn policies(
     view: View<'_>,
     settings: &Settings,
@@ -295,8 +299,8 @@ pub fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin>
     gateways.into_iter().map(Origin::Gateway)
 }
 
-/// Keeps the works of the policy `origin` on clusters that it leaves because one of its gateways does, for as long as that
-/// gateway's work is there.
+/// Keeps the works of the policy `origin` on clusters that it leaves because a Gateway does, until the Gateway's work
+/// is deleted.
 pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
     let Leaving { gateways, clusters } = &plan.leaving;
@@ -313,21 +317,22 @@ pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     }
 }
 
-/// Whether the work of the Gateway `key` is in `cluster`, and has not been terminating for as long as its policies wait
-/// for it; where it is terminating, until when they do.
+/// Whether the work of the Gateway `key` exists in `cluster` and policies still wait for its deletion. `Some(None)`
+/// if it is not terminating; else the end of the wait.
 pub(crate) fn stands(view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Option<Moment>> {
     let work = view.work_of(&Origin::Gateway(key.clone()), cluster)?;
     let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
     ends.is_none_or(|ends| ends > view.now).then_some(ends)
 }
 
-/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `origin`.
+/// Whether the Gateway `key` belongs to this controller and its class no longer lists the kind of the policy
+/// `origin`.
 fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
     of_gateway(view, key).is_ours() && !of_target(view, key, origin.kind()).is_ours()
 }
 
-/// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of
-/// ours says where the Gateway or its class is gone.
+/// The maximum time for which policies wait for the deletion of the Gateway `key`: that of its class, or the longest
+/// of all classes if the Gateway or its class was deleted.
 fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
     let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
     let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));

@@ -1,11 +1,11 @@
-//! Overrides: where a policy's spec differs from cluster to cluster.
+//! Overrides: changes to a policy's spec for some of its clusters, read from an annotation.
 //!
 //! ```text
 //! [{"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5}}}}, …]
 //! ```
 //!
-//! Each is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec, and those whose selector matches
-//! a cluster's labels are applied in the order of the list. Reading is strict, as for parameters.
+//! Each patch is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec. Those whose selector
+//! matches a cluster's labels are applied in the order of the list. Parsing is strict, as for parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use policy_sync_api::json::{DEPTH_LIMIT, depth, length, normalize};
 use policy_sync_api::schema::{self, Schema};
 use policy_sync_api::selector;
 
-/// The most overrides of one policy: every one is held against every cluster.
+/// The maximum number of overrides for one policy: each is matched against every cluster.
 pub const LIMIT: usize = 100;
 
-/// What a policy targets decides where it is, and so is the same everywhere.
+/// Overrides cannot change the targets, because these decide where the policy is placed.
 const TARGETS: [&str; 2] = ["targetRef", "targetRefs"];
 const KEYS: [&str; 2] = ["clusterSelector", "patch"];
 
@@ -36,20 +36,20 @@ pub struct Overrides {
     patches: Vec<Value>,
 }
 
-/// Some of a policy's overrides, by their places in the list.
+/// Indexes of some of a policy's overrides.
 pub type Chosen = Vec<usize>;
 
-/// Which of a policy's overrides a cluster gets, and how large they are.
+/// The selectors of a policy's overrides and the sizes of their patches: enough to decide which cluster gets which.
 #[derive(Debug, Default)]
 pub struct Choice {
-    /// The selector of each, and how many bytes its patch has.
+    /// The selector of each override, and the size of its patch in bytes.
     overrides: Vec<(Selector, usize)>,
-    /// How many bytes the texts of the selectors have together.
+    /// The total length of the selectors' texts in bytes.
     pub selectors: usize,
 }
 
 impl Choice {
-    /// The overrides that a cluster with these labels gets.
+    /// The overrides that match a cluster with these labels.
     #[must_use]
     pub fn chosen(&self, labels: &BTreeMap<String, String>) -> Chosen {
         let matching =
@@ -57,7 +57,7 @@ impl Choice {
         matching.map(|(index, _)| index).collect()
     }
 
-    /// How many bytes the patches of the overrides `chosen` have: they add no more than that to a spec.
+    /// The total size of the patches of the overrides `chosen` in bytes. The patched spec grows by at most this much.
     #[must_use]
     pub fn bytes(&self, chosen: &[usize]) -> usize {
         chosen.iter().filter_map(|&index| self.overrides.get(index)).map(|(_, bytes)| bytes).sum()
@@ -74,13 +74,13 @@ impl Overrides {
         read(text).map_err(|Fault { place, text }| Problem::BadOverrides { place, fault: text })
     }
 
-    /// Which of them a cluster gets.
+    /// The part that decides which cluster gets which overrides.
     #[must_use]
     pub fn choice(&self) -> &Arc<Choice> {
         &self.choice
     }
 
-    /// The places in the spec that the overrides `chosen` change: `limits.night`.
+    /// The paths in the spec that the overrides `chosen` set or remove, such as `limits.night`.
     #[must_use]
     pub fn places(&self, chosen: &[usize]) -> BTreeSet<String> {
         let mut places = BTreeSet::new();
@@ -88,11 +88,11 @@ impl Overrides {
         places
     }
 
-    /// `spec` with the overrides `chosen`, which must then be as `schema` says.
+    /// Applies the overrides `chosen` to `spec`, and validates the result against `schema`.
     ///
     /// # Errors
     ///
-    /// [`Problem::BadOverrides`] with the first fault, at the override that brought it in.
+    /// [`Problem::BadOverrides`] with the first error, at the override that caused it.
     pub fn patched(
         &self,
         mut spec: Value,
@@ -110,7 +110,8 @@ impl Overrides {
         chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
-    /// The problem that `fault` is, in the override that leads nearest to it, the last of several.
+    /// The problem for `fault`, attributed to the override whose patch reaches closest to it; the last one if several
+    /// do.
     fn blame(&self, chosen: &[usize], fault: &schema::Fault) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
@@ -126,19 +127,19 @@ impl Overrides {
     }
 }
 
-/// The places inside `patch`, which is at `at`, that are set or taken away.
+/// Collects the paths inside `patch` that are set or removed. `at` is the path of `patch` itself.
 fn leaves(patch: &Value, at: &str, places: &mut BTreeSet<String>) {
     match patch {
         Value::Object(fields) if !fields.is_empty() => {
             fields.iter().for_each(|(key, value)| leaves(value, &format!("{at}{}", Step::key(key)), places));
         }
-        // One that is empty changes nothing, but may make an object inside.
+        // An empty patch changes nothing, except that a nested one may create an object.
         _ if at.is_empty() => {}
         _ => drop(places.insert(at.trim_start_matches('.').to_owned())),
     }
 }
 
-/// How many of `steps` lead to something in `patch`.
+/// The number of leading `steps` that exist in `patch`.
 fn reach(patch: &Value, steps: &[Step]) -> usize {
     let mut value = Some(patch);
     let next = |step: &&Step| {
@@ -165,7 +166,7 @@ fn read(text: &str) -> Result<Overrides, Fault> {
 
 struct Override {
     selector: Selector,
-    /// How many bytes the selector's text has.
+    /// The length of the selector's text in bytes.
     bytes: usize,
     patch: Value,
 }

@@ -1,13 +1,13 @@
-//! Which clusters a Gateway is placed on.
+//! Determines the clusters on which a Gateway is placed.
 //!
-//! A Placement's decisions are slices that its controller rewrites one at a time, so a cluster can be missing for a
-//! moment although it is chosen. One that appears counts at once; one that disappears counts as gone only when the
-//! decisions are as many as the Placement says and neither that number nor they have changed for a while. Whoever
-//! writes anything else of the Placement delays nothing. Of what is chosen, the Gateway's own annotations may select some.
+//! The controller of a Placement rewrites its decisions one slice at a time, so a chosen cluster can be missing for a
+//! moment. A new cluster counts at once. A removed cluster counts as removed only if there are as many decisions as
+//! the Placement reports, and neither has changed for [`PLACEMENT_SETTLES`](crate::PLACEMENT_SETTLES). Other changes
+//! to the Placement delay nothing. The Gateway's own annotations may select some of the chosen clusters.
 //!
-//! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
-//! that each cluster has a clock of its own, which a restart does not set back. The spoke's agent may write there, so what
-//! this process has seen counts before what stands there now.
+//! On a removed cluster the Gateway keeps serving for its grace period and counts as placed. The start is stored on
+//! the work, so that each cluster has its own clock and a restart does not reset it. Since the spoke's agent may
+//! change the work, observations of this process take precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,28 +23,27 @@ use policy_sync_api::params::Params;
 use policy_sync_api::selector::ClusterSelector;
 use policy_sync_api::text::plain_excerpt;
 
-/// Where a Gateway is placed.
+/// The placement of a Gateway.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed {
-    /// Its clusters, those where it only serves on included.
+    /// Its clusters, including those where its grace period is running.
     pub(crate) clusters: BTreeSet<ClusterName>,
-    /// Those where it only serves on, and since when.
+    /// The clusters where its grace period is running, each with its start.
     pub(crate) unplaced: BTreeMap<ClusterName, Moment>,
-    /// The clusters that are chosen, and that its annotations do not select.
+    /// The chosen clusters that its annotations do not select.
     pub(crate) deselected: BTreeSet<ClusterName>,
-    /// Whether a cluster that is not among them may still be: its works stay.
+    /// Whether other clusters may still be chosen, so that works there are kept.
     pub(crate) unsettled: bool,
-    /// When time alone changes it.
+    /// When the placement may change without an event.
     pub(crate) settles: Option<Moment>,
 }
 
-/// How long a Gateway serves on where its owner says nothing, in seconds.
+/// The default grace period, in seconds.
 const GRACE: u64 = 600;
-/// The longest grace that can be asked for, in seconds: a year.
+/// The maximum grace period that an annotation can request, in seconds: one year.
 const LONGEST_GRACE: u64 = 365 * 24 * 60 * 60;
 
-/// How long `gateway` serves on where it is no longer placed, and what is wrong with what its owner says of it. Its class
-/// has the last word.
+/// The grace period of `gateway`, limited by its class, and the problem with its annotation, if any.
 pub(super) fn grace(view: View<'_>, gateway: &Gateway) -> (Duration, Option<Problem>) {
     let longest =
         view.class_params(&gateway.class).and_then(|params| Some(params.known()?.max_grace_seconds));
@@ -69,18 +68,18 @@ fn seconds(text: &str) -> Option<u64> {
     text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE)
 }
 
-/// Until when `gateway` serves on where it is not chosen since `since`.
+/// The end of the grace period of `gateway` on a cluster that has not been chosen since `since`.
 pub(crate) fn serves_until(view: View<'_>, gateway: &Gateway, since: Moment) -> Moment {
     since.after(grace(view, gateway).0)
 }
 
-/// Where the Gateway `key` is placed.
+/// The placement of the Gateway `key`.
 pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let Some(gateway) = view.gateway(key) else { return Placed::default() };
     let mut placed = gateway
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
-    // What is frozen while its class may return is not for longer.
+    // The Gateway is frozen only as long as its class may return.
     placed.settles = Moment::earliest(placed.settles, view.class_returns(&gateway.class));
     let (grace, _) = grace(view, gateway);
     let settled =
@@ -100,8 +99,8 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
 }
 
 impl Placed {
-    /// Leaves out what the annotations of `gateway`, which is `origin`, do not select. Where they cannot be read, what is there
-    /// was selected.
+    /// Removes the clusters that the annotations of `gateway`, which is `origin`, do not select. If these are
+    /// invalid, only clusters with a work remain.
     fn select(&mut self, view: View<'_>, origin: &Origin, gateway: &Gateway) {
         let selects: &dyn Fn(&ClusterName) -> bool = match ClusterSelector::read(&gateway.annotations) {
             Ok(None) => return,
@@ -112,7 +111,7 @@ impl Placed {
         (self.clusters, self.deselected) = (clusters, deselected);
     }
 
-    /// Takes in a cluster that is not chosen, but has a work of the Gateway.
+    /// Adds a cluster that is not chosen but has a work of the Gateway, if the grace period applies.
     fn serves_on(
         &mut self,
         view: View<'_>,
@@ -121,12 +120,12 @@ impl Placed {
         grace: Duration,
     ) {
         if self.unsettled {
-            // Nothing begins and nothing ends.
+            // While the decisions are unsettled, no grace period begins or ends.
             self.clusters.insert(cluster.clone());
             self.unplaced.extend(unplaced.map(|since| (cluster.clone(), since)));
             return;
         }
-        // The spoke's agent may have written any moment.
+        // The spoke's agent may have written a moment in the future.
         let since = unplaced.unwrap_or(view.now).min(view.now);
         let ends = since.after(grace);
         if view.cluster(cluster).is_some_and(|cluster| !cluster.deleting) && ends > view.now {
@@ -137,13 +136,14 @@ impl Placed {
     }
 }
 
-/// Why no Placement can choose clusters for a Gateway or a resource; as text, what that does.
+/// The reason why no Placement chooses clusters for a Gateway or resource. Displayed as the end of a sentence about
+/// the object.
 pub(crate) enum NoPlacement {
-    /// It names none.
+    /// It has no Placement label.
     Unlabelled,
-    /// The label that names it is empty.
+    /// Its Placement label is empty.
     Unnamed,
-    /// It names one that does not exist.
+    /// The named Placement does not exist.
     Missing(ObjectKey),
 }
 
@@ -161,7 +161,7 @@ impl fmt::Display for NoPlacement {
 ///
 /// # Errors
 ///
-/// Why there is none.
+/// The reason why there is none.
 pub(crate) fn placement(view: View<'_>, key: &ObjectKey) -> Result<ObjectKey, NoPlacement> {
     let gateway = view.gateway(key).ok_or(NoPlacement::Unlabelled)?;
     let name = gateway.placement().ok_or_else(|| match gateway.labels.get(PLACEMENT_LABEL) {
@@ -169,12 +169,12 @@ pub(crate) fn placement(view: View<'_>, key: &ObjectKey) -> Result<ObjectKey, No
         None => NoPlacement::Unlabelled,
     })?;
     let placement = ObjectKey::new(&key.namespace, name);
-    // Its decisions are there for a moment longer.
+    // The decisions of a deleted Placement remain for a moment.
     let exists = view.placement(&placement).is_some() || !view.decided(&placement).is_empty();
     if exists { Ok(placement) } else { Err(NoPlacement::Missing(placement)) }
 }
 
-/// Where a Placement places.
+/// The placement by a Placement's decisions.
 pub(super) fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
     let clusters = view.decided(placement);
     let expected = view.placement(placement).map(|placement| placement.selected);

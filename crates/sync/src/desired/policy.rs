@@ -1,13 +1,13 @@
-//! The works of a policy, or of a resource.
+//! Plans the works of a policy or a resource.
 //!
 //! ```text
-//! kind listed? ─▶ policy there?   ─▶ its references ─▶ gateways of ours ─┬▶ clusters ─▶ selector ─▶ overrides ─┬▶ copies
-//!               ╰▶ resource there? ─▶ its Placement ─────────────────────╯  its replicas ─▶ preferences ─▶ shares ╯
+//! kind listed? ─▶ policy exists?   ─▶ references ─▶ Gateways of this controller ─┬▶ clusters ─▶ selector ─▶ overrides ─┬▶ copies
+//!               ╰▶ resource exists? ─▶ its Placement ────────────────────────────╯    replicas ─▶ preferences ─▶ shares ╯
 //! ```
 //!
-//! Where a step cannot be known, what the next ones would allow is kept as it is.
+//! If a step cannot be decided, the works that later steps would allow are left unchanged.
 //!
-//! How large the copies are together is known before one of them is made, and they are made one after the other.
+//! The total size of the copies is known before any copy is built, and they are built one at a time.
 
 pub(super) mod ahead;
 mod outline;
@@ -41,12 +41,12 @@ use recipe::Common;
 use recipe::Recipe;
 use target::Targets;
 
-/// The most bytes that the copies of a policy that differ may have together.
+/// The maximum total size of a policy's distinct copies, in bytes.
 pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
-/// The most bytes of copies that a plan holds where there are several.
+/// The maximum total size of copies that a plan holds in memory if there are several, in bytes.
 const HELD: usize = 1024 * 1024;
 
-/// What should be of the policy or the resource `origin`, whatever it follows where it leaves.
+/// The plan for the policy or resource `origin`, before waits are applied.
 pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match Planner::read(view, settings, origin) {
         Ok((planner, problem)) => planner.plan(problem),
@@ -54,12 +54,12 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> W
     }
 }
 
-/// The Gateways of its own namespace that the policy `origin` targets, none where that cannot be read.
+/// The Gateways in its own namespace that the policy `origin` targets; empty if its references are invalid.
 pub(crate) fn gateways(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
     targets_of(view, origin).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
 }
 
-/// The Gateways of other namespaces that it refers to.
+/// The Gateways in other namespaces that it refers to.
 pub(crate) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
     targets_of(view, origin).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
 }
@@ -72,9 +72,10 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
 }
 
-/// Plans for an object that cannot be read, and whose kind has this role, where that is known. Each work of a policy says which
-/// gateways it serves, and stays where one of them is still allowed to be; what places a resource is not known, so that all of
-/// its works stay. Which of the two it is, a work says as well. A spoke that changes its word changes nothing but its own work.
+/// Plans for an object that cannot be read, whose kind has this role, if known. Each work of a policy names the
+/// Gateways that it serves, and is kept where one of them may still be. The Placement of a resource is unknown, so
+/// all its works are kept. If the role is unknown, each work states it. These annotations can be forged, but a spoke
+/// that does so only affects its own work.
 fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {
     let (kept, recheck) = (Kept::by([&problem]), returns(view, &problem));
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], recheck, ..WorksPlan::default() };
@@ -103,7 +104,7 @@ fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem
     plan
 }
 
-/// When time alone ends `problem`: a class that went does not return after that.
+/// When `problem` ends without an event: after [`CLASS_RETURNS`], a deleted class no longer counts.
 fn returns(view: View<'_>, problem: &Problem) -> Option<Moment> {
     match problem {
         Problem::ClassGone(class) => view.class_returns(class),
@@ -111,7 +112,7 @@ fn returns(view: View<'_>, problem: &Problem) -> Option<Moment> {
     }
 }
 
-/// What keeps the works of a resource as they are although its kind is not listed as resources, and until when.
+/// The problem that keeps the works of a resource although its kind is not listed as resources, and its end.
 fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
     if !view.works_of(origin).any(|(.., work)| work.of_resource) {
         return None;
@@ -119,14 +120,14 @@ fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)
     let kind = origin.kind();
     match view.role(kind) {
         Some(Role::Resource) => None,
-        // Another class's mistake is no reason to withdraw.
+        // An error in another class is no reason to withdraw.
         Some(Role::Policy) => {
             let listed = |params: &Params| params.listed(Role::Resource).find(|gvr| gvr.kind == *kind);
             let gvr = view.listing().iter().find_map(|(_, params)| listed(params))?;
             let fault = not_in_role(view, Role::Resource, kind)?;
             Some((Problem::KindNotResolved { gvr, fault }, None))
         }
-        // A class that was there before the start may return.
+        // A class that existed before the start may be created again.
         None => {
             let ends = view.synced(&CLASSES.all())?.after(CLASS_RETURNS);
             (ends > view.now).then(|| (Problem::Unread(kind.to_string()), Some(ends)))
@@ -140,21 +141,21 @@ struct Planner<'v> {
     origin: &'v Origin,
     policy: &'v Arc<Policy>,
     kind: Option<(GroupVersionResource, KindInfo)>,
-    /// What a policy targets; a resource targets nothing.
+    /// The targets of a policy; empty for a resource.
     targets: Arc<Targets>,
     role: Role,
-    /// Read where a copy is made.
+    /// Parsed when the first copy is built.
     spec: OnceCell<Result<Value, Problem>>,
-    /// The same of its overrides.
+    /// Parsed when the first copy is built.
     overrides: OnceCell<Result<Overrides, Problem>>,
 }
 
 impl<'v> Planner<'v> {
-    /// What plans the policy `origin`, and what freezes its kind.
+    /// The planner for `origin`, and the problem that freezes its kind.
     ///
     /// # Errors
     ///
-    /// Its plan, where it does not follow from its spec.
+    /// The finished plan if the spec is not needed for it.
     fn read(
         view: View<'v>,
         settings: &'v Settings,
@@ -175,7 +176,7 @@ impl<'v> Planner<'v> {
             let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
             return Err(Box::new(keep_by_own_word(view, origin, role, problem)));
         }
-        // What a kind was before classes could not be read any more, its objects tell.
+        // If no class can be read, the source of its objects shows the kind's role.
         let role = role.or_else(|| Some(role_of(&view.source_of(origin.kind()))?.0)).unwrap_or(Role::Policy);
         let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
             let name = kind.map(|(_, info)| name(view, origin, &info));
@@ -214,8 +215,8 @@ impl Planner<'_> {
         plan
     }
 
-    /// The works of each variant. More than a plan may hold are made one after the other, and again where they are
-    /// written.
+    /// The works of all variants. If they are too large for the plan to hold, they are built one at a time, and again
+    /// when they are written.
     fn works<'o>(
         &self,
         outline: &'o Outline<'_>,
@@ -251,7 +252,7 @@ impl Planner<'_> {
         self.overrides.get_or_init(|| Common::overrides(self.policy)).as_ref().map_err(Problem::clone)
     }
 
-    /// What all copies are made of.
+    /// The inputs that all copies have in common.
     fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
         let Some((gvr, info)) = &self.kind else {
             return Err(Problem::Unread(self.origin.kind().to_string()));
@@ -271,7 +272,7 @@ impl Planner<'_> {
         }))
     }
 
-    /// The hosts of the listeners of each Gateway that it targets.
+    /// The hosts of the listeners of each targeted Gateway.
     fn hosts(&self) -> BTreeMap<Arc<str>, BTreeSet<String>> {
         let gateways = self.targets.gateways().filter_map(|key| Some((key, self.view.gateway(key)?)));
         let specs = gateways.filter_map(|(key, gateway)| Some((key, read_spec(&gateway.spec).ok()?)));
@@ -294,7 +295,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
+    /// The policy follows its Gateways on clusters that they leave. Where its own selector excludes a cluster, it
+    /// leaves at once.
     fn leaving(
         &self,
         outcomes: &BTreeMap<ClusterName, Outcome>,
@@ -310,15 +312,15 @@ impl Planner<'_> {
         selector.is_none_or(|selector| self.view.selects(selector, self.origin, cluster))
     }
 
-    /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
-    /// has never seen it.
+    /// Whether the state on `cluster` depends on unknown labels: its ManagedCluster was deleted and this process
+    /// never saw it.
     fn is_unknown(&self, cluster: &ClusterName) -> bool {
         let mut keys = SELECTORS.iter().chain([&CLUSTER_OVERRIDES]);
         let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
-    /// The clusters with a work of a resource that its Placement may only seem to have left.
+    /// The clusters with a work of a resource whose Placement has not settled.
     fn may_be_placed(&self, own: Option<&Own>, selector: Option<&ClusterSelector>) -> Vec<ClusterName> {
         let Some(Own { placed, .. }) = own.filter(|own| own.placed.unsettled) else { return Vec::new() };
         let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
@@ -326,7 +328,7 @@ impl Planner<'_> {
         left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
     }
 
-    /// Keeps what is on a cluster that a gateway may only seem to have left.
+    /// Keeps the state on clusters that a Gateway with an unsettled Placement may only seem to have left.
     fn keep_unsettled(
         &self,
         plan: &mut WorksPlan,

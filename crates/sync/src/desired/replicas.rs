@@ -1,13 +1,12 @@
-//! How the replicas of a resource are split among its clusters, as
-//! [Federated ReplicaSets](https://github.com/kubernetes/design-proposals-archive/blob/main/multicluster/federated-replicasets.md)
-//! has it.
+//! Splits the replicas of a resource among its clusters as specified by [Federated
+//! ReplicaSets](https://github.com/kubernetes/design-proposals-archive/blob/main/multicluster/federated-replicasets.md).
 //!
 //! ```text
-//! minima, by weight ──▶ what is there now, unless `rebalance` ──▶ the rest by weight, round by round
+//! minimums, by weight ──▶ present replicas, unless `rebalance` ──▶ the rest by weight, round by round
 //! ```
 //!
-//! Clusters are taken by weight, the highest first, then by a hash of cluster and object, so that not all small ones end up on the
-//! same. Fractions are rounded up. How many a cluster has room for is not looked at.
+//! Clusters are ordered by weight, the highest first, then by a hash of cluster and object, so that small workloads
+//! do not all run on the same cluster. Fractions are rounded up. The capacity of clusters is not considered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,33 +19,35 @@ use policy_sync_api::json::written::{Fault, entries, object, parse, required};
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 
-/// In so many rounds clusters pay off what they have kept; in one more nothing is left of that.
+/// The number of rounds in which clusters pay off the replicas that they kept. After the last round, the remainder is
+/// dropped.
 const ROUNDS: usize = 1_000;
-/// What stands for every cluster that is not named.
+/// The key for all clusters that are not named.
 const ANY: &str = "*";
 
-/// How many replicas each cluster gets.
+/// The number of replicas for each cluster.
 pub type Shares = BTreeMap<ClusterName, u64>;
 
-/// The replicas of each cluster in the latest plans of this process, by object. They are known as long as the object has works, or is
-/// planned to have some.
+/// The replicas of each cluster in the latest plans of this process, by object. An entry is kept as long as the
+/// object has works or is planned to have some.
 ///
-/// Works have the same numbers, but the agent of a spoke may write its works, and would take replicas from other clusters.
+/// The works contain the same numbers, but a spoke's agent may change them and would take replicas from other
+/// clusters.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedShares(DashMap<Origin, BTreeMap<ClusterName, u64>>);
 
 impl PlannedShares {
-    /// Notes how the replicas of `origin` are split now.
+    /// Records the current split of the replicas of `origin`.
     pub fn note(&self, origin: &Origin, shares: BTreeMap<ClusterName, u64>) {
         self.0.insert(origin.clone(), shares);
     }
 
-    /// Forgets `origin`.
+    /// Removes the entry of `origin`.
     pub fn forget(&self, origin: &Origin) {
         take(&self.0, origin);
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.0.clear();
     }
@@ -56,14 +57,14 @@ impl PlannedShares {
     }
 }
 
-/// What the annotation `federation.kubernetes.io/replica-set-preferences` says.
+/// The parsed annotation `federation.kubernetes.io/replica-set-preferences`.
 #[derive(Clone, Debug, Default)]
 pub struct Preferences {
     clusters: BTreeMap<String, Preference>,
     rebalance: bool,
 }
 
-/// What it says of one cluster.
+/// The preferences for one cluster.
 #[derive(Clone, Copy, Debug, Default)]
 struct Preference {
     weight: u64,
@@ -71,12 +72,12 @@ struct Preference {
     maximum: Option<u64>,
 }
 
-/// What `total` replicas are split into.
+/// The result of a split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// What each cluster gets.
+    /// The replicas of each cluster.
     pub shares: Shares,
-    /// How many no cluster may take.
+    /// The number of replicas that exceed the maximum of every cluster.
     pub left_out: u64,
 }
 
@@ -85,12 +86,12 @@ impl Preferences {
     ///
     /// # Errors
     ///
-    /// The place, `.clusters.c1.weight`, and the first fault.
+    /// The path, such as `.clusters.c1.weight`, and the first error.
     pub fn read(text: &str) -> Result<Self, (String, String)> {
         preferences(text).map_err(|Fault { place, text }| (place, text))
     }
 
-    /// Whether `cluster` may get any.
+    /// Whether the preferences include `cluster`, by name or through `*`.
     #[must_use]
     pub fn names(&self, cluster: &ClusterName) -> bool {
         self.of(cluster).is_some()
@@ -100,7 +101,8 @@ impl Preferences {
         self.clusters.get(&*cluster.0).or_else(|| self.clusters.get(ANY)).copied()
     }
 
-    /// Splits `total` replicas of `origin` among those of `clusters` that are named, of which `current` says what each has now.
+    /// Splits `total` replicas of `origin` among the named ones of `clusters`. `current` has the replicas that each
+    /// runs now.
     #[must_use]
     pub fn split(
         &self,
@@ -129,13 +131,13 @@ impl Preferences {
     }
 }
 
-/// A cluster that takes replicas.
+/// A cluster that takes replicas, with its state during the split.
 struct Taker<'c> {
     cluster: &'c ClusterName,
     preference: Preference,
     hash: Hash,
     share: u64,
-    /// What of its share it got because it was there: it counts as what is due to it.
+    /// The part of its share that it kept because the replicas run there already; later rounds deduct it.
     kept: u64,
 }
 
@@ -149,7 +151,7 @@ impl<'c> Taker<'c> {
         self.preference.maximum.map_or(u64::MAX, |maximum| maximum.saturating_sub(self.share))
     }
 
-    /// Takes as many as `wanted` of `rest`, as far as there is room, and returns how many these are.
+    /// Takes up to `wanted` replicas of `rest`, limited by the maximum, and returns the number taken.
     fn take(&mut self, wanted: u64, rest: &mut u64) -> u64 {
         let taken = wanted.min(*rest).min(self.room());
         self.share += taken;
@@ -158,10 +160,10 @@ impl<'c> Taker<'c> {
     }
 }
 
-/// Shares out `rest` by weight, round by round, until there is none left or no room.
+/// Distributes `rest` by weight, round by round, until nothing or no capacity is left.
 ///
-/// A round gives out all that is left, but for what clusters have kept, of which each pays off a part, and for what clusters have
-/// no room for, which takes no part in the next round.
+/// A round distributes everything that is left, except for two parts. Clusters pay off a part of the replicas that
+/// they kept, and shares over a cluster's maximum remain for the next round, in which that cluster takes no part.
 fn distribute(takers: &mut [Taker<'_>], rest: &mut u64) {
     for round in 0.. {
         if round == ROUNDS {

@@ -1,4 +1,5 @@
-//! What is a resource's own: the Placement that chooses its clusters, and what of it means anything beyond the hub.
+//! The rules that apply only to resources: the Placement that chooses their clusters, and the fields that must not
+//! leave the hub.
 
 use serde_json::{Map, Value};
 
@@ -9,25 +10,27 @@ use crate::{Problem, View};
 use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 use policy_sync_api::params::ResourceToSync;
 
-/// The ConfigMaps in which clusters, and what is installed in them, say in each namespace whom to trust.
+/// The ConfigMaps in which each cluster publishes its own certificate authorities in every namespace.
 const TRUST: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
-/// Why a resource is not to be taken anywhere, where it says nothing of that itself.
+/// The reason why a resource without its own Placement label is not copied anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unasked {
-    /// What this names makes and deletes it, and does so on the spokes as well.
+    /// This owner creates and deletes the resource, and does so on the spokes as well.
     ControlledBy(String),
-    /// Neither a label of its own nor the parameters name a Placement.
+    /// Neither its label nor the parameters name a Placement.
     NoPlacement,
-    /// The parameters name one that does not exist in its namespace.
+    /// The parameters name a Placement that does not exist in its namespace.
     NoDefault(ObjectKey),
 }
 
-/// The Placement that chooses the clusters of `resource`, which is `origin`, where `entry` of the parameters lists its kind.
+/// The Placement that chooses the clusters of `resource`, which is `origin`. `entry` is the entry for its kind in the
+/// parameters.
 ///
 /// # Errors
 ///
-/// Why none does, though it asks for one, or why it is not to be taken anywhere.
+/// The inner error if the resource names a Placement that is missing; the outer error if it does not request
+/// placement.
 pub(crate) fn placement(
     view: View<'_>,
     origin: &Origin,
@@ -43,7 +46,7 @@ pub(crate) fn placement(
         (Some(""), _) => Ok(Err(NoPlacement::Unnamed)),
         (Some(name), _) => {
             let key = ObjectKey::new(namespace, name);
-            // Its decisions are there for a moment longer.
+            // The decisions of a deleted Placement remain for a moment.
             Ok(if exists(&key) { Ok(key) } else { Err(NoPlacement::Missing(key)) })
         }
         (None, Some(name)) => {
@@ -54,14 +57,15 @@ pub(crate) fn placement(
     }
 }
 
-/// Whether what the parameters name places `resource`, which is `origin`: it is no other's, and names no Placement itself.
+/// Whether the default Placement from the parameters applies to `resource`: it has no controlling owner and no
+/// Placement label.
 pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
     resource.placement().is_none() && controlled_by(origin, resource).is_none()
 }
 
-/// What makes `resource`, which is `origin`, on each cluster anew.
+/// The owner that creates `resource`, which is `origin`, separately on each cluster.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
-    // Each cluster has its own authority, and puts it into each namespace.
+    // Each cluster has its own certificate authority and publishes it in each namespace.
     let of_cluster =
         *origin.kind() == GroupResource::new("", "configmaps") && TRUST.contains(&&*origin.object().name);
     of_cluster
@@ -69,7 +73,7 @@ fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
         .or_else(|| resource.controlled_by.as_deref().map(str::to_owned))
 }
 
-/// Where `resource` is placed, and whether it asks to be.
+/// The placement of `resource`, and whether it requests one.
 pub(super) fn placed(
     view: View<'_>,
     origin: &Origin,
@@ -78,7 +82,7 @@ pub(super) fn placed(
 ) -> (Placed, bool) {
     match placement(view, origin, resource, entry) {
         Ok(Ok(key)) => (decided(view, &key), true),
-        // It may come back, or only be listed late.
+        // The Placement may be created again, or be listed late.
         Ok(Err(NoPlacement::Missing(key))) => (decided(view, &key), true),
         Err(Unasked::NoDefault(key)) => (decided(view, &key), view.works_of(origin).next().is_some()),
         Ok(Err(_)) => (Placed::default(), true),
@@ -86,12 +90,12 @@ pub(super) fn placed(
     }
 }
 
-/// The fields of a resource of `kind` that are copied: its `spec`, where it has one, and all `others` but its status; without what
-/// the hub has given it and a spoke has to give it anew.
+/// The fields of a resource of `kind` that are copied: its `spec`, if any, and all `others` except the status,
+/// without fields that each cluster assigns itself.
 ///
 /// # Errors
 ///
-/// [`Problem::BadSpec`] where they cannot be copied.
+/// [`Problem::BadSpec`] if they cannot be copied.
 pub(super) fn content(
     kind: &GroupResource,
     spec: Value,
@@ -115,7 +119,7 @@ pub(super) fn content(
     Ok(fields)
 }
 
-/// Addresses and ports of nodes are the hub's own. A headless Service has no address anywhere.
+/// Removes addresses and node ports that the hub assigned. A headless Service keeps `None` as its address.
 fn service(spec: &mut Value) {
     if spec["clusterIP"] != "None" {
         take(spec, &["clusterIP", "clusterIPs"]);
@@ -129,7 +133,7 @@ fn service(spec: &mut Value) {
     }
 }
 
-/// What tells the Pods of a Job is made of its uid, unless its owner says otherwise.
+/// Removes the Pod selector of a Job, which contains its uid, unless its owner sets it.
 fn job(spec: &mut Value) {
     if spec["manualSelector"] == true {
         return;
@@ -141,7 +145,7 @@ fn job(spec: &mut Value) {
     }
 }
 
-/// Takes fields out of an object.
+/// Removes fields from an object.
 fn take(value: &mut Value, fields: &[&str]) {
     if let Some(value) = value.as_object_mut() {
         value.retain(|field, _| !fields.contains(&field.as_str()));

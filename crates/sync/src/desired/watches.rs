@@ -1,7 +1,7 @@
-//! What to watch beside the needed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
-//! lists, in the one version that is synced. A kind that is listed no more is watched on until our annotations are gone from it.
-//! So are the kinds of a class that went a moment ago, as it may return.
-//! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
+//! Plans the watches besides the needed kinds: the ConfigMaps of all classes of this controller, and every kind that
+//! they list, in the synced version. A kind that is no longer listed is watched until this controller's annotations
+//! are removed from it. The same holds for recently deleted classes, which may be created again. Secrets and
+//! ReferenceGrants are watched only while one of these classes copies TLS Secrets.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::{Role, TlsSecrets};
 use policy_sync_mirror::Wanted;
 
-/// Plans the watches. A kind that only invalid parameters used to list is watched on.
+/// Plans the watches. Kinds that the last valid parameters of a class list are watched while its parameters are
+/// invalid.
 #[must_use]
 pub fn plan(view: View<'_>) -> Wanted {
     let mut wanted = Wanted::new();
@@ -20,7 +21,7 @@ pub fn plan(view: View<'_>) -> Wanted {
         let params = view.class_params(&name.name).and_then(|params| params.known().cloned());
         (class, params)
     });
-    // One that may return finds everything as it was.
+    // Watches of classes that may be created again continue.
     let departed = view.departed().map(|(_, class, params)| (class, params.cloned()));
     for (class, params) in ours.chain(departed) {
         if let Ok(Some(key)) = class.config_map() {
@@ -46,8 +47,8 @@ pub fn plan(view: View<'_>) -> Wanted {
     wanted
 }
 
-/// The versions in which classes list kinds that are watched in another one, and as what: whether they could be is to be found
-/// out.
+/// The versions in which classes list kinds that are watched in a different version, each with its role. Discovery
+/// still has to check whether they could be synced.
 #[must_use]
 pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
     let wanted = plan(view);

@@ -1,4 +1,5 @@
-//! A planned work: one copy, what travels with it, the namespaces they live in, and how the agent writes and watches them.
+//! Builds a planned work: one copy, the objects that accompany it, their namespaces, and the rules by which the agent
+//! writes and reports them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ use policy_sync_api::work::{
     ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
 };
 
-/// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
+/// The maximum size of the manifests of one work in bytes, enforced by Open Cluster Management's webhook.
 pub const SIZE_LIMIT: usize = 500 * 1024;
 
 /// A planned work, the same in every cluster that gets it.
@@ -30,35 +31,35 @@ pub const SIZE_LIMIT: usize = 500 * 1024;
 pub struct PlannedWork {
     /// Its name.
     pub name: WorkName,
-    /// Our labels.
+    /// The labels that this controller writes.
     pub labels: Strings,
-    /// Our annotations.
+    /// The annotations that this controller writes.
     pub annotations: Strings,
     body: Body,
-    /// What a work that is as planned holds.
+    /// The hashes of its content, to compare with works in the mirror.
     pub content: Content,
-    /// The revision of the copy in it, empty for an access work.
+    /// The revision of the copy in it; empty for an access work.
     pub revision: String,
-    /// How many bytes its manifests have.
+    /// The size of its manifests in bytes.
     pub bytes: usize,
 }
 
-/// The spec of a work.
+/// The spec of a work, or the means to build it.
 #[derive(Clone, Debug)]
 enum Body {
-    /// As it is.
+    /// The spec in memory.
     Held(ManifestWorkSpec),
-    /// As what makes it, where several would be too much to hold.
+    /// The inputs from which the spec is built again, if several would need too much memory.
     Unmade(Arc<dyn Make>),
 }
 
-/// What makes a spec, the same each time.
+/// Builds a spec that is the same at each call.
 pub(super) trait Make: fmt::Debug + Send + Sync {
-    /// The spec of the work, made again.
+    /// Builds the spec of the work again.
     ///
     /// # Errors
     ///
-    /// Never of what has been made before.
+    /// Never, if the spec has been built before.
     fn spec(&self) -> Result<ManifestWorkSpec, Problem>;
 }
 
@@ -77,7 +78,7 @@ impl PlannedWork {
         Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
     }
 
-    /// The work whose spec `recipe` makes, `template`'s, with what is known of it since it was made.
+    /// The work whose spec `recipe` builds for `template`, with the hash, revision and size from an earlier build.
     pub(super) fn made(
         template: &WorkTemplate<'_>,
         gateways: &[&str],
@@ -98,11 +99,11 @@ impl PlannedWork {
         }
     }
 
-    /// Its spec, which is made again where it is not held.
+    /// Its spec, which is built again if it is not in memory.
     ///
     /// # Errors
     ///
-    /// Never of a work that was planned: it has been made once.
+    /// Never for a planned work: its spec has been built once.
     pub fn spec(&self) -> Result<Cow<'_, ManifestWorkSpec>, Problem> {
         match &self.body {
             Body::Held(spec) => Ok(Cow::Borrowed(spec)),
@@ -110,7 +111,7 @@ impl PlannedWork {
         }
     }
 
-    /// Its spec, as far as it is held.
+    /// Its spec by value, built again if it is not in memory.
     pub(super) fn into_spec(self) -> Result<ManifestWorkSpec, Problem> {
         match self.body {
             Body::Held(spec) => Ok(spec),
@@ -118,17 +119,17 @@ impl PlannedWork {
         }
     }
 
-    /// Whether its spec is held, so that asking for it takes no time.
+    /// Whether its spec is in memory, so that [`PlannedWork::spec`] is fast.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(self.body, Body::Held(_))
     }
 
-    /// The whole object for `cluster`.
+    /// The ManifestWork object for `cluster`.
     ///
     /// # Errors
     ///
-    /// As [`PlannedWork::spec`].
+    /// Those of [`PlannedWork::spec`].
     pub fn object(&self, cluster: &str) -> Result<Value, Problem> {
         Ok(json!({
             "apiVersion": "work.open-cluster-management.io/v1",
@@ -152,14 +153,14 @@ fn labels(controller: &ControllerName, purpose: &str) -> Strings {
     ])
 }
 
-/// An object that travels with a copy: written as the copy is, before it, and gone with it. It may be a Secret, so it is
-/// shown to nobody.
+/// An object that accompanies a copy: it is written like the copy, before it, and deleted with it. It may be a
+/// Secret, so it must never be printed.
 pub(super) struct Companion {
     pub(super) kind: GroupResource,
     pub(super) object: Value,
 }
 
-/// What works carry.
+/// The role of the copied object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOf {
     Gateway,
@@ -176,7 +177,7 @@ impl From<Role> for CopyOf {
     }
 }
 
-/// What the works of one origin have in common.
+/// The inputs that the works of one origin have in common.
 #[derive(Debug)]
 pub(super) struct WorkTemplate<'a> {
     pub(super) controller: &'a ControllerName,
@@ -188,8 +189,8 @@ pub(super) struct WorkTemplate<'a> {
 }
 
 impl WorkTemplate<'_> {
-    /// The work that carries `copy` and `companions` for the hub Gateways `gateways`, and asks for `feedback` about the
-    /// copy.
+    /// Builds the work that carries `copy` and `companions` for the hub Gateways `gateways`, with the rules
+    /// `feedback` for the copy.
     ///
     /// # Errors
     ///
@@ -243,7 +244,7 @@ impl WorkTemplate<'_> {
         Ok(PlannedWork::new(self.controller, name, purpose, annotations, spec, revision, bytes))
     }
 
-    /// What the works are for, as a label says it.
+    /// The value of the purpose label.
     fn purpose(&self) -> &'static str {
         match self.copy_of {
             CopyOf::Gateway => "gateway",
@@ -252,8 +253,8 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// The annotations of a work for the hub Gateways `gateways`. A resource is for none, and says so: a patch takes no annotation
-    /// away that another has put there.
+    /// The annotations of a work for the hub Gateways `gateways`. For a resource the list is empty but still written,
+    /// because a patch would not remove a list that others added.
     fn annotations(&self, gateways: &[&str]) -> Strings {
         Strings::from([
             (PARENT.to_owned(), self.origin.to_string()),
@@ -261,7 +262,7 @@ impl WorkTemplate<'_> {
         ])
     }
 
-    /// How the agent writes an object that is written once and never again.
+    /// The rule for an object that the agent creates once and never updates.
     fn created_once(&self, object: &ResourceIdentifier) -> ManifestConfig {
         ManifestConfig {
             resource_identifier: object.clone(),
@@ -275,7 +276,7 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// How the agent writes an object that follows the hub.
+    /// The rule for an object that follows the hub.
     fn applied(&self, object: ResourceIdentifier, conflicts: Conflicts) -> ManifestConfig {
         ManifestConfig {
             resource_identifier: object,
@@ -287,22 +288,22 @@ impl WorkTemplate<'_> {
     }
 }
 
-/// A text in an object's metadata.
+/// A string field of an object's metadata.
 fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// What works can say. Before it is known nothing is planned for real.
+/// The features of the ManifestWork schema. Until they are known, no plan is carried out, so all are assumed.
 pub(super) fn schema(view: View<'_>) -> WorkSchema {
     view.work_schema().unwrap_or(WorkSchema::FULL)
 }
 
-/// How an object is to be looked at, where the hub's ManifestWork can say it.
+/// The way in which the agent observes an object, if the hub's ManifestWork schema supports the field.
 fn scrape(schema: WorkSchema, wanted: FeedbackScrapeType) -> Option<FeedbackScrapeType> {
     schema.feedback_scrape_type.then_some(wanted)
 }
 
-/// The work that gives a cluster's agent access to `kinds`.
+/// The work that grants a cluster's agent access to `kinds`.
 pub(super) fn access(
     controller: &ControllerName,
     schema: WorkSchema,

@@ -1,19 +1,19 @@
-//! The TLS Secrets that travel with a Gateway, where its class says `"tlsSecrets": "copy"`.
+//! Selects the TLS Secrets that are copied with a Gateway, if its class sets `"tlsSecrets": "copy"`.
 //!
 //! ```text
-//! listeners ──▶ named ──▶ granted? ──▶ reserved? ──▶ there? ──▶ a copy beside the Gateway's
-//!                            │             │            │       (and of another namespace: the spoke's own grant)
-//!                            └─────────────┴────────────┴─────▶ told; the Gateway goes without it
+//! listeners ──▶ named ──▶ granted? ──▶ reserved? ──▶ exists? ─▶ a copy beside the Gateway's
+//!                            │             │            │       (from another namespace: also a grant for the spoke)
+//!                            └─────────────┴────────────┴─────▶ reported; the Gateway is copied without it
 //! ```
 //!
-//! A Secret of another namespace is looked for only after a ReferenceGrant there has let the Gateway's namespace name it:
-//! whoever names one without learns nothing of it. On the spoke each such Secret gets a grant of its own, for it alone.
-//! What keeps one Secret from travelling keeps nothing else back, as Gateway API has it: the spoke's own controller says
-//! of the listener that its reference does not resolve.
+//! A Secret of another namespace is looked up only after a ReferenceGrant there has permitted the reference. A
+//! reference without a grant therefore reveals nothing about the Secret. On the spoke, each such Secret gets a grant
+//! for itself alone. A Secret that cannot be copied does not delay anything else: as in the Gateway API, the spoke's
+//! controller reports on the listener that its reference does not resolve.
 //!
-//! While Secrets are not listed, which of them a Gateway's works hold is not known, and without Secrets it would be another
-//! work. So a Gateway that names some is frozen until then; one that names none is not, and one that names those of its
-//! own namespace alone does not wait for ReferenceGrants. What was listed once is planned from, though its watch may fail.
+//! While Secrets are not listed, it is unknown which of them a Gateway's works hold, and a work without them would
+//! differ. A Gateway that names Secrets is therefore frozen until they are listed. If all are in its own namespace,
+//! it does not wait for ReferenceGrants. Once listed, Secrets are planned even while their watch fails.
 
 use std::collections::BTreeMap;
 
@@ -34,10 +34,10 @@ use policy_sync_api::secret::TLS;
 use policy_sync_api::text::excerpt;
 use policy_sync_mirror::Source;
 
-/// How many Secrets that do not travel are told one by one.
+/// The maximum number of Secrets whose problems are reported individually.
 const TOLD: usize = 10;
 
-/// What travels with a Gateway, and what does not although a listener names it.
+/// The objects that accompany a Gateway, and the problems with its other Secrets.
 #[derive(Default)]
 pub(super) struct Secrets {
     pub(super) companions: Vec<Companion>,
@@ -48,7 +48,7 @@ pub(super) struct Secrets {
 ///
 /// # Errors
 ///
-/// [`Problem::Unread`] and [`Problem::SecretsUnread`] where it is not known which may travel.
+/// [`Problem::Unread`] or [`Problem::SecretsUnread`] if it is unknown which Secrets may be copied.
 pub(super) fn planned(
     view: View<'_>,
     settings: &Settings,
@@ -56,7 +56,7 @@ pub(super) fn planned(
     spec: &Value,
     params: &Params,
 ) -> Result<Secrets, Problem> {
-    // Each is decided on once, and told of the first listener that names it.
+    // Each Secret is checked once. A problem names the first listener that refers to it.
     let mut named: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for named_secret in named_secrets(spec, &key.namespace) {
         named.entry(named_secret.secret).or_insert(named_secret.listener);
@@ -100,7 +100,8 @@ fn listed(view: View<'_>, source: &Source, what: &str) -> Result<(), Problem> {
     })
 }
 
-/// The ReferenceGrants that let the Gateways of one namespace name Secrets, by their own namespaces.
+/// The ReferenceGrants that permit references from Gateways of one namespace to Secrets, by the namespace of the
+/// grant.
 #[derive(Default)]
 struct Granted<'v>(BTreeMap<&'v str, Vec<&'v Grant>>);
 
@@ -123,7 +124,7 @@ impl<'v> Granted<'v> {
     }
 }
 
-/// The copy of a Secret, and where it is of another namespace than the Gateway `gateway` the grant for the spoke.
+/// The copy of a Secret. If it is in a different namespace than the Gateway `gateway`, also a grant for the spoke.
 fn carry(
     view: View<'_>,
     settings: &Settings,

@@ -1,7 +1,7 @@
-//! Copies that are made ahead of a plan, because making them takes long.
+//! Builds the copies of a policy before its plan if that takes long.
 //!
-//! A plan looks at the mirror, and nothing changes there while it does. So what takes longer than a moment is made before,
-//! without that look: the plan that follows finds the hashes of the copies [remembered].
+//! The mirror cannot change during a plan. Slow work is therefore done earlier, without the lock: the following plan
+//! finds the hashes of the copies [cached](remembered).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use policy_sync_api::annotations::{CLUSTER_OVERRIDES, REPLICA_PREFERENCES};
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::Origin;
 
-/// How many bytes of copies a plan may make while it looks at the hub: what a few milliseconds are enough for.
+/// The total size of copies, in bytes, that a plan may build under the lock: a few milliseconds' work.
 pub(in crate::desired) const AT_ONCE: usize = 256 * 1024;
 
-/// The copies of one policy that are to be made.
+/// The copies of one policy that need to be built.
 #[derive(Debug)]
 pub(in crate::desired) struct Copies {
     recipes: Vec<Recipe>,
-    /// What is remembered of the policy's copies at most.
+    /// The keys of all current copies. Other cached copies are removed.
     current: BTreeSet<Hash>,
-    /// How many bytes they have at most.
+    /// An upper bound of their total size in bytes.
     pub(in crate::desired) bytes: usize,
 }
 
-/// How many bytes the copies of `policy` have at most on so many clusters, as far as that is seen at a glance.
+/// A quick upper bound of the total size of the copies of `policy` on this number of clusters, in bytes.
 pub(in crate::desired) fn glance(policy: &Policy, clusters: usize) -> usize {
     let overrides = policy.annotations.get(CLUSTER_OVERRIDES);
     let others = policy.others.as_ref().map_or(0, |others| others.len());
     let one = policy.spec.len() + others + overrides.map_or(0, String::len);
-    // Only these make copies differ.
+    // Only overrides, replica preferences and several targets make copies differ.
     let split = policy.annotations.contains_key(REPLICA_PREFERENCES);
     let differ = overrides.is_some() || split || policy.spec.contains("targetRefs");
     one.saturating_mul(if differ { clusters.max(1) } else { 1 })
 }
 
-/// The copies of the policy `origin` that are not remembered, where it can be planned.
+/// The copies of the policy `origin` that are not cached; `None` if it cannot be planned.
 pub(in crate::desired) fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Option<Copies> {
     let (planner, problem) = Planner::read(view, settings, origin).ok()?;
     let outline = planner.outline(problem);
@@ -64,11 +64,11 @@ pub(in crate::desired) fn unmade(view: View<'_>, settings: &Settings, origin: &O
 }
 
 impl Copies {
-    /// Makes one after the other, and remembers what is known of each.
+    /// Builds the copies one at a time, and caches the hashes of each.
     pub(in crate::desired) fn make(self) {
         let Some(Common { policy, .. }) = self.recipes.first().map(|recipe| &*recipe.common) else { return };
         let policy: &Arc<Policy> = policy;
-        // What cannot be read is found by the plan.
+        // The plan reports a spec or overrides that are invalid.
         let read = || -> Result<_, Problem> { Ok((read_spec(&policy.spec)?, Common::overrides(policy)?)) };
         let Ok((spec, overrides)) = read() else { return };
         for recipe in &self.recipes {

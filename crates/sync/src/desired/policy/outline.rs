@@ -1,5 +1,5 @@
-//! What is known of a plan before a copy is made: where the policy goes, what makes its copies differ there, and how large
-//! they are together.
+//! The first step of a policy's plan, before any copy is built: its clusters, the differences between its copies, and
+//! their total size.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_api::selector::ClusterSelector;
 
-/// What makes works differ.
+/// The inputs in which the works of a policy differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Variant<'t> {
-    /// The gateways that are placed there.
+    /// The targeted Gateways that are placed on the clusters.
     pub(super) gateways: Vec<&'t ObjectKey>,
-    /// The overrides.
+    /// The overrides that match the clusters.
     pub(super) chosen: Chosen,
-    /// The share of the replicas, where they are split.
+    /// The share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
 
-/// What places a resource.
+/// The inputs of a resource's placement.
 pub(super) struct Own {
     pub(super) placed: Placed,
-    /// The parameters that list its kind, or why they are not known.
+    /// Whether the parameters that list its kind are known, or the problem with them.
     pub(super) known: Result<(), Problem>,
     pub(super) terms: Option<Arc<Terms>>,
-    /// Whether it asks to be placed at all.
+    /// Whether it requests placement.
     pub(super) asks: bool,
 }
 
@@ -51,28 +51,28 @@ pub(super) struct Target {
     pub(super) terms: Option<Arc<Terms>>,
 }
 
-/// What is known of a plan before a copy is made.
+/// The plan of a policy before any copy is built.
 pub(super) struct Outline<'t> {
     pub(super) plan: WorksPlan,
     pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
-    /// What places it itself, where it is a resource.
+    /// The resource's own placement; `None` for a policy.
     pub(super) own: Option<Own>,
     pub(super) selector: Option<ClusterSelector>,
     pub(super) choice: Arc<Choice>,
-    /// The clusters that the policy is for.
+    /// The clusters that the policy belongs on.
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
-    /// Those where what is there follows from labels that nobody knows.
+    /// The clusters where the present state depends on unknown labels.
     pub(super) kept: BTreeSet<ClusterName>,
-    /// Its namespace there.
+    /// The namespace of its copies on the spokes.
     pub(super) downstream: String,
-    /// How many bytes the copies that differ have together at most.
+    /// An upper bound of the total size of the distinct copies, in bytes.
     pub(super) bytes: usize,
     pub(super) frozen: bool,
 }
 
 impl Planner<'_> {
-    /// All that is known before a copy is made: where the policy goes, what makes its copies differ there, and how large
-    /// they are.
+    /// Decides everything that does not require a copy: the clusters of the policy, the differences between its
+    /// copies, and their size.
     pub(super) fn outline(&self, problem: Option<Problem>) -> Outline<'_> {
         let mut plan = WorksPlan {
             name: self.kind.as_ref().map(|(_, info)| name(self.view, self.origin, info)),
@@ -106,13 +106,13 @@ impl Planner<'_> {
         if outline.plan.targeted {
             self.detail(&mut outline);
         } else {
-            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            // A policy that is not copied anyway need not report why its kind cannot be synced.
             outline.plan.problems.retain(|problem| !problem.freezes());
         }
         outline
     }
 
-    /// The same of a policy that targets a Gateway of ours.
+    /// Adds the details for an object that has a target or Placement of this controller.
     fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
         let mut problems = std::mem::take(&mut outline.plan.problems);
         match self.settings.downstream_namespace(&self.origin.object().namespace) {
@@ -150,13 +150,13 @@ impl Planner<'_> {
         }
         outline.frozen = problems.iter().any(Problem::freezes);
         if outline.frozen || outline.own.as_ref().is_some_and(|own| own.known.is_err()) {
-            // What is not planned is not split either.
+            // Replicas of an object that is not planned are not split either.
             outline.plan.shares = None;
         }
         outline.plan.problems = problems;
     }
 
-    /// How many bytes a copy has at most.
+    /// An upper bound of the size of a copy in bytes.
     pub(super) fn bytes(&self, outline: &Outline<'_>, variant: &Variant<'_>) -> usize {
         let Policy { spec, others, labels, annotations, .. } = &**self.policy;
         spec.len()
@@ -183,7 +183,7 @@ impl Planner<'_> {
         self.targets.gateways().map(target).collect()
     }
 
-    /// What places a resource.
+    /// The placement of a resource; `None` for a policy.
     fn own(&self) -> Option<Own> {
         if self.role == Role::Policy {
             return None;
@@ -191,12 +191,12 @@ impl Planner<'_> {
         let terms = of_resources(self.view, self.origin.kind());
         let (placed, asks) = resource::placed(self.view, self.origin, self.policy, terms.entry());
         let has_works = self.view.works_of(self.origin).next().is_some();
-        // What parameters say places it where it names no Placement itself.
+        // The default Placement of the parameters applies if the resource names none.
         let by_default = resource::is_placed_by_default(self.origin, self.policy);
         let (params, frozen) = match terms {
             ResourceTerms::Unlisted => return Some(Own { placed, known: Ok(()), terms: None, asks: false }),
             ResourceTerms::Frozen(problem) => (None, Some(problem)),
-            // What is new goes by the class that is known, what is there may be there by the other's word.
+            // New copies follow the known class; existing copies may follow the older, unreadable one.
             ResourceTerms::Known(params, _, older) => {
                 (Some(params), older.filter(|_| by_default && has_works))
             }
@@ -211,12 +211,12 @@ impl Planner<'_> {
         Some(Own { placed, known: Ok(()), terms, asks })
     }
 
-    /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. Where what is there is only
-    /// kept, it takes part as though it were planned. Returns what its owner should know.
+    /// Splits the replicas of a resource among `clusters`, and removes the clusters that get none. Clusters whose
+    /// state is kept take part as if they were planned. Returns a problem for the owner, if any.
     ///
     /// # Errors
     ///
-    /// Where its preferences, or how many there are, cannot be read.
+    /// If the replica preferences or the number of replicas are invalid.
     fn shares<T>(
         &self,
         outline: &mut Outline<'_>,
@@ -244,13 +244,14 @@ impl Planner<'_> {
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
     }
 
-    /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
+    /// The references into other namespaces. Whether those Gateways exist is not checked, so that it is not
+    /// disclosed.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
         self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
     }
 
-    /// The clusters that the policy is for, each with the gateways that are placed there, and those that its selector leaves
-    /// out.
+    /// The clusters that the policy belongs on, each with the Gateways that are placed there, and the clusters that
+    /// its selector excludes.
     fn clusters<'t>(
         &self,
         outline: &Outline<'t>,
@@ -273,7 +274,7 @@ impl Planner<'_> {
 }
 
 impl Outline<'_> {
-    /// What is not known of what places a copy.
+    /// The problem that keeps the placement of a copy from being known, if any.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
         if let Some(Own { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());
@@ -284,7 +285,7 @@ impl Outline<'_> {
         })
     }
 
-    /// What is to be on each cluster, and what keeps a work from being made.
+    /// The outcome on each cluster, and the problems that keep works from being built.
     pub(super) fn outcomes(
         &self,
         works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
@@ -295,9 +296,9 @@ impl Outline<'_> {
             return (clusters.map(|cluster| (cluster.clone(), kept.clone())).collect(), Vec::new());
         }
         let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
-        // Overrides are one text: a fault anywhere in it leaves all copies as they are.
+        // All overrides are in one annotation: an error in one of them freezes all copies.
         let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
-        // Once for all clusters: a problem may repeat what its owner wrote.
+        // Shared by all clusters: a problem may repeat long user input.
         let all_kept = bad.map(|problem| Outcome::Kept(Kept::by([*problem])));
         let each: BTreeMap<&Variant<'_>, Outcome> = works
             .iter()

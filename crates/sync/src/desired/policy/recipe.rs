@@ -1,11 +1,11 @@
-//! One copy of a policy or a resource, as what it is made of: enough to make it anywhere and at any time, without a look at the hub.
+//! The inputs of one copy of a policy or resource: enough to build it at any time without the mirror.
 //!
 //! ```text
 //! spec ─▶ overrides ─▶ the schema ─▶ references narrowed ─▶ share of the replicas ─▶ copy ─▶ work ─▶ its hashes, its size
 //! ```
 //!
-//! A policy's copies can have megabytes together. A plan compares them by their hashes, holds none of them, and what is
-//! written is made again when it is sent: the same recipe always makes the same work.
+//! The copies of a policy can have megabytes in total. A plan compares them by hash and holds none of them. A copy
+//! that must be written is built again when it is sent: the same recipe always builds the same work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -27,12 +27,12 @@ use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Or
 use policy_sync_api::params::{Conflicts, Params, Role, StatusField};
 use policy_sync_api::work::ManifestWorkSpec;
 
-/// The field of a spec that says how many replicas there are to be.
+/// The field of a spec with the requested number of replicas.
 pub(super) const REPLICAS: &str = "replicas";
-/// The field of a status that says how many are ready.
+/// The field of a status with the number of ready replicas.
 const READY_REPLICAS: &str = "readyReplicas";
 
-/// What all copies of a policy, or of a resource, are made of.
+/// The inputs that all copies of a policy or resource have in common.
 #[derive(Debug)]
 pub(in crate::desired) struct Common {
     pub(super) policy: Arc<Policy>,
@@ -43,10 +43,10 @@ pub(in crate::desired) struct Common {
     pub(super) info: KindInfo,
     pub(super) role: Role,
     pub(super) downstream_namespace: String,
-    /// What its namespace is there, and those that it refers to.
+    /// The prefix of its namespace on the spokes, and of the namespaces that it refers to.
     pub(super) prefix: String,
     pub(super) schema: WorkSchema,
-    /// The hosts of the listeners of each Gateway that it targets, by its name, if its kind has values of them.
+    /// The hosts of the listeners of each targeted Gateway, by the Gateway's name, if the kind has values for hosts.
     pub(super) hosts: BTreeMap<Arc<str>, BTreeSet<String>>,
 }
 
@@ -55,7 +55,7 @@ impl Common {
         WorkName::planned(&self.controller, &self.info.kind, &self.origin)
     }
 
-    /// The overrides of the policy, none where it has none.
+    /// The overrides of the policy; empty without the annotation.
     pub(super) fn overrides(policy: &Policy) -> Result<Overrides, Problem> {
         policy
             .annotations
@@ -63,7 +63,7 @@ impl Common {
             .map_or_else(|| Ok(Overrides::default()), |text| Overrides::parse(text))
     }
 
-    /// What a copy depends on beside the policy, its gateways and its overrides.
+    /// The hash of the common inputs besides the policy, its Gateways and its overrides.
     fn hash(&self) -> Hash {
         let Self { controller, gvr, info, downstream_namespace, schema, hosts, .. } = self;
         let rest = format!("{} {:?} {schema:?} {hosts:?}", info.has_ancestors, self.role);
@@ -72,7 +72,7 @@ impl Common {
     }
 }
 
-/// The parameters of a gateway's class, with their hash once that is asked for.
+/// The parameters of a Gateway's class, with their hash, which is computed on first use.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) params: Arc<Params>,
@@ -80,7 +80,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Those of `params`, once for all gateways of a class.
+    /// The shared instance for `params`, so that the Gateways of a class compute the hash once.
     pub(super) fn shared(params: &Arc<Params>, known: &mut Vec<Arc<Self>>) -> Arc<Self> {
         if let Some(found) = known.iter().find(|known| Arc::ptr_eq(&known.params, params)) {
             return found.clone();
@@ -94,24 +94,24 @@ impl Terms {
     }
 }
 
-/// What one copy is made of.
+/// The inputs of one copy.
 #[derive(Clone, Debug)]
 pub(in crate::desired) struct Recipe {
     pub(super) common: Arc<Common>,
-    /// The gateways that are placed where it goes.
+    /// The targeted Gateways that are placed on its clusters.
     pub(super) gateways: Vec<ObjectKey>,
     /// The parameters of their classes.
     pub(super) terms: Vec<Arc<Terms>>,
-    /// The overrides that its clusters get.
+    /// The overrides that match its clusters.
     pub(super) chosen: Chosen,
-    /// Its share of the replicas, where they are split.
+    /// Its share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
 
-/// What is known of a copy that was made.
+/// The properties of a copy that was built.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
-    /// The hash of its work's spec.
+    /// The hash of the spec of its work.
     spec: Hash,
     revision: String,
     bytes: usize,
@@ -124,7 +124,7 @@ impl Made {
 }
 
 impl Recipe {
-    /// By what a copy of its policy is remembered.
+    /// The key under which the copy is cached.
     pub(super) fn key(&self, common: &Hash) -> Hash {
         let common = common.to_string();
         let terms: Vec<String> = self.terms.iter().map(|terms| terms.hash().to_string()).collect();
@@ -142,7 +142,7 @@ impl Recipe {
         self.common.hash()
     }
 
-    /// Makes the work with its copy, of the `spec` and the `overrides` of the policy.
+    /// Builds the work and its copy from the parsed `spec` and `overrides` of the policy.
     pub(super) fn make(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
         let Common { policy, origin, gvr, info, downstream_namespace, role, .. } = &*self.common;
         let mut spec = spec.clone();
@@ -160,7 +160,7 @@ impl Recipe {
             annotations,
             self.content(spec)?,
         );
-        // Where classes disagree, the spoke's people keep what is theirs.
+        // If classes disagree, existing fields of the spoke's users are kept.
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
         let conflicts = if overwrite { Conflicts::Overwrite } else { Conflicts::Keep };
         let names = self.names();
@@ -179,7 +179,7 @@ impl Recipe {
         self.template(&self.common.name()).carry(copy, Vec::new(), &names, feedback, conflicts)
     }
 
-    /// The fields of the copy beside its metadata.
+    /// The fields of the copy besides its metadata.
     fn content(&self, mut spec: Value) -> Result<Map<String, Value>, Problem> {
         let Common { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
         if *role == Role::Policy {
@@ -195,7 +195,7 @@ impl Recipe {
         Ok(content)
     }
 
-    /// The work with its copy, as it was `made`.
+    /// The planned work for a copy that was built as `made`.
     pub(super) fn planned(&self, made: Made) -> PlannedWork {
         let Made { spec, revision, bytes } = made;
         let name = self.common.name();
@@ -230,8 +230,8 @@ impl Make for Recipe {
     }
 }
 
-/// The `statusFields` of all classes, the first of a name, then the defaults of the kind with other names, those of hosts last: a work has
-/// room for a limited number of values.
+/// The `statusFields` of all classes, the first of each name, followed by the defaults of the kind with other names.
+/// Those of hosts come last, because the number of values for a work is limited.
 fn fields(
     params: &[&Params],
     role: Role,
@@ -252,7 +252,7 @@ fn fields(
     listed.into_values().cloned().chain(defaults).collect()
 }
 
-/// Asks also how many replicas are ready, unless parameters call something else so.
+/// Adds the number of ready replicas, unless parameters use the name for another value.
 fn ready(fields: &mut Vec<StatusField>) {
     if fields.iter().all(|field| field.name != READY_REPLICAS) {
         let path = format!(".status.{READY_REPLICAS}");

@@ -1,6 +1,6 @@
-//! What is remembered of a policy because it takes long to find out again: its targets and who gets which overrides, where
-//! these are large, and the hashes of copies that were [made ahead](super::ahead). It stands beside the policy's row and is
-//! gone with it; of copies no more are remembered than there are at present.
+//! Caches results that are expensive to compute beside a policy's row: targets and the choice of overrides if the
+//! texts are large, and the hashes of copies that were [built ahead](super::ahead). The caches are dropped with the
+//! row, and hold no copies that are not current.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -17,10 +17,10 @@ use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::Hash;
 use policy_sync_api::schema::Schema;
 
-/// From so many bytes on a spec is not read again only for its target references, nor overrides for who gets them.
+/// The length of a text in bytes from which its results are cached.
 const LARGE: usize = 16 * 1024;
 
-/// What was found in the spec and in the overrides.
+/// Results from the spec and the overrides.
 #[derive(Default)]
 struct Texts {
     targets: OnceLock<Result<Arc<Targets>, Problem>>,
@@ -29,16 +29,16 @@ struct Texts {
 
 #[derive(Default)]
 struct Copies {
-    /// What they were checked against.
+    /// The schema against which the copies were validated.
     schema: Option<Arc<Schema>>,
     made: BTreeMap<Hash, Result<Made, Problem>>,
 }
 
-/// The target references of `policy`, which is in `namespace`.
+/// The parsed target references of `policy`, which is in `namespace`.
 ///
 /// # Errors
 ///
-/// [`Problem::BadSpec`] and [`Problem::BadReference`].
+/// [`Problem::BadSpec`] or [`Problem::BadReference`].
 pub(super) fn targets_of(policy: &Policy, namespace: &str) -> Result<Arc<Targets>, Problem> {
     let read = || read_spec(&policy.spec).and_then(|spec| targets(&spec, namespace)).map(Arc::new);
     if policy.spec.len() < LARGE {
@@ -47,7 +47,7 @@ pub(super) fn targets_of(policy: &Policy, namespace: &str) -> Result<Arc<Targets
     policy.of_texts.get::<Texts>().targets.get_or_init(read).clone()
 }
 
-/// Which clusters get which overrides of `policy`, which `read` finds out.
+/// The choice of overrides by cluster for `policy`, which `read` computes if it is not cached.
 ///
 /// # Errors
 ///
@@ -64,14 +64,14 @@ pub(super) fn choice_of(
         return Ok(choice.clone());
     }
     let choice = read()?;
-    // A selector that was read takes many times the bytes of its text.
+    // Parsed selectors need many times the memory of their text, so large ones are not kept.
     if choice.selectors < LARGE {
         return Ok(texts.choice.get_or_init(|| choice).clone());
     }
     Ok(choice)
 }
 
-/// What is known of the copy that `recipe` makes; `None` where it is to be made.
+/// The properties of the copy that `recipe` builds; `None` if it has not been built.
 pub(super) fn made(recipe: &Recipe) -> Option<Result<Made, Problem>> {
     let remembered = recipe.common.policy.of_copies.get::<Mutex<Copies>>();
     let copies = remembered.lock();
@@ -81,7 +81,7 @@ pub(super) fn made(recipe: &Recipe) -> Option<Result<Made, Problem>> {
     copies.made.get(&recipe.key(&recipe.common_key())).cloned()
 }
 
-/// Remembers what is known of the copy that `recipe` makes, and forgets those that are none of `current`.
+/// Caches the properties of the copy that `recipe` builds, and removes copies that are not in `current`.
 pub(super) fn remember(recipe: &Recipe, made: Result<Made, Problem>, current: &BTreeSet<Hash>) {
     let remembered = recipe.common.policy.of_copies.get::<Mutex<Copies>>();
     let mut copies = remembered.lock();

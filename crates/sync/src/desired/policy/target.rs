@@ -1,4 +1,4 @@
-//! The target references of a policy: `spec.targetRef`, `spec.targetRefs`, or both
+//! Parses the target references of a policy: `spec.targetRef`, `spec.targetRefs`, or both
 //! ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 
 use std::collections::BTreeSet;
@@ -13,9 +13,9 @@ use policy_sync_api::names::ObjectKey;
 /// The Gateways that a policy targets.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
-    /// Of `spec.targetRef`.
+    /// The Gateway of `spec.targetRef`.
     singular: Option<ObjectKey>,
-    /// Of each of `spec.targetRefs`.
+    /// The Gateway of each item of `spec.targetRefs`; `None` for other targets.
     plural: Vec<Option<ObjectKey>>,
     namespace: String,
 }
@@ -80,7 +80,7 @@ impl Targets {
         all.filter(|key| (*key.namespace == *self.namespace) == here).collect()
     }
 
-    /// The spec with only the references to `gateways`, in their namespace on the spoke.
+    /// Limits the references in the spec to `gateways`, with their namespace on the spoke.
     pub(super) fn narrowed(
         &self,
         mut spec: Value,
@@ -98,7 +98,7 @@ impl Targets {
         if let Some(Value::Array(references)) = fields.get_mut("targetRefs") {
             references.retain(|_| stay.next().unwrap_or_default());
             references.iter_mut().for_each(|reference| rewrite(reference, downstream_namespace));
-            // An empty list would be no policy at all; here the singular reference carries it.
+            // A policy with an empty list would be invalid; here the singular reference remains.
             if references.is_empty() {
                 fields.remove("targetRefs");
             }
