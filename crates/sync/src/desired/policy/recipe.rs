@@ -4,7 +4,7 @@
 //! spec ─▶ overrides ─▶ the schema ─▶ references narrowed ─▶ share of the replicas ─▶ copy ─▶ work ─▶ its hashes, its size
 //! ```
 //!
-//! The copies of a policy can have megabytes in total. A plan compares them by hash and holds none of them. A copy
+//! The copies of a policy can have megabytes in total. A plan compares hashes and keeps no copy. A copy
 //! that must be written is built again when it is sent: the same recipe always builds the same work.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Copies with the same target are created in the order of the hub.
+//! Tests that copies with the same target are created in the order of the hub.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use policy_sync_api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use policy_sync_api::moment::Moment;
 
 const WAIT: i64 = 10_000;
-/// How long a policy waits for one copy: it may have been created at the last moment.
+/// The maximum wait of a policy for one copy in milliseconds: the copy may have been created in the last second.
 const LIMIT: i64 = WAIT + 1_000;
 const NOTHING: [&str; 0] = [];
 
@@ -25,7 +25,7 @@ fn aged(policy: Object, second: u32) -> Object {
     policy.metadata("creationTimestamp", json!(format!("2025-12-31T00:00:{second:02}Z")))
 }
 
-/// A cluster with the Gateway `web`, and these policies without works.
+/// A cluster with the Gateway `web` and these policies, which have no works.
 fn world(policies: impl IntoIterator<Item = Object>) -> World {
     let mut params = listing(&["ratelimitpolicies", "authpolicies"]);
     params["policyWaitSeconds"] = json!(WAIT / 1000);
@@ -38,7 +38,7 @@ fn writes(world: &World, name: &str) -> Vec<String> {
     world.writes_of(&policy_origin(name))
 }
 
-/// The policy that `name` waits for, and after how many milliseconds it looks again.
+/// The policy that `name` waits for, and the milliseconds until the next check.
 fn waits(world: &World, name: &str) -> Option<(String, Option<i64>)> {
     let plan = world.plan_of(&policy_origin(name));
     let (_, waiting) = plan.waiting().next()?;
@@ -46,7 +46,7 @@ fn waits(world: &World, name: &str) -> Option<(String, Option<i64>)> {
     Some((older.name.to_string(), plan.recheck.map(|moment| moment.0 - world.now)))
 }
 
-/// The works of these policies are created.
+/// Creates the works of these policies.
 fn written(world: World, names: &[&str]) -> World {
     names.iter().fold(world, |world, name| world.settled(&[policy_origin(name)]))
 }
@@ -55,7 +55,7 @@ fn created(second: u32) -> Answer {
     applied().created(&format!("2026-01-01T00:01:{second:02}Z"))
 }
 
-/// The cluster created the copy of `name` in this second.
+/// Reports that the cluster created the copy of `name` in this second.
 fn copied(world: World, name: &str, second: u32) -> World {
     world.answered_of(name, "eu-1", &created(second))
 }
@@ -82,7 +82,7 @@ fn a_younger_policy_waits_until_the_copy_of_the_older_one_exists_for_a_second() 
     assert_eq!((writes(&world, "aaa"), waits(&world, "aaa")), (vec!["create eu-1".into()], None));
 }
 
-/// `aaa` waits from now on, for as long as the class says.
+/// Checks that `aaa` waits from now on for the maximum of its class.
 fn waits_at_most(world: World) {
     assert_eq!(writes(&world, "aaa"), NOTHING);
     let world = world.after(LIMIT - 1);
@@ -92,7 +92,7 @@ fn waits_at_most(world: World) {
 }
 
 #[test]
-fn it_does_not_wait_longer_than_the_class_says_whatever_the_reason() {
+fn wait_never_exceeds_the_maximum_of_the_class() {
     waits_at_most(zzz_and_aaa());
     waits_at_most(written(zzz_and_aaa(), &["zzz"]));
     waits_at_most(zzz_and_aaa().refusing(&policy_origin("zzz"), "eu-1"));
@@ -102,7 +102,7 @@ fn it_does_not_wait_longer_than_the_class_says_whatever_the_reason() {
 }
 
 #[test]
-fn a_copy_that_is_missing_for_long_does_not_delay_new_policies() {
+fn long_missing_copy_does_not_delay_new_policies() {
     let missing = |ago: i64| written(world([of("zzz", 0)]), &["zzz"]).after(ago).with(of("aaa", 5));
     assert_eq!(waits(&missing(LIMIT - 1), "aaa"), Some(("zzz".into(), Some(1))));
     assert_eq!(writes(&missing(LIMIT), "aaa"), ["create eu-1"]);
@@ -122,7 +122,7 @@ fn waits_of_several_runs_end_together() {
     let names = ["f", "e", "d", "c", "b", "a"];
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let world = written(world, &names).after(LIMIT);
-    // Even if the agent reports that it cannot apply some of them.
+    // A report that some of them cannot be applied makes no difference.
     let failing = |world: World, name: &str| world.answered_of(name, "eu-1", &refused("no such kind"));
     let world = failing(failing(written(world, &["e"]), "f"), "e");
     for name in &names[2..] {
@@ -131,13 +131,13 @@ fn waits_of_several_runs_end_together() {
 }
 
 #[test]
-fn each_copy_that_is_created_gives_the_next_one_as_much_time() {
+fn each_created_copy_restarts_the_wait() {
     let names = ["c", "b", "a"];
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     assert_eq!(waits(&world, "a"), Some(("c".into(), Some(LIMIT))));
     let world = copied(written(world, &["c"]).after(WAIT - 2_000), "c", 0).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("b".into(), Some(LIMIT))));
-    // A spoke that no longer reports the first one does not prolong it.
+    // If a spoke stops reporting the first copy, this does not extend the wait.
     let world = written(world, &["b"]).answered_of("c", "eu-1", &applied()).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("c".into(), Some(1_000))));
     let world = copied(world, "c", 0).after(1_000);
@@ -146,12 +146,12 @@ fn each_copy_that_is_created_gives_the_next_one_as_much_time() {
 }
 
 #[test]
-fn the_wait_begins_again_when_the_older_work_is_created() {
+fn creation_of_the_older_work_restarts_the_wait() {
     let world = zzz_and_aaa();
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
     let world = written(world.after(WAIT), &["zzz"]);
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
-    // Only once: a work that is created repeatedly does not prolong the wait.
+    // Creating a work repeatedly does not extend the wait.
     let world = world
         .after(WAIT)
         .edited(&policy_origin("zzz"), "eu-1", |work| work["metadata"]["uid"] = "new".into());
@@ -159,12 +159,12 @@ fn the_wait_begins_again_when_the_older_work_is_created() {
 }
 
 #[test]
-fn policies_that_are_too_far_back_are_waited_for_through_others() {
+fn policies_beyond_the_limit_are_awaited_through_others() {
     let names: Vec<String> = (0..60).rev().map(|number| format!("p{number:02}")).collect();
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let all_wait = |world: &World| names[1..].iter().all(|name| waits(world, name).is_some());
     assert!(all_wait(&world));
-    // The last one looks at `p32` and later ones, which all wait for `p59`.
+    // The last policy only checks `p32` and later ones, which all wait for `p59`.
     let world = copied(written(world.after(WAIT), &["p59"]), "p59", 0).after(1_000);
     let rest = &names[2..];
     assert!(rest.iter().all(|name| waits(&world, name).is_some()), "`p58` is to be created");
@@ -183,7 +183,7 @@ fn the_longest_wait_of_the_gateways_counts() {
 }
 
 #[test]
-fn without_a_wait_nothing_is_held() {
+fn zero_wait_holds_nothing() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["policyWaitSeconds"] = json!(0);
     let world = zzz_and_aaa().params("multi", &params.to_string());
@@ -200,12 +200,12 @@ fn names_in_the_order_of_the_hub_are_created_together() {
 
 #[test]
 fn a_run_waits_for_the_one_before_it() {
-    // b d | a c | b2, by age.
+    // The runs b d | a c | b2, by age.
     let names = ["b", "d", "a", "c", "b2"];
     let world = world(names.iter().zip(0..).map(|(name, second)| self::of(name, second)));
     let waiting = |world: &World| names.map(|name| waits(world, name).map(|(older, _)| older));
     let of = |older: [&str; 5]| older.map(|name| (!name.is_empty()).then(|| name.to_owned()));
-    // All wait for the oldest one.
+    // All later runs wait for the oldest policy.
     assert_eq!(waiting(&world), of(["", "", "b", "b", "b"]));
     let world = copied(written(world, &["b", "d"]), "d", 0).after(1_000);
     assert_eq!(waiting(&world), of(["", "", "b", "b", "b"]));
@@ -216,7 +216,7 @@ fn a_run_waits_for_the_one_before_it() {
 }
 
 #[test]
-fn policies_that_do_not_come_are_not_waited_for() {
+fn policies_that_are_not_placed_there_are_not_awaited() {
     let does_not_wait = |older: Object| {
         let world = world([older, of("aaa", 5)]);
         assert_eq!(writes(&world, "aaa"), ["create eu-1"]);
@@ -230,20 +230,20 @@ fn policies_that_do_not_come_are_not_waited_for() {
     listener["sectionName"] = json!("https");
     does_not_wait(aged(policy("zzz").spec("targetRef", listener), 0));
 
-    // The run before one that does not come counts.
+    // The run before a policy that is not placed here counts.
     let skipped = world([of("zzz", 0), of("yyy", 3).annotation(CLUSTER_SELECTOR, "team=none"), of("aaa", 5)]);
     assert_eq!(waits(&skipped, "aaa").unwrap().0, "zzz");
 }
 
 #[test]
-fn a_work_of_that_name_that_is_not_ours_is_waited_for_as_long() {
+fn foreign_work_of_the_planned_name_is_awaited_up_to_the_maximum() {
     let mut world = written(world([of("zzz", 0)]), &["zzz"]).with(of("aaa", 5));
     world.edit(&policy_origin("zzz"), "eu-1", |work| work["metadata"]["annotations"] = json!({}));
     waits_at_most(world);
 }
 
 #[test]
-fn a_work_that_exists_is_neither_held_nor_deleted() {
+fn existing_work_is_neither_held_nor_deleted() {
     let world = written(world([of("aaa", 5)]), &["aaa"]).with(of("zzz", 0));
     let changed = world.with(of("aaa", 5).label("team", "shop"));
     assert_eq!(writes(&changed, "aaa"), ["update eu-1"]);
@@ -255,7 +255,7 @@ fn out_of_order(world: &World, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn another_order_than_on_the_hub_is_reported_on_both_policies() {
+fn order_that_differs_from_the_hub_is_reported_on_both_policies() {
     let at = |zzz, aaa| {
         let world = written(world([of("aaa", 5)]), &["aaa"]).with(of("zzz", 0));
         copied(copied(written(world, &["zzz"]), "zzz", zzz), "aaa", aaa)
@@ -285,7 +285,7 @@ fn another_order_than_on_the_hub_is_reported_on_both_policies() {
 }
 
 #[test]
-fn a_spoke_that_changes_the_creation_time_delays_nothing() {
+fn changed_creation_time_delays_nothing() {
     let world = copied(written(zzz_and_aaa(), &["zzz"]), "zzz", 0).after(900);
     let world = copied(world, "zzz", 5).after(100);
     assert_eq!(writes(&world, "aaa"), ["create eu-1"]);
@@ -303,7 +303,7 @@ fn a_spoke_that_changes_the_creation_time_delays_nothing() {
 }
 
 #[test]
-fn a_copy_that_is_seen_for_the_first_time_may_have_been_created_a_moment_ago() {
+fn copy_counts_as_new_when_first_seen() {
     let world = copied(written(zzz_and_aaa(), &["zzz"]), "zzz", 0).after(5_000);
     assert_eq!(writes(&world, "aaa"), ["create eu-1"]);
     let world = world.edited(&policy_origin("zzz"), "eu-1", |work| work["metadata"]["uid"] = "new".into());
@@ -324,7 +324,8 @@ fn a_copy_without_the_target_on_the_cluster_does_not_count() {
     assert_eq!((out_of_order(&world, "zzz"), out_of_order(&world, "both")), (vec![], vec![]));
 }
 
-/// How long the Gateway `web` waits: nothing if it is to be created, and no time if it waits for a work that is about to be created.
+/// The milliseconds until the Gateway `web` checks again: `None` if it is to be created, `Some(None)` if it waits
+/// without a limit for a work that is about to be created.
 fn gateway_waits(world: &World) -> Option<Option<i64>> {
     let plan = world.plan_of(&gateway_origin("web"));
     plan.waiting().next()?;
@@ -339,7 +340,7 @@ fn served(world: World) -> World {
 }
 
 #[test]
-fn a_gateway_waits_for_a_policy_that_waits_as_long_as_this_one() {
+fn gateway_waits_for_as_long_as_its_waiting_policy() {
     let world = served(zzz_and_aaa());
     assert_eq!(gateway_waits(&world), Some(None), "`zzz` is about to be created");
     let world = written(world, &["zzz", "aaa"]);
@@ -352,7 +353,7 @@ fn a_gateway_waits_for_a_policy_that_waits_as_long_as_this_one() {
 }
 
 #[test]
-fn a_gateway_waits_for_a_policy_that_waits_because_of_another_gateway() {
+fn gateway_waits_for_policies_held_by_another_gateway() {
     let both = aged(policy("both").spec("targetRefs", json!(["api", "web"].map(target))), 5);
     let world =
         served(world([aged(policy("zzz").targets("api"), 0), both]).with(gateway("api").placed_on("all")));
@@ -363,7 +364,7 @@ fn a_gateway_waits_for_a_policy_that_waits_because_of_another_gateway() {
 }
 
 #[test]
-fn a_work_that_has_waited_is_created_with_the_status() {
+fn held_work_is_created_by_the_status_plan() {
     let world = zzz_and_aaa();
     assert_eq!((waits(&world, "zzz"), world.fold("zzz").comes), (None, false), "its own plan creates it");
     assert!(waits(&world, "aaa").is_some() && !world.fold("aaa").comes);

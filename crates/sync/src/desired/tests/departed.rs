@@ -1,4 +1,4 @@
-//! A GatewayClass that goes, and may return.
+//! Tests of a deleted GatewayClass that may be created again.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::testing::world::{World, shop};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 
-/// For how long what a class went with may return.
+/// The time in milliseconds within which a deleted class may be created again.
 const RETURNS: i64 = 60_000;
 const NOTHING: [&str; 0] = [];
 
@@ -26,7 +26,8 @@ fn fold(world: &World) -> GatewayFold {
     world.see(|view| plan(view, &world.settings, gateway_origin("web").object()))
 }
 
-/// The Gateway `web`, whose status says this and is ours as far as `owned`, in the words of `managedFields`, says.
+/// The Gateway `web` with this status, of which this controller owns the fields `owned`, in the format of
+/// `managedFields`.
 fn says(status: &Value, owned: &Value) -> crate::testing::objects::Object {
     let entry = json!({"manager": ControllerName::new(CONTROLLER).hub_field_manager(), "operation": "Apply",
         "subresource": "status", "fieldsV1": {"f:status": owned}});
@@ -39,7 +40,7 @@ fn condition(name: &str, status: &str) -> Value {
 }
 
 #[test]
-fn a_class_that_goes_withdraws_nothing_for_a_minute() {
+fn deleted_class_withdraws_nothing_for_a_minute() {
     let world = written().without(class("multi"));
     assert_eq!(writes(&world), NOTHING);
     let ends = Some(Moment(world.now + RETURNS));
@@ -52,7 +53,7 @@ fn a_class_that_goes_withdraws_nothing_for_a_minute() {
 }
 
 #[test]
-fn a_class_that_is_made_anew_finds_everything_as_it_was() {
+fn class_created_again_within_a_minute_changes_nothing() {
     let world = written();
     let watched = world.see(crate::desired::watches::plan);
     let world = world.without(class("multi"));
@@ -65,7 +66,7 @@ fn a_class_that_is_made_anew_finds_everything_as_it_was() {
 }
 
 #[test]
-fn what_is_known_withdraws_meanwhile_and_nothing_comes() {
+fn missing_class_permits_withdrawals_but_no_creations() {
     let gone = || written().without(class("multi"));
     assert_eq!(gone().without(policy("limits")).writes("limits"), ["delete eu-1"]);
     assert_eq!(gone().without(gateway("web")).writes_of(&gateway_origin("web")), ["delete eu-1"]);
@@ -75,7 +76,7 @@ fn what_is_known_withdraws_meanwhile_and_nothing_comes() {
 }
 
 #[test]
-fn a_class_that_is_anothers_withdraws_at_once() {
+fn class_of_another_controller_withdraws_at_once() {
     let theirs = || class("multi").spec("controllerName", "example.com/other".into());
     let moved = gateway("web").placed_on("all").of_class("theirs");
     let other = class("theirs").spec("controllerName", "example.com/other".into());
@@ -89,7 +90,7 @@ fn a_class_that_is_anothers_withdraws_at_once() {
 }
 
 #[test]
-fn nothing_is_said_of_a_gateway_whose_class_was_never_ours() {
+fn gateway_of_an_unknown_class_gets_no_status() {
     let theirs = gateway("web").placed_on("all").of_class("nobodys");
     let world = shop(&["eu-1"]).restarted(vec![theirs]).decisions("all", &["eu-1"]);
     assert!(world.see(|view| view.class_returns("nobodys")).is_some(), "it is too soon to know");
@@ -99,7 +100,7 @@ fn nothing_is_said_of_a_gateway_whose_class_was_never_ours() {
 }
 
 #[test]
-fn after_a_start_the_minute_counts_from_the_first_listing() {
+fn minute_starts_at_the_first_listing_after_a_start() {
     let (web, limits) = (gateway("web").placed_on("all"), policy("limits").targets("web"));
     let world = written().restarted(vec![web, limits]).decisions("all", &["eu-1"]);
     assert_eq!(writes(&world), NOTHING, "whichever kinds it listed");
@@ -108,7 +109,7 @@ fn after_a_start_the_minute_counts_from_the_first_listing() {
 }
 
 #[test]
-fn the_gateway_says_that_its_class_is_gone_and_of_its_clusters_what_it_said() {
+fn status_reports_missing_class_and_keeps_programmed() {
     let programmed = condition("Programmed", "True");
     let world =
         written().with(says(&json!({"conditions": [programmed]}), &json!({}))).without(class("multi"));
@@ -123,7 +124,7 @@ fn the_gateway_says_that_its_class_is_gone_and_of_its_clusters_what_it_said() {
 }
 
 #[test]
-fn afterwards_the_gateway_says_once_that_nobody_knows_whether_it_is_programmed() {
+fn programmed_becomes_unknown_once_after_the_minute() {
     let ours = json!({"f:conditions": {r#"k:{"type":"Accepted"}"#: {}, r#"k:{"type":"Programmed"}"#: {}}, "f:addresses": {}});
     let status = json!({"conditions": [condition("Accepted", "True"), condition("Programmed", "True")]});
     let world = written().with(says(&status, &ours)).without(class("multi")).after(RETURNS);
@@ -139,7 +140,7 @@ fn afterwards_the_gateway_says_once_that_nobody_knows_whether_it_is_programmed()
 }
 
 #[test]
-fn of_a_gateway_that_is_anothers_what_was_ours_is_let_go() {
+fn status_of_another_controllers_gateway_is_released() {
     let ours = json!({"f:conditions": {r#"k:{"type":"Accepted"}"#: {}}, "f:listeners": {}});
     let status = json!({"conditions": [condition("Accepted", "True")]});
     let theirs = class("multi").spec("controllerName", "example.com/other".into());
@@ -149,7 +150,7 @@ fn of_a_gateway_that_is_anothers_what_was_ours_is_let_go() {
 }
 
 #[test]
-fn classes_that_come_and_go_leave_nothing() {
+fn deleted_classes_leave_no_entries() {
     let mut world = written();
     for n in 0..100 {
         let name = format!("c{n}");

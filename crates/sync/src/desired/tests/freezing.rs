@@ -1,4 +1,5 @@
-//! Rights come first, mistakes freeze: what is unknown freezes what it alone decides, what is known withdraws.
+//! Tests of freezing: unknown inputs freeze only the works that depend on them, and known inputs still withdraw
+//! works.
 
 use crate::kinds::POLICIES;
 use crate::rows::kind::Resolution;
@@ -11,13 +12,13 @@ use policy_sync_api::names::{GroupVersionResource, Origin};
 
 const NOTHING: [&str; 0] = [];
 
-/// The policy `limits` is on `eu-1`; then `us-1` is placed as well.
+/// The policy `limits` is on `eu-1`; then `us-1` is chosen, too.
 fn growing() -> World {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
     world.decisions("all", &["eu-1", "us-1"]).after(60_000)
 }
 
-/// The same after a restart that has read everything but the parameters and the policies.
+/// The same after a restart in which everything but the parameters and policies has been read.
 fn restarted(policies: &[Object]) -> World {
     let mut objects = vec![
         class("multi"),
@@ -38,12 +39,12 @@ fn faults() -> [Resolution; 3] {
 }
 
 #[test]
-fn without_a_fault_it_grows() {
+fn valid_policy_is_created_on_a_new_cluster() {
     assert_eq!(growing().writes("limits"), ["create us-1"]);
 }
 
 #[test]
-fn invalid_parameters_freeze() {
+fn invalid_parameters_freeze_works() {
     for params in ["nonsense", "{\"unknown\": 1}"] {
         let world = growing().params("multi", params);
         assert_eq!(world.writes("limits"), NOTHING, "{params}");
@@ -53,14 +54,14 @@ fn invalid_parameters_freeze() {
 }
 
 #[test]
-fn parameters_that_are_gone_freeze() {
+fn deleted_parameters_freeze_works() {
     let world = growing().without(config_map("multi", ""));
     assert_eq!(world.writes("limits"), NOTHING);
     assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
 }
 
 #[test]
-fn a_class_that_turns_into_a_loop_freezes_with_the_kinds_it_had() {
+fn downstream_class_of_this_controller_freezes_works() {
     let mut params = listing(&[]);
     params["downstreamClass"] = "multi".into();
     let world = growing().params("multi", &params.to_string());
@@ -69,7 +70,7 @@ fn a_class_that_turns_into_a_loop_freezes_with_the_kinds_it_had() {
 }
 
 #[test]
-fn invalid_parameters_stop_no_withdrawal() {
+fn invalid_parameters_do_not_prevent_withdrawal() {
     let invalid = || growing().params("multi", "nonsense");
     assert_eq!(invalid().without(policy("limits")).writes("limits"), ["delete eu-1"], "policy deleted");
     assert_eq!(invalid().with(policy("limits").targets("web").deleting()).writes("limits"), ["delete eu-1"]);
@@ -91,22 +92,22 @@ fn invalid_parameters_stop_no_withdrawal() {
 }
 
 #[test]
-fn valid_parameters_that_list_the_kind_no_more_withdraw() {
+fn valid_parameters_without_the_kind_withdraw_policies() {
     let world = growing().params("multi", "{}");
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
-    // The work of the Gateway loses the feedback path of the kind.
+    // The feedback path for the kind is removed from the Gateway's work.
     assert_eq!(world.writes_of(&gateway_origin("web")), ["update eu-1", "create us-1"]);
 }
 
 #[test]
-fn a_server_that_does_not_answer_for_once_changes_nothing() {
+fn single_discovery_failure_changes_nothing() {
     let world = growing().resolution("ratelimitpolicies", Resolution::Unknown("timeout".into()));
     assert_eq!(world.writes("limits"), ["create us-1"]);
     assert_eq!(world.problems("limits"), NOTHING);
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_freezes() {
+fn unresolved_kind_freezes_its_policies() {
     for fault in faults() {
         let world = growing().resolution("ratelimitpolicies", fault.clone());
         assert_eq!(world.writes("limits"), NOTHING, "{fault:?}");
@@ -123,7 +124,7 @@ fn a_kind_that_does_not_resolve_freezes() {
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_stops_no_withdrawal() {
+fn unresolved_kind_does_not_prevent_withdrawal() {
     for fault in faults() {
         let frozen = || growing().resolution("ratelimitpolicies", fault.clone());
         assert_eq!(frozen().without(policy("limits")).writes("limits"), ["delete eu-1"]);
@@ -134,41 +135,41 @@ fn a_kind_that_does_not_resolve_stops_no_withdrawal() {
 }
 
 #[test]
-fn a_kind_whose_definition_is_gone_is_withdrawn() {
+fn deleted_definition_withdraws_its_policies() {
     let world = growing().resolution("ratelimitpolicies", Resolution::Gone);
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
     let world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(world.writes("limits"), NOTHING, "back, and its policies not listed yet");
 }
 
-/// Another class lists the kind in another version.
+/// A second class lists the kind in another version.
 fn disagreeing() -> World {
     let second =
         r#"{"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]}"#;
     growing().with(class("second")).params("second", second)
 }
 
-/// The version of the other class was looked up.
+/// The version that the second class lists has been checked.
 fn looked_up(mut world: World, resolution: Resolution) -> World {
     world.resolve("v2", "ratelimitpolicies", resolution);
     world
 }
 
 #[test]
-fn of_versions_that_are_served_the_oldest_classs_holds() {
+fn oldest_class_decides_between_served_versions() {
     let served = || looked_up(disagreeing(), resolved("RateLimitPolicy"));
     assert_eq!(
         (served().writes("limits"), served().problems("limits")),
         (vec!["create us-1".into()], vec![])
     );
     assert_eq!(served().copy("limits", "eu-1")["apiVersion"], "kuadrant.io/v1");
-    // The others' Gateways get no policy in a version that their class does not list.
+    // Gateways of the second class do not get policies in a version that it does not list.
     let api = || gateway("api").of_class("second").placed_on("all");
     let world = served().with(api()).with(policy("more").targets("api"));
     let fault = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
                  let the classes agree on one";
     assert_eq!((world.writes("more"), world.problems("more")), (vec![], vec![fault.to_owned()]));
-    // Of classes of one age the first by name, and of an older one its own.
+    // Among classes of the same age the first by name decides, otherwise the oldest.
     let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
     let older = served()
         .with(created("multi", "2026-01-02T00:00:00Z"))
@@ -183,7 +184,7 @@ fn of_versions_that_are_served_the_oldest_classs_holds() {
 }
 
 #[test]
-fn a_version_that_is_not_served_stands_in_nobodys_way() {
+fn version_that_is_not_served_does_not_block_others() {
     for fault in [Resolution::UnknownVersion("the hub serves v1".into()), Resolution::NotAPolicy("x".into())]
     {
         let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
@@ -198,7 +199,7 @@ fn a_version_that_is_not_served_stands_in_nobodys_way() {
 }
 
 #[test]
-fn while_what_is_there_was_read_in_another_version_nothing_is_planned_of_it() {
+fn policies_read_in_another_version_are_frozen() {
     let world = growing();
     let followed = |version: &str| {
         let gvr = GroupVersionResource::new("kuadrant.io", version, "ratelimitpolicies");
@@ -210,13 +211,13 @@ fn while_what_is_there_was_read_in_another_version_nothing_is_planned_of_it() {
 }
 
 #[test]
-fn a_definition_that_is_gone_is_gone_in_every_version() {
+fn deleted_definition_removes_every_version() {
     let world = disagreeing().resolution("ratelimitpolicies", Resolution::Gone);
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
 }
 
 #[test]
-fn a_bad_selector_freezes_and_stops_no_withdrawal() {
+fn invalid_selector_freezes_but_does_not_prevent_withdrawal() {
     let bad = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a in b");
     let world = growing().with(bad);
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"]);
@@ -228,7 +229,7 @@ fn a_bad_selector_freezes_and_stops_no_withdrawal() {
 }
 
 #[test]
-fn references_of_another_shape_freeze_and_stop_no_withdrawal() {
+fn invalid_references_freeze_but_do_not_prevent_withdrawal() {
     let nameless = serde_json::json!({"group": "gateway.networking.k8s.io", "kind": "Gateway"});
     for (spec, fault) in [
         (serde_json::json!("text"), "spec: expected an object, found a string"),
@@ -249,13 +250,13 @@ fn references_of_another_shape_freeze_and_stop_no_withdrawal() {
 }
 
 #[test]
-fn another_class_that_cannot_be_read_is_of_no_matter() {
+fn invalid_parameters_of_another_class_have_no_effect() {
     let world = growing().with(class("second")).params("second", "nonsense");
     assert_eq!(world.writes("limits"), ["create us-1"]);
 }
 
 #[test]
-fn a_gateway_whose_invalid_class_never_listed_the_kind_is_no_target() {
+fn gateway_of_invalid_class_that_never_listed_the_kind_is_no_target() {
     let world = shop(&["eu-1"])
         .with(class("second"))
         .params("second", "{}")
@@ -266,7 +267,7 @@ fn a_gateway_whose_invalid_class_never_listed_the_kind_is_no_target() {
 }
 
 #[test]
-fn on_a_cluster_with_a_frozen_gateway_nothing_changes_and_elsewhere_it_does() {
+fn frozen_gateway_freezes_policies_only_on_its_clusters() {
     let world = shop(&["eu-1", "us-1"])
         .class("second", &listing(&["ratelimitpolicies"]))
         .decisions("few", &["us-1"])
@@ -277,7 +278,7 @@ fn on_a_cluster_with_a_frozen_gateway_nothing_changes_and_elsewhere_it_does() {
 }
 
 #[test]
-fn after_a_restart_unread_parameters_freeze() {
+fn unread_parameters_freeze_after_a_restart() {
     let world = restarted(&[]);
     assert_eq!(world.writes("limits"), NOTHING);
     assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
@@ -285,14 +286,14 @@ fn after_a_restart_unread_parameters_freeze() {
 }
 
 #[test]
-fn after_a_restart_invalid_parameters_freeze_what_works_prove() {
+fn invalid_parameters_after_a_restart_freeze_existing_works() {
     let world = restarted(&[]).params("multi", "nonsense");
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)", "us-1 (keep)"]);
 }
 
 #[test]
-fn after_a_restart_what_works_prove_is_withdrawn_where_their_gateway_left() {
+fn works_are_withdrawn_after_a_restart_if_their_gateway_left() {
     let world = restarted(&[]).params("multi", "nonsense");
     assert_eq!(world.with(gateway("web")).gateway_written().writes("limits"), ["delete eu-1"]);
     let world = restarted(&[]).without(gateway("web")).gateway_written();
@@ -307,7 +308,7 @@ fn after_a_restart_what_works_prove_is_withdrawn_where_their_gateway_left() {
 }
 
 #[test]
-fn policies_that_were_not_listed_keep_their_works() {
+fn unlisted_policies_keep_their_works() {
     let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
     assert_eq!(world.writes("limits"), NOTHING, "kind not looked up yet");
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
@@ -317,7 +318,7 @@ fn policies_that_were_not_listed_keep_their_works() {
 }
 
 #[test]
-fn a_half_listed_kind_keeps_the_works_of_what_is_not_there_yet() {
+fn partially_listed_kind_keeps_works() {
     let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
     let source = POLICIES.resource(kind("ratelimitpolicies"));
@@ -327,7 +328,7 @@ fn a_half_listed_kind_keeps_the_works_of_what_is_not_there_yet() {
 }
 
 #[test]
-fn a_kind_that_cannot_be_listed_after_a_restart_keeps_what_is_allowed() {
+fn kind_that_is_forbidden_after_a_restart_keeps_allowed_works() {
     let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
     let world = world.resolution("ratelimitpolicies", Resolution::Forbidden("no".into()));
     assert_eq!(world.writes("limits"), NOTHING);
@@ -335,7 +336,7 @@ fn a_kind_that_cannot_be_listed_after_a_restart_keeps_what_is_allowed() {
 }
 
 #[test]
-fn another_kind_goes_on() {
+fn other_kinds_are_not_frozen() {
     let world = growing()
         .class("multi", &listing(&["ratelimitpolicies", "tokenpolicies"]))
         .kind("tokenpolicies", "TokenPolicy")
@@ -347,7 +348,7 @@ fn another_kind_goes_on() {
 }
 
 #[test]
-fn a_policy_that_targets_nothing_of_ours_is_told_of_no_fault() {
+fn policy_without_a_known_target_reports_no_problem() {
     for (object, fault) in [
         (policy("theirs").targets("unknown"), Resolution::Forbidden("no".into())),
         (

@@ -1,4 +1,4 @@
-//! A Gateway serves on for a while on a cluster that is no longer chosen, and its policies with it.
+//! Tests of the grace period: a Gateway and its policies stay for a while on a cluster that is no longer chosen.
 
 use crate::Problem;
 use crate::testing::objects::{
@@ -8,18 +8,18 @@ use crate::testing::world::{World, shop};
 use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use policy_sync_api::moment::Moment;
 
-/// The moment at which a cluster that has left is unplaced, and the default grace, in milliseconds.
+/// The time after which a cluster that left counts as unplaced, and the default grace period, in milliseconds.
 const SETTLES: i64 = 5_000;
 const GRACE: i64 = 600_000;
 
-/// Gateway `web` and policy `limits` are written to both clusters; their owner says nothing of a grace.
+/// Gateway `web` and policy `limits` are written to both clusters, without a grace period in annotations.
 fn on_two() -> World {
     let web = gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT);
     let world = shop(&["eu-1", "us-1"]).with(cluster("eu-1")).with(cluster("us-1")).with(web);
     world.with(policy("limits").targets("web")).written()
 }
 
-/// The cluster us-1 has left, and that is written.
+/// The cluster us-1 has left, and its work is marked.
 fn unplaced() -> World {
     on_two().decisions("all", &["eu-1"]).after(SETTLES).written()
 }
@@ -31,7 +31,7 @@ fn gateway_writes(world: &World) -> Vec<String> {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn the_moment_is_written_first_and_once() {
+fn start_of_the_grace_period_is_written_first_and_once() {
     let world = on_two().decisions("all", &["eu-1"]).after(SETTLES);
     assert_eq!(gateway_writes(&world), ["mark us-1"]);
     assert_eq!(world.writes("limits"), NOTHING);
@@ -41,7 +41,7 @@ fn the_moment_is_written_first_and_once() {
 }
 
 #[test]
-fn it_goes_when_its_grace_has_passed() {
+fn gateway_is_deleted_when_its_grace_period_ends() {
     let world = unplaced().after(GRACE - 1_000);
     assert_eq!((gateway_writes(&world), world.writes("limits")), (vec![], vec![]));
     let world = world.after(1_000);
@@ -50,7 +50,7 @@ fn it_goes_when_its_grace_has_passed() {
 }
 
 #[test]
-fn its_policies_change_there_as_everywhere() {
+fn policies_are_updated_during_the_grace_period() {
     let world = unplaced().with(policy("limits").targets("web").label("team", "shop"));
     assert_eq!(world.writes("limits"), ["update eu-1", "update us-1"]);
     let world = unplaced().with(policy("more").targets("web"));
@@ -58,7 +58,7 @@ fn its_policies_change_there_as_everywhere() {
 }
 
 #[test]
-fn a_cluster_that_is_chosen_again_is_marked_no_longer() {
+fn mark_is_removed_if_the_cluster_is_chosen_again() {
     let world = unplaced().after(60_000).decisions("all", &["eu-1", "us-1"]);
     assert_eq!(gateway_writes(&world), ["mark us-1"]);
     let world = world.written().decisions("all", &["eu-1"]).after(SETTLES).written();
@@ -66,7 +66,7 @@ fn a_cluster_that_is_chosen_again_is_marked_no_longer() {
 }
 
 #[test]
-fn each_cluster_has_its_own_clock() {
+fn each_cluster_has_its_own_grace_period() {
     let world = unplaced().after(60_000).decisions("all", &[]).after(SETTLES).written();
     let world = world.after(GRACE - 60_000 - SETTLES);
     assert_eq!(gateway_writes(&world), ["delete us-1"]);
@@ -74,7 +74,7 @@ fn each_cluster_has_its_own_clock() {
 }
 
 #[test]
-fn a_restart_does_not_set_the_clock_back() {
+fn restart_does_not_restart_the_grace_period() {
     let objects = vec![
         class("multi"),
         gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT),
@@ -90,18 +90,18 @@ fn a_restart_does_not_set_the_clock_back() {
 }
 
 #[test]
-fn while_decisions_are_rewritten_nothing_begins_or_ends() {
+fn unsettled_decisions_neither_start_nor_end_grace_periods() {
     let world = unplaced().with(placement("all").selects(2)).after(2 * GRACE);
     assert_eq!(gateway_writes(&world), NOTHING);
 }
 
 #[test]
-fn a_cluster_that_is_gone_is_left_at_once() {
+fn deleted_cluster_has_no_grace_period() {
     assert_eq!(gateway_writes(&unplaced().without(cluster("us-1"))), ["delete us-1"]);
 }
 
 #[test]
-fn a_gateway_that_loses_its_placement_serves_on() {
+fn gateway_without_placement_keeps_serving_for_its_grace_period() {
     let world = on_two().with(gateway("web").annotation(GRACE_TIMEOUT, "60"));
     assert_eq!(gateway_writes(&world), ["mark eu-1", "mark us-1"]);
     let world = world.written().after(60_000);
@@ -109,7 +109,7 @@ fn a_gateway_that_loses_its_placement_serves_on() {
 }
 
 #[test]
-fn a_gateway_that_is_deleted_or_no_longer_ours_has_no_grace() {
+fn gateway_that_is_deleted_or_changes_class_has_no_grace_period() {
     for world in [
         unplaced().with(gateway("web").placed_on("all").deleting()),
         unplaced().with(gateway("web").placed_on("all").of_class("theirs")),
@@ -119,14 +119,14 @@ fn a_gateway_that_is_deleted_or_no_longer_ours_has_no_grace() {
 }
 
 #[test]
-fn a_class_that_cannot_be_read_does_not_stop_the_clock() {
+fn invalid_parameters_do_not_stop_the_grace_period() {
     let world = on_two().params("multi", "nonsense").decisions("all", &["eu-1"]).after(SETTLES);
     assert_eq!(gateway_writes(&world), ["mark us-1"]);
     assert_eq!(gateway_writes(&world.written().after(GRACE)), ["delete us-1"]);
 }
 
 #[test]
-fn a_spoke_gains_nothing_by_writing_another_moment() {
+fn spoke_cannot_extend_the_grace_period() {
     let marked = |text: &str| {
         let since = text.to_owned();
         unplaced().edited(&gateway_origin("web"), "us-1", |work| {
@@ -143,7 +143,7 @@ fn a_spoke_gains_nothing_by_writing_another_moment() {
     assert_eq!(gateway_writes(&marked("1970-01-01T00:00:00Z")), ["delete us-1"]);
 }
 
-/// The moment on the work in us-1 is written anew by its spoke, or taken away.
+/// The spoke in us-1 replaces or removes the moment on the work.
 fn rewritten(world: World, moment: Option<i64>) -> World {
     world.edited(&gateway_origin("web"), "us-1", |work| {
         let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();
@@ -155,7 +155,7 @@ fn rewritten(world: World, moment: Option<i64>) -> World {
 }
 
 #[test]
-fn a_spoke_that_writes_the_moment_again_and_again_is_left_when_its_grace_has_passed() {
+fn repeatedly_rewritten_mark_does_not_extend_the_grace_period() {
     let later: [fn(i64) -> Option<i64>; 3] = [Some, |now| Some(now + 3_600_000), |_| None];
     for later in later {
         let mut world = unplaced();
@@ -177,7 +177,7 @@ fn a_spoke_that_writes_the_moment_again_and_again_is_left_when_its_grace_has_pas
 }
 
 #[test]
-fn a_spoke_whose_work_never_is_as_planned_is_left_when_its_grace_has_passed() {
+fn repeatedly_changed_work_does_not_extend_the_grace_period() {
     let mut world = on_two().decisions("all", &["eu-1"]).after(SETTLES);
     let start = world.now;
     while world.now < start + GRACE {
@@ -192,7 +192,7 @@ fn a_spoke_whose_work_never_is_as_planned_is_left_when_its_grace_has_passed() {
 }
 
 #[test]
-fn what_a_spoke_writes_while_its_cluster_is_chosen_begins_nothing() {
+fn forged_mark_on_a_chosen_cluster_starts_no_grace_period() {
     let world = rewritten(on_two(), Some(0));
     assert_eq!(gateway_writes(&world), ["mark us-1"], "it is taken back");
     let world = world.written();
@@ -211,7 +211,7 @@ fn problems(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn the_class_has_the_last_word_on_how_long() {
+fn class_limits_the_grace_period() {
     let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
     let world = with_longest(60);
     assert_eq!(problems(&world), NOTHING, "it asks for nothing");
@@ -237,14 +237,14 @@ fn the_class_has_the_last_word_on_how_long() {
 }
 
 #[test]
-fn a_class_that_cannot_be_read_keeps_the_longest_grace_that_it_had() {
+fn invalid_parameters_keep_the_previous_maximum_grace_period() {
     let asks = gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, "7200");
     let world = with_longest(60).params("multi", "nonsense").with(asks);
     assert_eq!(gateway_writes(&world.after(60_000)), ["delete us-1"]);
 }
 
 #[test]
-fn a_cluster_that_is_terminating_is_left_at_once() {
+fn terminating_cluster_has_no_grace_period() {
     let world = unplaced().with(cluster("us-1").deleting());
     assert_eq!(gateway_writes(&world), ["delete us-1"]);
     let chosen = on_two().with(cluster("us-1").deleting());
@@ -252,7 +252,7 @@ fn a_cluster_that_is_terminating_is_left_at_once() {
 }
 
 #[test]
-fn a_grace_that_cannot_be_read_is_told_and_the_default_holds() {
+fn invalid_grace_period_is_reported_and_the_default_applies() {
     let seconds = |text: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, text);
     for (text, found) in [
         ("10m", "10m"),

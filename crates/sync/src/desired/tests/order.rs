@@ -1,4 +1,4 @@
-//! On a cluster, a Gateway comes after its policies, and goes before them.
+//! Tests of the order on a cluster: a Gateway is created after its policies and deleted before them.
 
 use serde_json::{Value, json};
 
@@ -35,14 +35,14 @@ fn quota() -> Origin {
     policy_origin("quota")
 }
 
-/// Policies `limits` and `quota` for the Gateway `web` on both clusters; nothing is written.
+/// Policies `limits` and `quota` for the Gateway `web` on both clusters; no work is written.
 fn unwritten(action: &str) -> World {
     let world = shop(&["eu-1", "us-1"]).with(cluster("eu-1")).with(cluster("us-1"));
     let world = world.params("multi", &waiting(action).to_string());
     world.with(policy("limits").targets("web")).with(policy("quota").targets("web"))
 }
 
-/// The works of the policies are made.
+/// The works of the policies exist.
 fn made(action: &str) -> World {
     unwritten(action).written().settled(&[quota()])
 }
@@ -55,7 +55,7 @@ fn both_applied(world: World, cluster: &str) -> World {
     quota_answered(world.answered(cluster, &applied()), cluster, &applied())
 }
 
-/// The Gateway is on both clusters, and so are its policies.
+/// The Gateway and its policies are on both clusters.
 fn on_two() -> World {
     both_applied(both_applied(made("hold"), "eu-1"), "us-1").written()
 }
@@ -64,7 +64,8 @@ fn gateway_writes(world: &World) -> Vec<String> {
     world.writes_of(&gateway_origin("web"))
 }
 
-/// Where it waits: the cluster, the policies, and whether that is for longer than its class says.
+/// The clusters where the Gateway waits, each with the policies and whether the wait exceeds the maximum of the
+/// class.
 fn waits(world: &World) -> Vec<String> {
     let plan = world.plan_of(&gateway_origin("web"));
     let text = |(cluster, waiting): (&ClusterName, &Waiting)| {
@@ -81,7 +82,7 @@ fn recheck(world: &World, origin: &Origin) -> Option<i64> {
 }
 
 #[test]
-fn it_waits_until_the_works_of_its_policies_are_made() {
+fn gateway_waits_until_works_of_its_policies_exist() {
     for action in ["hold", "serve"] {
         let world = unwritten(action).after(100 * WAIT);
         assert_eq!(gateway_writes(&world), NOTHING);
@@ -91,7 +92,7 @@ fn it_waits_until_the_works_of_its_policies_are_made() {
 }
 
 #[test]
-fn each_cluster_is_served_when_all_are_applied_there() {
+fn gateway_is_created_on_each_cluster_once_all_policies_are_applied_there() {
     let world = made("hold").answered("eu-1", &applied()).answered("us-1", &applied());
     assert_eq!(gateway_writes(&world), NOTHING);
     let world = quota_answered(world, "us-1", &applied());
@@ -100,7 +101,7 @@ fn each_cluster_is_served_when_all_are_applied_there() {
 }
 
 #[test]
-fn a_gateway_without_policies_waits_for_nothing() {
+fn gateway_without_policies_does_not_wait() {
     let world = shop(&["eu-1"]).params("multi", &waiting("hold").to_string());
     assert_eq!(gateway_writes(&world), ["create eu-1"]);
     let elsewhere = policy("limits").targets("api");
@@ -108,7 +109,7 @@ fn a_gateway_without_policies_waits_for_nothing() {
 }
 
 #[test]
-fn only_what_is_applied_as_it_is_planned_counts() {
+fn only_policies_applied_in_their_planned_form_count() {
     let stale = applied().for_work_generation(7);
     for answer in [refused("conflict"), stale] {
         let world = quota_answered(made("hold").answered("eu-1", &applied()), "eu-1", &answer);
@@ -120,7 +121,7 @@ fn only_what_is_applied_as_it_is_planned_counts() {
 }
 
 #[test]
-fn when_none_has_become_applied_for_a_while_the_class_decides() {
+fn class_decides_what_happens_after_the_maximum_wait() {
     let serve = made("serve").after(WAIT - 1);
     assert_eq!((gateway_writes(&serve), recheck(&serve, &gateway_origin("web"))), (vec![], Some(1)));
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1", "create us-1"]);
@@ -134,7 +135,7 @@ fn when_none_has_become_applied_for_a_while_the_class_decides() {
 }
 
 #[test]
-fn a_work_that_the_hub_refuses_is_waited_for_from_then_on() {
+fn wait_for_a_rejected_work_starts_at_its_first_rejection() {
     let refused = |action| {
         let world = made(action).with(policy("more").targets("web")).after(100 * WAIT);
         world.refusing(&policy_origin("more"), "eu-1")
@@ -142,7 +143,7 @@ fn a_work_that_the_hub_refuses_is_waited_for_from_then_on() {
     let serve = refused("serve");
     assert_eq!(waits(&serve), ["eu-1: limits more quota", "us-1: limits more quota"]);
     assert_eq!(recheck(&serve, &gateway_origin("web")), Some(WAIT), "on us-1 it is about to be made");
-    // That it is refused again, and for others, takes nothing of it back.
+    // Further rejections, also on other clusters, do not restart the wait.
     let serve = serve.after(WAIT - 1).refusing(&policy_origin("more"), "eu-1");
     assert_eq!(gateway_writes(&serve), NOTHING);
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1"]);
@@ -153,7 +154,7 @@ fn a_work_that_the_hub_refuses_is_waited_for_from_then_on() {
 }
 
 #[test]
-fn a_work_that_was_refused_and_then_made_counts_from_when_it_was_made() {
+fn wait_restarts_if_a_rejected_work_is_created() {
     let world = unwritten("serve").refusing(&quota(), "eu-1").after(WAIT - 1);
     world.refused.retain(&quota(), &Default::default());
     assert!(!world.refused.has(&quota()));
@@ -162,7 +163,7 @@ fn a_work_that_was_refused_and_then_made_counts_from_when_it_was_made() {
 }
 
 #[test]
-fn a_work_that_is_still_going_from_before_is_waited_for_from_when_it_was_asked_to() {
+fn wait_for_a_terminating_work_starts_at_its_deletion_timestamp() {
     let world = both_applied(made("serve"), "eu-1");
     let now = Moment(world.now).rfc3339();
     let world = world.edited(&quota(), "eu-1", |work| work["metadata"]["deletionTimestamp"] = now.into());
@@ -171,7 +172,7 @@ fn a_work_that_is_still_going_from_before_is_waited_for_from_when_it_was_asked_t
 }
 
 #[test]
-fn each_that_becomes_applied_gives_the_others_as_long_again() {
+fn each_applied_policy_restarts_the_wait_for_the_others() {
     let world = made("serve").after(WAIT - 1_000);
     let now = Moment(world.now).rfc3339();
     let world = world.answered("eu-1", &applied().since(&now)).after(1_000);
@@ -180,7 +181,7 @@ fn each_that_becomes_applied_gives_the_others_as_long_again() {
 }
 
 #[test]
-fn a_spoke_cannot_hold_it_by_writing_a_moment_to_come() {
+fn timestamp_in_the_future_does_not_extend_the_wait() {
     let ahead = applied().since("2999-01-01T00:00:00Z");
     let world = made("serve").answered("eu-1", &ahead);
     let world = quota_answered(world, "eu-1", &refused("conflict"));
@@ -188,7 +189,7 @@ fn a_spoke_cannot_hold_it_by_writing_a_moment_to_come() {
 }
 
 #[test]
-fn a_restart_forgets_nothing() {
+fn restart_does_not_restart_the_wait() {
     let objects =
         vec![class("multi"), web(), placement("all").selects(2), decision("all", "all-1", &["eu-1", "us-1"])];
     let restarted =
@@ -204,7 +205,7 @@ fn a_restart_forgets_nothing() {
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_holds_nothing() {
+fn gateway_does_not_wait_for_unresolved_kinds() {
     let both = |resolution: Resolution| {
         let mut params = waiting("hold");
         params["policiesToSync"] = listing(&["ratelimitpolicies", "authpolicies"])["policiesToSync"].clone();
@@ -217,7 +218,7 @@ fn a_kind_that_does_not_resolve_holds_nothing() {
 }
 
 #[test]
-fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
+fn kind_that_cannot_be_listed_delays_gateways_up_to_the_maximum() {
     for (action, writes) in [("hold", vec![]), ("serve", vec!["create eu-1", "create us-1"])] {
         let mut world = shop(&["eu-1", "us-1"]).params("multi", &waiting(action).to_string());
         world = world.kind("ratelimitpolicies", "RateLimitPolicy");
@@ -234,7 +235,7 @@ fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
 }
 
 #[test]
-fn a_policy_that_is_frozen_is_waited_for() {
+fn gateway_waits_for_frozen_policies() {
     let frozen = policy("quota").targets("web").annotation(CLUSTER_SELECTOR, "((");
     let world = unwritten("hold").with(frozen.clone()).written().answered("eu-1", &applied());
     assert_eq!(waits(&world), ["eu-1: quota", "us-1: limits quota"]);
@@ -244,7 +245,7 @@ fn a_policy_that_is_frozen_is_waited_for() {
 }
 
 #[test]
-fn a_policy_whose_name_someone_else_has_taken_is_waited_for() {
+fn gateway_waits_for_policies_whose_work_name_is_taken() {
     let name = made("hold").plan("quota").name.unwrap().to_string();
     let theirs = |world: World| {
         world.edited(&quota(), "eu-1", |work| {
@@ -259,7 +260,7 @@ fn a_policy_whose_name_someone_else_has_taken_is_waited_for() {
 }
 
 #[test]
-fn a_policy_that_does_not_select_the_cluster_is_not_waited_for() {
+fn gateway_does_not_wait_for_policies_that_deselect_the_cluster() {
     let picky = policy("quota").targets("web").annotation(CLUSTER_SELECTOR, "region=us");
     let world = unwritten("hold").with(cluster("us-1").label("region", "us")).with(picky);
     let world = world.written().settled(&[quota()]).answered("eu-1", &applied()).answered("us-1", &applied());
@@ -268,14 +269,14 @@ fn a_policy_that_does_not_select_the_cluster_is_not_waited_for() {
 }
 
 #[test]
-fn only_what_is_not_there_waits() {
+fn existing_gateways_never_wait() {
     let world = on_two().with(web().label("team", "shop")).with(policy("more").targets("web"));
     assert_eq!(gateway_writes(&world), ["update eu-1", "update us-1"]);
     assert_eq!(waits(&world), NOTHING);
 }
 
 #[test]
-fn its_policies_leave_a_cluster_after_it() {
+fn policies_leave_a_cluster_after_their_gateway() {
     let leaves = on_two().decisions("all", &["eu-1"]).after(5_000);
     assert_eq!((gateway_writes(&leaves), leaves.writes("limits")), (vec!["delete us-1".into()], vec![]));
     let gone = leaves.gateway_written();
@@ -283,7 +284,7 @@ fn its_policies_leave_a_cluster_after_it() {
 }
 
 #[test]
-fn its_policies_go_after_it_whyever_it_goes() {
+fn policies_are_deleted_after_their_gateway_for_every_cause() {
     for world in [
         on_two().without(web()),
         on_two().with(web().deleting()),
@@ -301,7 +302,7 @@ fn its_policies_go_after_it_whyever_it_goes() {
 }
 
 #[test]
-fn a_gateway_that_hangs_holds_its_policies_for_so_long_only() {
+fn gateway_stuck_in_deletion_holds_policies_up_to_the_maximum() {
     let world = on_two().without(web());
     let now = Moment(world.now).rfc3339();
     let world = world.edited(&gateway_origin("web"), "us-1", |work| {
@@ -313,7 +314,7 @@ fn a_gateway_that_hangs_holds_its_policies_for_so_long_only() {
 }
 
 #[test]
-fn a_policy_that_leaves_by_itself_goes_at_once() {
+fn policy_that_leaves_without_its_gateway_is_deleted_at_once() {
     let delisted = on_two().params("multi", &listing(&[]).to_string());
     let deselected = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, "region=us");
     for world in [
@@ -328,7 +329,7 @@ fn a_policy_that_leaves_by_itself_goes_at_once() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_read_goes_after_its_gateway_too() {
+fn unreadable_policy_is_deleted_after_its_gateway() {
     let unreadable = policy("limits").whole_spec(json!({"targetRef": "web"}));
     let world = on_two().with(unreadable).without(web());
     assert_eq!(world.writes("limits"), NOTHING);
@@ -336,7 +337,7 @@ fn a_policy_that_cannot_be_read_goes_after_its_gateway_too() {
 }
 
 #[test]
-fn what_is_waited_for_affects_who_waits() {
+fn changes_of_awaited_policies_affect_their_gateway() {
     let web = Key::Fold(gateway_origin("web"));
     let mut world = made("hold");
     assert!(world.apply(&policy("more").targets("web")).contains(&web));
@@ -344,7 +345,7 @@ fn what_is_waited_for_affects_who_waits() {
     let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
     assert!(labelled.contains(&Key::Works(gateway_origin("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
-    // Only the last of them on a cluster lets it come, and that at once.
+    // Only the last policy on a cluster releases the Gateway, and does so at once.
     let web_works = Key::Works(gateway_origin("web"));
     let mut others = made("hold");
     for (origin, cluster, frees) in
@@ -367,7 +368,7 @@ fn what_is_waited_for_affects_who_waits() {
 }
 
 #[test]
-fn the_gateway_says_so_when_it_has_waited_for_long_enough() {
+fn gateway_status_reports_an_exceeded_wait() {
     let fold = |world: &World| {
         world.see(|view| crate::status::gateway::plan(view, &world.settings, gateway_origin("web").object()))
     };

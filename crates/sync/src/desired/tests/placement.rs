@@ -1,4 +1,4 @@
-//! Which clusters a Gateway, and with it its policies, are placed on.
+//! Tests of the placement of Gateways and of their policies.
 
 use crate::testing::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin,
@@ -16,20 +16,20 @@ fn gateway_writes(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_cluster_that_appears_counts_at_once() {
+fn new_cluster_counts_at_once() {
     let world = on_two().with(decision("all", "all-2", &["ap-1"]));
     assert_eq!(world.writes("limits"), ["create ap-1"]);
     assert_eq!(gateway_writes(&world.settled(&[policy_origin("limits")])), ["create ap-1"]);
 }
 
 #[test]
-fn an_empty_name_is_no_cluster() {
+fn empty_cluster_name_is_ignored() {
     let world = shop(&["eu-1", ""]);
     assert_eq!(gateway_writes(&world), ["create eu-1"]);
 }
 
 #[test]
-fn what_can_be_no_clusters_name_is_none() {
+fn invalid_cluster_name_is_ignored() {
     let long = "a".repeat(64);
     for name in [
         "../../../api/v1/namespaces/kube-system",
@@ -51,7 +51,7 @@ fn what_can_be_no_clusters_name_is_none() {
 }
 
 #[test]
-fn an_odd_entry_takes_no_other_along() {
+fn invalid_decision_entry_does_not_affect_others() {
     let mut slice = decision("all", "all-1", &[]);
     slice.json["status"]["decisions"] =
         serde_json::json!(["x", {"clusterName": 1}, {"clusterName": "eu-1"}, null]);
@@ -59,7 +59,7 @@ fn an_odd_entry_takes_no_other_along() {
 }
 
 #[test]
-fn a_cluster_that_disappears_stays_for_five_seconds() {
+fn removed_cluster_stays_for_five_seconds() {
     let world = on_two().decisions("all", &["eu-1"]).after(4_999);
     assert_eq!(gateway_writes(&world), Vec::<String>::new());
     assert_eq!(world.writes("limits"), Vec::<String>::new());
@@ -69,7 +69,7 @@ fn a_cluster_that_disappears_stays_for_five_seconds() {
 }
 
 #[test]
-fn writes_that_decide_nothing_do_not_keep_a_cluster() {
+fn unrelated_writes_do_not_keep_a_cluster() {
     let mut world = on_two().decisions("all", &["eu-1"]);
     for n in 0..5 {
         world = world
@@ -81,7 +81,7 @@ fn writes_that_decide_nothing_do_not_keep_a_cluster() {
 }
 
 #[test]
-fn the_plan_says_when_it_is_time_to_look_again() {
+fn plan_is_checked_again_when_the_placement_settles() {
     let world = on_two().decisions("all", &["eu-1"]);
     let settles = Some(Moment(world.now + 5_000));
     assert_eq!(world.plan("limits").recheck, settles);
@@ -90,7 +90,7 @@ fn the_plan_says_when_it_is_time_to_look_again() {
 }
 
 #[test]
-fn a_cluster_stays_until_the_decisions_are_as_many_as_the_placement_says() {
+fn cluster_stays_until_all_decisions_are_written() {
     let world = on_two().with(decision("all", "all-1", &["eu-1"])).after(3_600_000);
     assert_eq!(gateway_writes(&world), Vec::<String>::new());
     assert_eq!(world.plan("limits").recheck, None, "only the Placement's status can settle it");
@@ -98,13 +98,13 @@ fn a_cluster_stays_until_the_decisions_are_as_many_as_the_placement_says() {
 }
 
 #[test]
-fn a_name_in_two_slices_counts_once() {
+fn name_in_two_slices_counts_once() {
     let world = on_two().with(decision("all", "all-1", &["eu-1"])).with(decision("all", "all-2", &["eu-1"]));
     assert_eq!(gateway_writes(&world.after(3_600_000)), Vec::<String>::new());
 }
 
 #[test]
-fn each_change_of_what_decides_starts_the_five_seconds_again() {
+fn each_change_of_decisions_restarts_the_five_seconds() {
     let left = || on_two().decisions("all", &["eu-1"]).after(4_000);
     let number = left().with(placement("all").selects(2)).with(placement("all").selects(1));
     assert_eq!(gateway_writes(&number.after(4_000)), Vec::<String>::new());
@@ -113,13 +113,13 @@ fn each_change_of_what_decides_starts_the_five_seconds_again() {
 }
 
 #[test]
-fn another_placement_does_not_start_them_again() {
+fn other_placements_do_not_restart_the_five_seconds() {
     let world = on_two().decisions("all", &["eu-1"]).after(4_000).with(placement("other").selects(1));
     assert_eq!(gateway_writes(&world.after(1_000)), ["delete us-1"]);
 }
 
 #[test]
-fn a_placement_that_is_gone_is_judged_by_the_five_seconds_alone() {
+fn deleted_placement_settles_after_five_seconds() {
     let gone = decision("all", "all-1", &["eu-1", "us-1"]);
     let world = on_two().without(placement("all").selects(2)).without(gone).after(4_999);
     assert_eq!(gateway_writes(&world), Vec::<String>::new());
@@ -127,7 +127,7 @@ fn a_placement_that_is_gone_is_judged_by_the_five_seconds_alone() {
 }
 
 #[test]
-fn after_a_start_the_five_seconds_count_from_the_first_listing() {
+fn five_seconds_start_at_the_first_listing_after_a_start() {
     let objects = vec![
         class("multi"),
         gateway("web").placed_on("all"),
@@ -141,7 +141,7 @@ fn after_a_start_the_five_seconds_count_from_the_first_listing() {
 }
 
 #[test]
-fn after_a_start_a_placement_that_went_in_between_has_five_seconds_too() {
+fn placement_deleted_during_downtime_settles_after_five_seconds() {
     let world = on_two().restarted(vec![class("multi"), gateway("web").placed_on("all")]);
     let world = world.params("multi", &listing(&["ratelimitpolicies"]).to_string()).after(4_999);
     assert_eq!(gateway_writes(&world), Vec::<String>::new());
@@ -149,14 +149,14 @@ fn after_a_start_a_placement_that_went_in_between_has_five_seconds_too() {
 }
 
 #[test]
-fn a_gateway_that_moves_to_another_placement_moves_at_once() {
+fn gateway_moves_to_another_placement_at_once() {
     let world = on_two().decisions("few", &["us-1"]).after(60_000).with(gateway("web").placed_on("few"));
     assert_eq!(gateway_writes(&world), ["delete eu-1"]);
     assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1"]);
 }
 
 #[test]
-fn a_gateway_without_the_label_is_placed_nowhere() {
+fn gateway_without_the_label_is_not_placed() {
     let world = on_two().with(gateway("web"));
     assert_eq!(gateway_writes(&world), ["delete eu-1", "delete us-1"]);
     assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1", "delete us-1"]);
@@ -172,7 +172,7 @@ fn a_placement_of_another_namespace_places_nothing() {
 }
 
 #[test]
-fn a_decision_without_the_label_belongs_to_no_placement() {
+fn decision_without_the_label_is_ignored() {
     let mut stray = decision("all", "stray", &["ap-1"]);
     stray.json["metadata"]["labels"] = serde_json::json!({});
     let world = on_two().with(stray);
@@ -180,7 +180,7 @@ fn a_decision_without_the_label_belongs_to_no_placement() {
 }
 
 #[test]
-fn a_decision_that_changes_its_placement_unsettles_both() {
+fn decision_that_changes_its_placement_unsettles_both() {
     let world = on_two().decisions("few", &["ap-1"]).after(60_000);
     let world = world.with(decision("few", "all-1", &["eu-1", "us-1"]));
     assert_eq!(gateway_writes(&world), Vec::<String>::new(), "the old one");
@@ -190,20 +190,20 @@ fn a_decision_that_changes_its_placement_unsettles_both() {
 }
 
 #[test]
-fn a_gateway_asked_to_go_is_withdrawn_at_once_even_while_its_placement_is_unsettled() {
+fn terminating_gateway_is_withdrawn_while_its_placement_is_unsettled() {
     let world = on_two().decisions("all", &["eu-1"]).with(gateway("web").placed_on("all").deleting());
     assert_eq!(gateway_writes(&world), ["delete eu-1", "delete us-1"]);
     assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1", "delete us-1"]);
 }
 
 #[test]
-fn policies_stay_on_a_cluster_that_may_only_seem_to_be_missing() {
+fn policies_stay_while_the_placement_is_unsettled() {
     let world = on_two().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
     assert_eq!(world.outcomes("limits"), ["eu-1", "us-1 (keep)"]);
 }
 
 #[test]
-fn a_selector_withdraws_at_once_even_while_the_placement_is_unsettled() {
+fn selector_withdraws_while_the_placement_is_unsettled() {
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let world = on_two()
         .with(cluster("eu-1").label("region", "eu"))
@@ -214,14 +214,14 @@ fn a_selector_withdraws_at_once_even_while_the_placement_is_unsettled() {
     assert_eq!(world.writes("limits"), ["delete us-1"]);
 }
 
-/// Policy `limits` for clusters in the region `eu` is written to `eu-1`, whose ManagedCluster says so.
+/// Policy `limits`, for clusters in the region `eu`, is written to `eu-1`, whose ManagedCluster has that label.
 fn selective() -> World {
     let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     shop(&["eu-1"]).with(cluster("eu-1").label("region", "eu")).with(limits).written()
 }
 
 #[test]
-fn a_policy_stays_with_its_gateway_where_the_managed_cluster_is_gone() {
+fn policy_stays_with_its_gateway_if_the_managed_cluster_is_deleted() {
     let world = selective().without(cluster("eu-1"));
     assert_eq!(world.outcomes("limits"), ["eu-1"], "it changes as it would");
     let world = world.with(cluster("eu-1").label("region", "us"));
@@ -229,7 +229,7 @@ fn a_policy_stays_with_its_gateway_where_the_managed_cluster_is_gone() {
 }
 
 #[test]
-fn a_policy_leaves_after_its_gateway_where_the_managed_cluster_is_gone() {
+fn policy_leaves_after_its_gateway_if_the_managed_cluster_is_deleted() {
     let web = gateway_origin("web");
     let world = selective().without(cluster("eu-1")).decisions("all", &[]).after(5_000);
     assert_eq!((world.writes_of(&web), world.writes("limits")), (vec!["delete eu-1".to_owned()], vec![]));
@@ -237,7 +237,7 @@ fn a_policy_leaves_after_its_gateway_where_the_managed_cluster_is_gone() {
 }
 
 #[test]
-fn the_labels_of_a_managed_cluster_that_is_gone_go_with_the_last_work_there() {
+fn labels_of_a_deleted_cluster_are_kept_until_its_last_work_is_gone() {
     let world = selective().without(cluster("eu-1"));
     let labels = |world: &World| world.see(|view| view.labels(&"eu-1".into()).cloned());
     assert!(labels(&world).is_some());
@@ -247,7 +247,7 @@ fn the_labels_of_a_managed_cluster_that_is_gone_go_with_the_last_work_there() {
 }
 
 #[test]
-fn after_a_start_what_is_on_a_cluster_whose_managed_cluster_is_gone_is_kept() {
+fn works_on_a_cluster_deleted_before_the_start_are_kept() {
     let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let world = selective().restarted(vec![
         class("multi"),
