@@ -51,7 +51,7 @@ fn of_classes() -> Keys {
 }
 
 #[test]
-fn before_everything_is_listed_nothing_is_affected() {
+fn nothing_is_affected_before_everything_is_listed() {
     let mut world = unlisted();
     for object in [class("multi"), gateway("web"), placement("all"), decision("all", "all-1", &["eu-1"])] {
         assert_eq!(world.apply(&object), Keys::new());
@@ -67,7 +67,7 @@ fn before_everything_is_listed_nothing_is_affected() {
 }
 
 #[test]
-fn a_schema_that_lacks_what_is_needed_is_not_ready() {
+fn schema_without_required_features_is_not_ready() {
     for schema in [
         WorkSchema { server_side_apply: false, ..WorkSchema::FULL },
         WorkSchema { create_only: false, ..WorkSchema::FULL },
@@ -81,7 +81,7 @@ fn a_schema_that_lacks_what_is_needed_is_not_ready() {
 }
 
 #[test]
-fn an_unchanged_object_affects_nothing() {
+fn unchanged_object_affects_nothing() {
     let mut world = hub();
     for object in [
         class("multi"),
@@ -98,7 +98,7 @@ fn an_unchanged_object_affects_nothing() {
 }
 
 #[test]
-fn a_class_and_its_parameters_affect_all_that_classes_bear_on() {
+fn class_and_parameters_affect_everything_that_depends_on_classes() {
     assert_eq!(hub().apply(&config_map("multi", "{}")), of_classes());
     assert_eq!(hub().delete(&config_map("multi", "")), of_classes());
     assert_eq!(hub().delete(&class("multi")), &of_classes() - &Keys::from([of_class()]));
@@ -107,7 +107,7 @@ fn a_class_and_its_parameters_affect_all_that_classes_bear_on() {
 }
 
 #[test]
-fn the_status_of_a_class_affects_the_class_alone() {
+fn status_of_a_class_affects_only_the_class() {
     let said = class("multi")
         .status(json!({"conditions": [{"type": "Accepted", "status": "True", "reason": "A",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}));
@@ -123,7 +123,7 @@ fn a_gateway_affects_its_namespace() {
 }
 
 #[test]
-fn what_a_gateway_says_of_its_clusters_affects_what_it_says_alone() {
+fn published_fields_of_a_gateway_affect_only_its_fold() {
     let web = || gateway("web").placed_on("all");
     let status = json!({"addresses": [{"type": "Hostname", "value": "example.com"}]});
     for said in [
@@ -146,7 +146,7 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 }
 
 #[test]
-fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overrides() {
+fn cluster_labels_affect_gateways_and_policies_that_select_by_label() {
     let waits = Key::Works(gateway_origin("web"));
     assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([waits.clone(), told()]));
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
@@ -161,7 +161,7 @@ fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overr
 }
 
 #[test]
-fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
+fn policy_affects_itself_watches_and_gateways_that_may_wait() {
     let keys = Keys::from([Key::Watches, Key::Works(policy_origin("limits")), fold(), told()]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
 }
 
 #[test]
-fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
+fn kind_affects_its_policies_gateways_watches_and_classes() {
     let mut keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_origin("limits")), fold()]);
     keys.extend([Key::Works(gateway_origin("web")), told()]);
     let gone = rows::kind::Resolution::Gone;
@@ -181,7 +181,7 @@ fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
 }
 
 #[test]
-fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing() {
+fn first_listing_of_a_kind_affects_its_policies_even_if_empty() {
     let mut world = hub();
     world.forget(&POLICIES.resource(limits()));
     let keys = world.list(&POLICIES.resource(limits()), &[]);
@@ -194,7 +194,7 @@ fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing
 }
 
 #[test]
-fn what_a_work_holds_affects_its_plan_its_fold_and_access() {
+fn content_of_a_work_affects_its_plan_its_fold_and_access() {
     let keys = Keys::from([Key::Works(policy_origin("limits")), fold(), access()]);
     let origin = policy_origin("limits");
     assert_eq!(hub().edit(&origin, "eu-1", |work| work["spec"]["workload"] = json!({})), keys);
@@ -205,7 +205,7 @@ fn what_a_work_holds_affects_its_plan_its_fold_and_access() {
 }
 
 #[test]
-fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_are_not() {
+fn deleted_gateway_work_affects_policies_and_folds_of_missing_ones() {
     let mut world = hub().with(policy("refused").targets("web"));
     let refused = Key::Fold(policy_origin("refused"));
     let deleted =
@@ -216,7 +216,7 @@ fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_
 }
 
 #[test]
-fn a_gateways_work_that_is_restored_on_a_cluster_that_is_not_chosen_affects_the_policies() {
+fn restored_gateway_work_on_an_unchosen_cluster_affects_policies() {
     let restored = |clusters: &[&str]| {
         let (mut world, web) = (hub(), gateway_origin("web"));
         let mut own = json!({});
@@ -235,7 +235,7 @@ fn a_gateways_work_that_is_restored_on_a_cluster_that_is_not_chosen_affects_the_
 }
 
 #[test]
-fn what_an_agent_says_affects_the_fold_alone() {
+fn report_of_an_agent_affects_only_the_fold() {
     let mut world = hub();
     let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
     assert_eq!(world.edit(&policy_origin("limits"), "eu-1", answer), Keys::from([fold()]));
@@ -244,7 +244,7 @@ fn what_an_agent_says_affects_the_fold_alone() {
 }
 
 #[test]
-fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
+fn foreign_work_of_a_planned_name_affects_its_origin() {
     let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
     let theirs = |work: &mut serde_json::Value| work["metadata"]["annotations"] = json!({});
     let name = world.see(|view| view.works_of(&policy_origin("limits")).next().unwrap().0.clone());
@@ -259,7 +259,7 @@ fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
 }
 
 #[test]
-fn a_work_that_changes_its_origin_affects_both() {
+fn work_whose_name_contradicts_its_new_origin_becomes_foreign() {
     let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
     let name = world.see(|view| view.works_of(&policy_origin("limits")).next().unwrap().0.clone());
     let keys = world.edit(&policy_origin("limits"), "eu-1", |work| {

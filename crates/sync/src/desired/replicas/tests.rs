@@ -14,13 +14,13 @@ fn shares(of: &[(&str, u64)]) -> Shares {
     of.iter().map(|(name, share)| (ClusterName::from(*name), *share)).collect()
 }
 
-/// What 50 replicas are split into among these clusters, which have `current` now.
+/// The split of 50 replicas among these clusters, where `current` is the present split.
 fn fifty(preferences: &str, names: &[&str], current: &[(&str, u64)]) -> Split {
     let preferences = Preferences::read(preferences).unwrap();
     preferences.split(&origin(), 50, &clusters(names), &shares(current))
 }
 
-/// The shares by size.
+/// The shares in ascending order.
 fn sizes(split: &Split) -> Vec<u64> {
     let mut sizes: Vec<u64> = split.shares.values().copied().collect();
     sizes.sort_unstable();
@@ -29,7 +29,7 @@ fn sizes(split: &Split) -> Vec<u64> {
 
 const ABC: [&str; 3] = ["a", "b", "c"];
 
-/// The scenarios of *Federated ReplicaSets*, but for those of capacity.
+/// The scenarios of *Federated ReplicaSets*, except those about capacity.
 #[test]
 fn scenario_1_replicas_are_spread_evenly() {
     let evenly = r#"{"rebalance": true, "clusters": {"*": {"weight": 1}}}"#;
@@ -50,7 +50,7 @@ fn scenario_2_two_in_each_cluster() {
 }
 
 #[test]
-fn scenario_3_where_there_are_too_few_some_get_less() {
+fn scenario_3_some_clusters_get_less_if_there_are_too_few() {
     let split =
         fifty(r#"{"rebalance": true, "clusters": {"*": {"minReplicas": 20, "weight": 0}}}"#, &ABC, &[]);
     assert_eq!((sizes(&split), split.left_out), (vec![10, 20, 20], 0));
@@ -82,7 +82,7 @@ fn scenario_6_one_gets_twice_as_many() {
 }
 
 #[test]
-fn scenario_7_what_is_there_is_not_moved() {
+fn scenario_7_present_replicas_are_not_moved() {
     let preferences = r#"{"rebalance": false, "clusters": {"*": {"weight": 1}}}"#;
     assert_eq!(fifty(preferences, &ABC, &[("a", 20)]).shares, shares(&[("a", 20), ("b", 15), ("c", 15)]));
     assert_eq!(sizes(&fifty(preferences, &ABC, &[("a", 30)])), [10, 10, 30]);
@@ -97,7 +97,7 @@ fn the_published_sample_goes_to_one_cluster() {
 }
 
 #[test]
-fn small_ones_do_not_all_go_to_the_same_cluster() {
+fn small_workloads_are_spread_over_clusters() {
     let preferences = Preferences::read(r#"{"clusters": {"*": {"weight": 1}}}"#).unwrap();
     let taken: BTreeSet<ClusterName> = (0..20)
         .flat_map(|n| {
@@ -110,7 +110,7 @@ fn small_ones_do_not_all_go_to_the_same_cluster() {
 }
 
 #[test]
-fn whatever_the_numbers_it_takes_a_moment() {
+fn huge_numbers_are_split_quickly() {
     let huge = u64::from(u32::MAX) >> 1;
     let preferences = r#"{"clusters": {"a": {"weight": 18446744073709551615}, "*": {"weight": 1}}}"#;
     let preferences = Preferences::read(preferences).unwrap();
@@ -127,7 +127,7 @@ fn whatever_the_numbers_it_takes_a_moment() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_place() {
+fn invalid_preferences_are_reported_with_their_position() {
     for (text, fault) in [
         ("weight=1", ": not JSON: expected value at line 1 column 1"),
         ("[]", ": expected an object, found a list"),
@@ -166,7 +166,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Preferences of up to five clusters, as what each has of weight, minimum and maximum.
+/// Preferences of up to five clusters: weight, minimum and maximum of each.
 type Bounds = Vec<(u64, u64, Option<u64>)>;
 
 fn bounds() -> impl Strategy<Value = Bounds> {
@@ -195,7 +195,7 @@ fn has(current: &[u64]) -> Shares {
 
 proptest! {
     #[test]
-    fn all_are_shared_out_or_left_out_and_nobody_gets_more_than_it_may(
+    fn every_replica_is_assigned_or_left_out_within_the_limits(
         bounds in bounds(), rebalance: bool, total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),
     ) {
         let split = split(&bounds, rebalance, total, &has(&current));
@@ -206,7 +206,7 @@ proptest! {
             if minima <= total {
                 prop_assert!(share >= minimum);
             }
-            // What has a weight and room takes what is left.
+            // A cluster with a weight takes the rest up to its maximum.
             if *weight > 0 && maximum.is_none_or(|maximum| *share < maximum) {
                 prop_assert_eq!(split.left_out, 0);
             }
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_is_split_the_same_and_a_split_is_settled(
+    fn splits_are_deterministic_and_stable(
         bounds in bounds(), rebalance: bool, total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),
     ) {
         let once = split(&bounds, rebalance, total, &has(&current));
@@ -223,14 +223,14 @@ proptest! {
     }
 
     #[test]
-    fn with_rebalance_what_is_there_does_not_matter(
+    fn rebalance_ignores_present_replicas(
         bounds in bounds(), total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),
     ) {
         prop_assert_eq!(split(&bounds, true, total, &has(&current)), split(&bounds, true, total, &Shares::new()));
     }
 
     #[test]
-    fn more_weight_is_never_less(bounds in bounds(), at in 0..5_usize, more in 1..6_u64, total in 0..120_u64) {
+    fn more_weight_never_gives_fewer_replicas(bounds in bounds(), at in 0..5_usize, more in 1..6_u64, total in 0..120_u64) {
         let at = at % bounds.len();
         let mut heavier = bounds.clone();
         heavier[at].0 += more;
@@ -240,10 +240,10 @@ proptest! {
         prop_assert!(of(&after) >= of(&before), "{before:?} {after:?}");
     }
 
-    /// Without rebalance a cluster loses replicas only where there are too few, and then none gets more; or where others need
-    /// them for their minimum, or it has more than its maximum.
+    /// Without rebalance, a cluster loses replicas only in three cases: there are too few in total, and then no
+    /// cluster gains any; others need them for their minimum; or it exceeds its maximum.
     #[test]
-    fn without_rebalance_nothing_moves_that_need_not(
+    fn replicas_move_without_rebalance_only_if_necessary(
         bounds in bounds(), total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),
     ) {
         let current = has(&current);

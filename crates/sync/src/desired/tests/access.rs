@@ -1,4 +1,4 @@
-//! What an agent may write on its spoke.
+//! Tests of the permissions of a spoke's agent.
 
 use serde_json::Value;
 
@@ -35,39 +35,39 @@ fn tokens() -> Origin {
 }
 
 #[test]
-fn a_cluster_without_works_gets_none() {
+fn cluster_without_works_gets_no_access() {
     let world = shop(&["eu-1"]);
     assert_eq!(granted(&world), Vec::<String>::new());
 }
 
 #[test]
-fn it_covers_what_works_there_carry_and_gateways_always() {
+fn access_covers_carried_kinds_and_always_gateways() {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(&[policy_origin("limits")]);
     assert_eq!(granted(&world), ["gateways", "ratelimitpolicies"]);
 }
 
 #[test]
-fn it_grows_with_the_first_work_of_a_kind() {
+fn access_grows_with_the_first_work_of_a_kind() {
     let world = with_tokens();
     assert_eq!(granted(&world), ["gateways", "ratelimitpolicies", "tokenpolicies"]);
 }
 
 #[test]
-fn a_kind_whose_works_terminate_is_covered_even_where_nothing_lists_it() {
+fn access_covers_unlisted_kinds_of_terminating_works() {
     let world = with_tokens().class("multi", &listing(&["ratelimitpolicies"])).terminating(&tokens(), "eu-1");
     assert_eq!(granted(&world), ["gateways", "ratelimitpolicies", "tokenpolicies"]);
     assert_eq!(world.access_writes("eu-1"), Vec::<String>::new());
 }
 
 #[test]
-fn it_shrinks_when_the_last_work_of_a_kind_is_gone() {
+fn access_shrinks_with_the_last_work_of_a_kind() {
     let world = with_tokens().gone(&tokens(), "eu-1");
     assert_eq!(granted(&world), ["gateways", "ratelimitpolicies"]);
     assert_eq!(world.access_writes("eu-1"), ["update eu-1"]);
 }
 
 #[test]
-fn it_goes_last() {
+fn access_is_deleted_last() {
     let world = with_tokens().gone(&tokens(), "eu-1").gone(&gateway_origin("web"), "eu-1");
     let world = world.terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(world.access_writes("eu-1"), ["update eu-1"]);

@@ -364,7 +364,7 @@ fn gateway_waits_for_policies_held_by_another_gateway() {
 }
 
 #[test]
-fn held_work_is_created_by_the_status_plan() {
+fn status_plan_announces_a_work_whose_wait_has_ended() {
     let world = zzz_and_aaa();
     assert_eq!((waits(&world, "zzz"), world.fold("zzz").comes), (None, false), "its own plan creates it");
     assert!(waits(&world, "aaa").is_some() && !world.fold("aaa").comes);

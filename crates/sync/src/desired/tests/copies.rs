@@ -1,4 +1,4 @@
-//! What a spoke gets of an object.
+//! Tests of the copies that spokes get.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn with(policy: crate::testing::objects::Object) -> World {
 }
 
 #[test]
-fn what_hands_an_object_to_another_tool_stays_on_the_hub() {
+fn metadata_of_other_tools_is_not_copied() {
     let mut limits = policy("limits").targets("web");
     for key in [
         "kuadrant.io/cluster-selector-of-old",
@@ -34,7 +34,7 @@ fn what_hands_an_object_to_another_tool_stays_on_the_hub() {
 }
 
 #[test]
-fn every_other_label_and_annotation_travels() {
+fn other_labels_and_annotations_are_copied() {
     let limits = policy("limits")
         .targets("web")
         .label("app.kubernetes.io/name", "shop")
@@ -48,7 +48,7 @@ fn every_other_label_and_annotation_travels() {
 }
 
 #[test]
-fn parameters_can_make_more_stay() {
+fn parameters_can_exclude_more_metadata() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["metadataToSkip"] = json!(["team.example.com/*", "cost*center", "exact"]);
     let limits = policy("limits")
@@ -64,7 +64,7 @@ fn parameters_can_make_more_stay() {
 }
 
 #[test]
-fn a_pattern_of_many_stars_is_matched_in_no_time() {
+fn pattern_with_many_stars_is_matched_quickly() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["metadataToSkip"] = json!([format!("{}b", "*a".repeat(40))]);
     let key = "a".repeat(300);
@@ -74,13 +74,13 @@ fn a_pattern_of_many_stars_is_matched_in_no_time() {
 }
 
 #[test]
-fn it_names_the_policy_it_came_from() {
+fn copy_names_its_policy() {
     let annotations = with(policy("limits").targets("web")).copy("limits", "eu-1")["metadata"].clone();
     assert_eq!(annotations["annotations"]["kuadrant.io/policy-synced"], "shop/limits");
 }
 
 #[test]
-fn it_is_a_new_object_of_that_name_in_the_downstream_namespace() {
+fn copy_is_a_new_object_in_the_downstream_namespace() {
     let limits = policy("limits")
         .targets("web")
         .metadata("ownerReferences", json!([{"kind": "Shop"}]))
@@ -95,14 +95,14 @@ fn it_is_a_new_object_of_that_name_in_the_downstream_namespace() {
 }
 
 #[test]
-fn unknown_fields_and_odd_values_arrive_as_they_are() {
+fn unknown_fields_and_unusual_values_are_copied() {
     let odd = json!({"": null, "ключ": [null, {}, []], "n": [1, -1, 9_223_372_036_854_775_807_i64, 0.1, 1e300], "t": "\u{0}\u{feff}"});
     let world = with(policy("limits").targets("web").spec("odd", odd.clone()));
     assert_eq!(world.copy("limits", "eu-1")["spec"]["odd"], odd);
 }
 
 #[test]
-fn a_section_name_stays() {
+fn section_name_is_copied() {
     let mut reference = target("web");
     reference["sectionName"] = "https".into();
     reference["ours"] = json!({"not": "known"});
@@ -113,7 +113,7 @@ fn a_section_name_stays() {
 }
 
 #[test]
-fn each_cluster_gets_the_references_whose_gateway_is_placed_there() {
+fn copy_keeps_only_references_to_gateways_on_its_cluster() {
     let route = json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"});
     let references = json!([target("web"), route, target("internal")]);
     let world = shop(&["eu-1", "us-1"])
@@ -128,7 +128,7 @@ fn each_cluster_gets_the_references_whose_gateway_is_placed_there() {
 }
 
 #[test]
-fn a_singular_reference_stays_beside_plural_ones_only_where_its_gateway_is() {
+fn singular_reference_is_kept_only_where_its_gateway_is_placed() {
     let world = shop(&["eu-1"])
         .decisions("few", &["us-1"])
         .with(gateway("internal").placed_on("few"))
@@ -138,7 +138,7 @@ fn a_singular_reference_stays_beside_plural_ones_only_where_its_gateway_is() {
 }
 
 #[test]
-fn a_namespace_in_a_reference_becomes_the_downstream_one() {
+fn namespace_in_a_reference_is_rewritten() {
     let mut reference = target("web");
     reference["namespace"] = "shop".into();
     let world = with(policy("limits").spec("targetRef", reference));
@@ -146,13 +146,13 @@ fn a_namespace_in_a_reference_becomes_the_downstream_one() {
 }
 
 #[test]
-fn a_reference_into_another_namespace_is_dropped_and_named() {
+fn reference_to_another_namespace_is_dropped_and_reported() {
     let mut far = target("web");
     far["namespace"] = "bank".into();
     let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRefs", json!([far, target("web")])));
     let names =
         ["the reference to Gateway bank/web is dropped: policies target gateways of their own namespace"];
-    // What is there is no more to be learnt from the words than from a restart that changes them.
+    // The message does not reveal whether the Gateway exists.
     for world in [
         world(),
         world().with(gateway("web").in_ns("bank")),
@@ -164,7 +164,7 @@ fn a_reference_into_another_namespace_is_dropped_and_named() {
 }
 
 #[test]
-fn a_policy_with_no_other_reference_is_told_the_same_whatever_is_there() {
+fn message_does_not_reveal_gateways_of_other_namespaces() {
     let mut far = target("web");
     far["namespace"] = "bank".into();
     let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRef", far.clone()));
@@ -174,7 +174,7 @@ fn a_policy_with_no_other_reference_is_told_the_same_whatever_is_there() {
 }
 
 #[test]
-fn a_gateway_gets_the_downstream_class_and_our_label() {
+fn gateway_gets_the_downstream_class_and_the_managed_label() {
     let mut params = listing(&[]);
     params["downstreamClass"] = "nginx".into();
     let world = shop(&["eu-1"]).params("multi", &params.to_string());
@@ -184,7 +184,7 @@ fn a_gateway_gets_the_downstream_class_and_our_label() {
 }
 
 #[test]
-fn a_gateways_references_are_rewritten_and_nothing_else_of_it() {
+fn only_references_of_a_gateway_are_rewritten() {
     let listeners = json!([{
         "name": "https", "port": 443, "protocol": "HTTPS",
         "allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"name": "a", "namespace": "b"}}}},
@@ -205,7 +205,7 @@ fn a_gateways_references_are_rewritten_and_nothing_else_of_it() {
 }
 
 #[test]
-fn clusters_that_get_the_same_copy_share_one_work() {
+fn clusters_with_equal_copies_share_one_work() {
     let world = shop(&["eu-1", "us-1"])
         .with(cluster("eu-1").label("region", "eu"))
         .with(policy("limits").targets("web"));
@@ -213,7 +213,7 @@ fn clusters_that_get_the_same_copy_share_one_work() {
 }
 
 #[test]
-fn the_revision_changes_with_everything_that_a_spoke_gets() {
+fn revision_changes_with_the_copied_content() {
     let revision = |world: &World| {
         world.copy("limits", "eu-1")["metadata"]["annotations"]["kuadrant.io/revision"]
             .as_str()
@@ -235,7 +235,7 @@ fn the_revision_changes_with_everything_that_a_spoke_gets() {
 }
 
 #[test]
-fn what_stays_on_the_hub_is_documented() {
+fn excluded_metadata_is_documented() {
     let page = include_str!("../../../../../docs/annotations.md");
     let (_, rest) = page.split_once("those that hand an object to another tool:\n").unwrap();
     let (patterns, _) = rest.split_once(", and the patterns of `metadataToSkip`").unwrap();

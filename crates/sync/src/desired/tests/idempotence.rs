@@ -1,5 +1,5 @@
-//! What is written is what is planned: a work read back from the server, with its defaults and its numbers, differs
-//! in nothing from the plan that made it.
+//! Tests that a written work equals its plan: a work that is read back from the server, with its defaults and number
+//! formats, causes no further write.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::kinds::WORKS;
 use crate::testing::objects::{gateway, gateway_origin, policy, policy_origin, target};
 use crate::testing::world::shop;
 
-/// Any JSON, numbers at the edges of what is held exactly among it.
+/// Arbitrary JSON, with numbers at the limits of exact representation.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -49,7 +49,7 @@ fn any_object() -> impl Strategy<Value = Map<String, Value>> {
     prop::collection::btree_map(".{0,8}", any_json(), 0..6).prop_map(|fields| fields.into_iter().collect())
 }
 
-/// `value` as a server of another make could write it: whole numbers as such, others with an exponent.
+/// `value` as another server could serialize it: integers unchanged, other numbers with an exponent.
 fn rewritten(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_settled_hub_is_not_written_to(spec in any_object(), labels in prop::collection::btree_map("[a-z]{1,5}", ".{0,5}", 0..3)) {
+    fn settled_hub_causes_no_writes(spec in any_object(), labels in prop::collection::btree_map("[a-z]{1,5}", ".{0,5}", 0..3)) {
         let mut limits = policy("limits").whole_spec(Value::Object(spec.clone())).targets("web");
         let mut web = gateway("web").whole_spec(Value::Object(spec)).of_class("multi").placed_on("all");
         for (key, value) in &labels {
@@ -86,7 +86,7 @@ proptest! {
         let world = world.written();
         prop_assert_eq!(world.writes("limits"), Vec::<String>::new());
 
-        // Nor does it matter in which order and form the same is sent.
+        // The order and format of the JSON do not matter.
         let source = WORKS.all();
         for (name, cluster) in world.work_names() {
             let work = world.work_text(&name, &cluster, rewritten);
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn one_spec_has_one_revision(spec in any_object()) {
+    fn equal_specs_have_equal_revisions(spec in any_object()) {
         let revision = |text: &str| {
             let world = shop(&["eu-1"]);
             let text = format!(

@@ -1,4 +1,4 @@
-//! What is too long, too large or reserved freezes.
+//! Tests that names and objects that are too long, too large or reserved freeze.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::testing::objects::{decision, gateway, gateway_origin, listing, placem
 use crate::testing::world::{World, shop, world};
 use policy_sync_api::names::Origin;
 
-/// A Gateway and a policy in this namespace, on `eu-1`.
+/// A Gateway and a policy in this namespace, both placed on `eu-1`.
 fn in_namespace(namespace: &str) -> World {
     world()
         .class("multi", &listing(&["ratelimitpolicies"]))
@@ -45,7 +45,7 @@ fn a_downstream_namespace_has_at_most_63_characters() {
 
 #[test]
 fn reserved_namespaces_are_never_written_to() {
-    // Those of Kuadrant itself begin as ours do.
+    // Kuadrant's own namespaces start with the default prefix.
     for namespace in ["system", "operator", "operator-system"] {
         let says =
             format!("namespace {namespace} maps to kuadrant-{namespace} on the spokes, which is reserved");
@@ -55,7 +55,7 @@ fn reserved_namespaces_are_never_written_to() {
 }
 
 #[test]
-fn with_another_prefix_the_other_reserved_namespaces_are_guarded_too() {
+fn reserved_namespaces_are_checked_with_any_prefix() {
     let mut world = in_namespace("public");
     let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "public", "limits");
     for (prefix, reserved) in [("kube-", true), ("open-cluster-management", true), ("kub-", false)] {
@@ -64,7 +64,7 @@ fn with_another_prefix_the_other_reserved_namespaces_are_guarded_too() {
     }
 }
 
-/// A policy whose work has this many bytes.
+/// A policy whose work has this size in bytes.
 fn sized(bytes: usize) -> World {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web").spec("text", "".into()));
     let plan = world.plan("limits");
@@ -77,7 +77,7 @@ fn sized(bytes: usize) -> World {
 }
 
 #[test]
-fn a_work_has_at_most_500_kib() {
+fn work_is_limited_to_500_kib() {
     assert_eq!(sized(SIZE_LIMIT).outcomes("limits"), ["eu-1"]);
     let world = sized(SIZE_LIMIT + 1);
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
@@ -85,7 +85,7 @@ fn a_work_has_at_most_500_kib() {
 }
 
 #[test]
-fn a_policy_that_grows_too_large_keeps_its_works_until_it_is_mended() {
+fn policy_that_grows_too_large_keeps_its_works() {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
     let huge = policy("limits").targets("web").spec("text", json!("x".repeat(SIZE_LIMIT)));
     let world = world.with(huge);
@@ -95,14 +95,14 @@ fn a_policy_that_grows_too_large_keeps_its_works_until_it_is_mended() {
 }
 
 #[test]
-fn a_gateway_too_large_is_frozen_alone() {
+fn too_large_gateway_does_not_freeze_others() {
     let huge = gateway("web").placed_on("all").spec("text", json!("x".repeat(SIZE_LIMIT)));
     let world = shop(&["eu-1"]).with(huge).with(policy("limits").targets("web"));
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     assert_eq!(world.writes("limits"), ["create eu-1"]);
 }
 
-/// The policy `limits` and the Gateway `web`, written and then changed to have a spec of this depth.
+/// The policy `limits` and the Gateway `web`, whose specs change to this depth after they were written.
 fn deep(levels: usize) -> World {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
     let lists = format!("{}1{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
@@ -120,7 +120,7 @@ fn deep(levels: usize) -> World {
 }
 
 #[test]
-fn a_deep_spec_is_read_back_as_it_was_written() {
+fn deep_spec_is_read_back_unchanged() {
     let world = deep(100);
     assert_eq!(world.writes("limits"), ["update eu-1"]);
     assert_eq!(world.writes_of(&gateway_origin("web")), ["update eu-1"]);
@@ -130,7 +130,7 @@ fn a_deep_spec_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn a_spec_too_deep_to_be_read_freezes() {
+fn too_deep_spec_freezes() {
     for levels in [101, 127, 128, 10_000] {
         let world = deep(levels);
         assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"], "{levels}");

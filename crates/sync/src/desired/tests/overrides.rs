@@ -1,4 +1,4 @@
-//! One policy, different clusters.
+//! Tests of one policy whose spec differs between clusters.
 
 mod refusals;
 
@@ -41,7 +41,7 @@ fn spec(world: &World, cluster: &str) -> Value {
     spec
 }
 
-/// The kind's schema, where its definition was found.
+/// A schema of the kind, as found in its CustomResourceDefinition.
 fn limits_schema(rate: &Value) -> Value {
     json!({"type": "object", "required": ["limits"], "properties": {
         "targetRef": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -65,7 +65,7 @@ fn typed() -> World {
 }
 
 #[test]
-fn a_cluster_that_matches_gets_the_patched_spec_and_others_the_policys_own() {
+fn matching_cluster_gets_the_patched_spec() {
     let world = with(&patch("region=us", json!({"limits": {"a": {"rate": 5}, "b": null}})));
     assert_eq!(spec(&world, "us-1"), json!({"limits": {"a": {"rate": 5, "window": "1m"}}}));
     assert_eq!(
@@ -76,14 +76,14 @@ fn a_cluster_that_matches_gets_the_patched_spec_and_others_the_policys_own() {
 }
 
 #[test]
-fn the_annotation_stays_on_the_hub() {
+fn overrides_annotation_is_not_copied() {
     let copy = with(&patch("region=us", json!({"limits": {"a": null}}))).copy("limits", "us-1");
     let annotations: Vec<&String> = copy["metadata"]["annotations"].as_object().unwrap().keys().collect();
     assert_eq!(annotations, ["kuadrant.io/policy-synced", "kuadrant.io/revision"]);
 }
 
 #[test]
-fn later_overrides_are_applied_to_what_earlier_ones_made() {
+fn overrides_are_applied_in_order() {
     let overrides = json!([
         {"clusterSelector": "tier in (edge, core)", "patch": {"limits": {"a": {"rate": 2}, "c": {"rate": 3}}}},
         {"clusterSelector": "region notin (eu)", "patch": {"limits": {"a": {"rate": 1}, "b": null}}},
@@ -95,7 +95,7 @@ fn later_overrides_are_applied_to_what_earlier_ones_made() {
 }
 
 #[test]
-fn clusters_share_one_work_where_the_same_overrides_match() {
+fn clusters_with_the_same_overrides_share_one_work() {
     let world = shop(&["eu-1", "us-1", "us-2"])
         .with(cluster("us-1").label("region", "us"))
         .with(cluster("us-2").label("region", "us"))
@@ -114,7 +114,7 @@ fn clusters_share_one_work_where_the_same_overrides_match() {
 }
 
 #[test]
-fn a_label_or_an_override_that_changes_writes_only_what_it_changes() {
+fn changed_label_or_override_updates_only_affected_clusters() {
     let us = patch("region=us", json!({"limits": {"a": {"rate": 5}}}));
     let world = regions().with(limits("[]")).written();
     let world = world.with(limits(&us.to_string()));
@@ -128,7 +128,7 @@ fn a_label_or_an_override_that_changes_writes_only_what_it_changes() {
 }
 
 #[test]
-fn without_labels_only_what_asks_for_none_matches() {
+fn cluster_without_labels_matches_selectors_that_require_none() {
     let overrides = json!([
         {"clusterSelector": "", "patch": {"all": true}},
         {"clusterSelector": "!region", "patch": {"none": true}},
@@ -140,7 +140,7 @@ fn without_labels_only_what_asks_for_none_matches() {
 }
 
 #[test]
-fn numbers_arrive_in_the_servers_form() {
+fn numbers_are_written_in_the_form_of_the_server() {
     let text = r#"[{"clusterSelector": "", "patch": {"n": [1.0, -0.0, 1e3, 18446744073709551616, 9223372036854775808, 0.5]}}]"#;
     let world = regions().with(limits(text));
     let text = spec(&world, "eu-1")["n"].to_string();
@@ -148,7 +148,7 @@ fn numbers_arrive_in_the_servers_form() {
     assert_eq!(world.written().writes("limits"), Vec::<String>::new());
 }
 
-/// What RFC 7396 makes of `target`, word by word as in its section 2.
+/// The result of patching `target` according to the pseudocode in section 2 of RFC 7396.
 fn rfc_7396(target: &Value, patch: &Value) -> Value {
     let Value::Object(patch) = patch else { return patch.clone() };
     let mut fields = target.as_object().cloned().unwrap_or_default();
@@ -186,7 +186,7 @@ proptest! {
             let matching = patches.iter().filter(|(_, us)| !*us || in_us);
             let mut wanted = matching.fold(own.clone(), |spec, (patch, _)| rfc_7396(&spec, patch));
             let mut found = spec(&world, cluster);
-            // One meaning has one form.
+            // Equal values have one normalized form.
             policy_sync_api::json::normalize(&mut wanted);
             policy_sync_api::json::normalize(&mut found);
             prop_assert_eq!(found, wanted);

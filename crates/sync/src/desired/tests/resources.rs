@@ -1,4 +1,5 @@
-//! Resources go where a Placement of their own namespace chooses, whatever Gateways there are, and as they are.
+//! Tests of resources: a Placement of their own namespace chooses their clusters, independent of Gateways, and they
+//! are copied unchanged.
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ mod shares;
 
 const NOTHING: [&str; 0] = [];
 
-/// A hub whose class lists Deployments and ConfigMaps, with two clusters that Placement `all` chooses.
+/// A hub whose class lists Deployments and ConfigMaps, with two clusters that the Placement `all` chooses.
 fn fleet() -> World {
     world()
         .class("multi", &resource_listing(None))
@@ -44,7 +45,7 @@ fn problems(world: &World) -> Vec<String> {
     world.plan_of(&web()).problems.iter().map(ToString::to_string).collect()
 }
 
-/// How many replicas each cluster is to have.
+/// The planned replicas on each cluster.
 fn replicas(world: &World) -> Vec<(String, u64)> {
     let plan = world.plan_of(&web());
     let of = |(cluster, outcome): (&ClusterName, &Outcome)| {
@@ -55,7 +56,7 @@ fn replicas(world: &World) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn one_goes_where_its_own_label_places_it_and_as_it_is() {
+fn labelled_resource_is_copied_unchanged_to_its_clusters() {
     let world =
         fleet().with(placed().label("app", "web").annotation("deployment.kubernetes.io/revision", "3"));
     assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
@@ -76,7 +77,7 @@ fn one_goes_where_its_own_label_places_it_and_as_it_is() {
 }
 
 #[test]
-fn of_other_kinds_everything_is_copied_that_is_no_status() {
+fn resource_without_spec_is_copied_except_for_its_status() {
     let origin = Origin::named("", "configmaps", "shop", "settings");
     let data = json!({"name": "web", "namespace": "shop"});
     let settings = config_map_resource("settings", &data).placed_on("all");
@@ -91,7 +92,7 @@ fn of_other_kinds_everything_is_copied_that_is_no_status() {
 }
 
 #[test]
-fn what_the_hub_has_given_a_service_a_spoke_gives_it_anew() {
+fn addresses_assigned_by_the_hub_are_not_copied() {
     let service = |spec: Value| {
         let object = Object::resource("", "services", "web").placed_on("all").whole_spec(spec);
         let params = json!({"resourcesToSync": [{"group": "", "version": "v1", "resource": "services"}]});
@@ -107,7 +108,7 @@ fn what_the_hub_has_given_a_service_a_spoke_gives_it_anew() {
 }
 
 #[test]
-fn without_a_label_the_parameters_place_it_where_they_can() {
+fn default_placement_applies_to_resources_without_label() {
     let unlabelled = fleet().with(deployment("web"));
     let plan = unlabelled.plan_of(&web());
     assert!(plan.outcomes.is_empty() && !plan.targeted && plan.problems.is_empty());
@@ -126,7 +127,7 @@ fn without_a_label_the_parameters_place_it_where_they_can() {
 }
 
 #[test]
-fn what_the_controller_of_another_object_makes_is_left_to_it() {
+fn resources_with_a_controlling_owner_are_not_copied() {
     let owners =
         json!([{"kind": "Rollout", "name": "web", "controller": true, "uid": "u", "apiVersion": "v1"}]);
     let world = fleet().with(placed().metadata("ownerReferences", owners));
@@ -142,7 +143,7 @@ fn what_the_controller_of_another_object_makes_is_left_to_it() {
 }
 
 #[test]
-fn its_placement_decides_and_only_once_that_has_settled() {
+fn resource_is_withdrawn_once_its_placement_settles() {
     let world = fleet().with(placed()).settled(&[web()]);
     let world = world.decisions("all", &["eu-1"]);
     assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1 (keep)"]);
@@ -153,7 +154,7 @@ fn its_placement_decides_and_only_once_that_has_settled() {
 }
 
 #[test]
-fn selectors_and_overrides_are_those_of_policies() {
+fn selectors_and_overrides_apply_to_resources() {
     let world = fleet().with(placed().annotation(CLUSTER_SELECTOR, "region=eu"));
     assert_eq!(world.outcomes_of(&web()), ["eu-1"]);
     let overrides = r#"[{"clusterSelector": "region=us", "patch": {"replicas": 1}}]"#;
@@ -165,7 +166,7 @@ fn selectors_and_overrides_are_those_of_policies() {
 }
 
 #[test]
-fn references_stay_within_what_their_namespaces_map_to() {
+fn namespaces_in_references_are_rewritten() {
     let spec = json!({"backend": {"name": "db", "namespace": "data"}, "template": {"labels": {"name": "a", "namespace": "b"}}});
     let world = fleet().with(placed().whole_spec(spec));
     let copy = world.copy_of(&web(), "eu-1");
@@ -174,7 +175,7 @@ fn references_stay_within_what_their_namespaces_map_to() {
 }
 
 #[test]
-fn what_it_holds_beside_its_spec_counts() {
+fn fields_besides_the_spec_count_towards_the_size_limit() {
     let names: Vec<String> = (0..80).map(|n| format!("c{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of = |n: &str| format!(r#"{{"clusterSelector": "name={n}", "patch": {{}}}}"#);
@@ -191,7 +192,7 @@ fn what_it_holds_beside_its_spec_counts() {
 }
 
 #[test]
-fn a_class_that_goes_takes_its_resources_along_after_a_minute() {
+fn deleted_class_withdraws_resources_after_a_minute() {
     let world = fleet().with(placed()).settled(&[web()]).without(class("multi"));
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
     let recheck = world.plan_of(&web()).recheck;
@@ -200,7 +201,7 @@ fn a_class_that_goes_takes_its_resources_along_after_a_minute() {
 }
 
 #[test]
-fn a_class_that_is_away_at_a_start_may_return() {
+fn class_missing_at_the_start_withdraws_resources_after_a_minute() {
     let world = fleet().with(placed()).settled(&[web()]);
     let objects = vec![placement("all").selects(2), decision("all", "all-1", &["eu-1", "us-1"])];
     let world = world.restarted(objects);
@@ -210,7 +211,7 @@ fn a_class_that_is_away_at_a_start_may_return() {
 }
 
 #[test]
-fn what_another_has_annotated_is_put_right_once() {
+fn foreign_annotation_is_corrected_once() {
     let world = fleet().with(placed()).settled(&[web()]);
     let world = world.edited(&web(), "eu-1", |work| {
         work["metadata"]["annotations"]["kuadrant.io/gateways"] = r#"["web"]"#.into();
@@ -220,7 +221,7 @@ fn what_another_has_annotated_is_put_right_once() {
 }
 
 #[test]
-fn after_a_start_an_older_class_that_cannot_be_read_may_have_placed_what_is_there() {
+fn unreadable_older_class_freezes_only_existing_works_after_a_start() {
     let by = |placement| resource_listing(Some(placement)).to_string();
     let world = fleet().decisions("few", &["us-1"]).params("multi", &by("few"));
     let world = world.class("zzz", &resource_listing(Some("all"))).with(deployment("web")).settled(&[web()]);
@@ -247,7 +248,7 @@ fn after_a_start_an_older_class_that_cannot_be_read_may_have_placed_what_is_ther
 }
 
 #[test]
-fn a_class_that_lists_the_kind_as_policies_by_mistake_withdraws_nothing() {
+fn class_that_lists_the_kind_as_policies_withdraws_nothing() {
     let world = fleet().with(placed()).settled(&[web()]);
     let mistake = json!({"policiesToSync": [{"group": "apps", "version": "v1", "resource": "deployments"}]});
     let world = world.class("zzz", &mistake);
@@ -258,7 +259,7 @@ fn a_class_that_lists_the_kind_as_policies_by_mistake_withdraws_nothing() {
 }
 
 #[test]
-fn before_a_delete_what_places_it_is_read_again() {
+fn delete_guard_reads_the_placement_of_a_resource() {
     let world = fleet().with(placed()).settled(&[web()]).decisions("all", &["eu-1"]).after(5_000);
     let reads = world.see(|view| DeleteGuard::new(view, &web()).on(&ClusterName::from("us-1")).0);
     let all = ObjectKey::new("shop", "all");
@@ -277,7 +278,7 @@ fn before_a_delete_what_places_it_is_read_again() {
 }
 
 #[test]
-fn policies_and_gateways_are_none_of_its_business() {
+fn resources_are_independent_of_policies_and_gateways() {
     let world =
         fleet().with(placed()).with(gateway("web").placed_on("all")).with(policy("limits").targets("web"));
     assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
@@ -285,7 +286,7 @@ fn policies_and_gateways_are_none_of_its_business() {
 }
 
 #[test]
-fn the_oldest_class_that_lists_a_kind_says_where_and_what_cannot_be_read_freezes() {
+fn oldest_class_places_a_kind_and_invalid_parameters_freeze_it() {
     let second = resource_listing(Some("few"));
     let world = fleet().decisions("few", &["us-1"]).class("zzz", &second).with(deployment("web"));
     assert_eq!(world.outcomes_of(&web()), NOTHING, "multi, of the same age, comes first by name");
@@ -301,7 +302,7 @@ fn the_oldest_class_that_lists_a_kind_says_where_and_what_cannot_be_read_freezes
 }
 
 #[test]
-fn kinds_that_may_not_travel_are_neither_watched_nor_synced() {
+fn forbidden_kinds_are_neither_watched_nor_synced() {
     for (group, resource) in [
         ("", "secrets"),
         ("", "serviceaccounts"),
@@ -333,7 +334,7 @@ fn kinds_that_may_not_travel_are_neither_watched_nor_synced() {
 }
 
 #[test]
-fn until_its_kind_is_listed_all_stays() {
+fn works_are_kept_until_the_kind_is_listed() {
     let world = fleet().with(placed()).settled(&[web()]);
     let mut world = world;
     world.resolve_as("apps", "deployments", Resolution::Forbidden("no".into()));
@@ -345,7 +346,7 @@ fn until_its_kind_is_listed_all_stays() {
 }
 
 #[test]
-fn until_parameters_are_read_after_a_start_all_stays() {
+fn works_are_kept_until_parameters_are_read_after_a_start() {
     let world = fleet().with(placed()).settled(&[web()]);
     let objects =
         vec![class("multi"), placement("all").selects(2), decision("all", "all-1", &["eu-1", "us-1"])];

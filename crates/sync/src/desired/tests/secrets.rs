@@ -1,4 +1,4 @@
-//! TLS Secrets that travel with their Gateway.
+//! Tests of the TLS Secrets that are copied with their Gateway.
 
 mod access;
 mod changes;
@@ -28,7 +28,8 @@ fn of_tls(name: &str) -> Value {
     json!({"name": name, "namespace": "tls"})
 }
 
-/// The Gateway `web` on `eu-1`, of a class that copies Secrets; they and grants were listed, and are these.
+/// The Gateway `web` on `eu-1`, of a class that copies Secrets. Secrets and grants have been listed and are
+/// `objects`.
 fn copying(references: &[Value], objects: &[Object]) -> World {
     let mut world = shop(&["eu-1"]).class("multi", &json!({"tlsSecrets": "copy"})).with(web(references));
     for source in [SECRETS.all(), GRANTS.all()] {
@@ -50,12 +51,12 @@ fn manifests(world: &World) -> Vec<Value> {
     work(world).spec().unwrap().workload.manifests.iter().map(|manifest| manifest.0.clone()).collect()
 }
 
-/// What its work carries: `Secret kuadrant-shop/a`.
+/// The manifests in its work, such as `Secret kuadrant-shop/a`.
 fn carried(world: &World) -> Vec<String> {
     let text = |manifest: &Value| {
         let metadata = &manifest["metadata"];
         let name = metadata["name"].as_str().unwrap();
-        // The name of a grant is a hash.
+        // The names of grants contain a hash.
         let name = if manifest["kind"] == "ReferenceGrant" { "…" } else { name };
         let namespace = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/"));
         format!("{} {}{name}", manifest["kind"].as_str().unwrap(), namespace.unwrap_or_default())
@@ -82,7 +83,7 @@ const WITH_A_OF_TLS: [&str; 5] = [
 ];
 
 #[test]
-fn a_named_secret_travels_and_others_do_not() {
+fn only_secrets_that_listeners_name_are_copied() {
     let objects = [secret("a"), secret("b"), secret("a").in_ns("other")];
     let world = copying(&[own("a")], &objects);
     assert_eq!(carried(&world), WITH_A);
@@ -94,7 +95,7 @@ fn a_named_secret_travels_and_others_do_not() {
 }
 
 #[test]
-fn a_copy_has_what_travels_of_its_secret() {
+fn copy_contains_the_tls_data_and_permitted_metadata() {
     let mut given = secret("a")
         .label("team", "shop")
         .label("app.kubernetes.io/managed-by", "argocd")
@@ -114,7 +115,7 @@ fn a_copy_has_what_travels_of_its_secret() {
 }
 
 #[test]
-fn it_is_written_as_the_gateway_is_and_namespaces_are_left_behind() {
+fn secret_is_applied_like_its_gateway_and_namespaces_are_orphaned() {
     for (conflicts, force) in [("keep", false), ("overwrite", true)] {
         let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")])
             .class("multi", &json!({"tlsSecrets": "copy", "conflicts": conflicts}));
@@ -142,7 +143,7 @@ fn it_is_written_as_the_gateway_is_and_namespaces_are_left_behind() {
 }
 
 #[test]
-fn one_of_another_namespace_comes_with_a_grant_for_it_alone() {
+fn secret_of_another_namespace_is_copied_with_its_own_grant() {
     let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), secret("b").in_ns("tls"), grant("g")]);
     assert_eq!(carried(&world), WITH_A_OF_TLS);
     let grant = &manifests(&world)[3];
@@ -157,13 +158,13 @@ fn one_of_another_namespace_comes_with_a_grant_for_it_alone() {
 }
 
 #[test]
-fn a_reference_that_names_its_own_namespace_needs_no_grant() {
+fn reference_to_the_own_namespace_needs_no_grant() {
     let world = copying(&[json!({"name": "a", "namespace": "shop"})], &[secret("a")]);
     assert_eq!(carried(&world), WITH_A);
 }
 
 #[test]
-fn only_a_grant_for_this_very_reference_counts() {
+fn only_a_grant_that_matches_the_reference_counts() {
     let from = |field: &str, value: &str| {
         let mut item = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop"});
         item[field] = value.into();
@@ -202,7 +203,7 @@ fn only_a_grant_for_this_very_reference_counts() {
 }
 
 #[test]
-fn grants_do_not_add_up() {
+fn grants_are_not_combined() {
     let theirs = |name: &str, namespace: &str, secret: &str| {
         grant(name)
             .spec(
@@ -216,13 +217,13 @@ fn grants_do_not_add_up() {
 }
 
 #[test]
-fn whether_one_exists_is_not_told_without_a_grant() {
+fn existence_of_a_secret_is_not_disclosed_without_a_grant() {
     let there = problems(&copying(&[of_tls("a")], &[secret("a").in_ns("tls")]));
     assert_eq!(there, problems(&copying(&[of_tls("a")], &[])));
 }
 
 #[test]
-fn one_that_is_missing_of_another_type_or_going_is_told_and_the_gateway_goes_without() {
+fn unusable_secret_is_reported_and_gateway_is_copied_without_it() {
     let mut opaque = secret("a");
     opaque.json["type"] = "Opaque".into();
     let mut untyped = secret("a");
@@ -237,7 +238,7 @@ fn one_that_is_missing_of_another_type_or_going_is_told_and_the_gateway_goes_wit
 }
 
 #[test]
-fn a_reserved_namespace_of_the_spokes_is_not_written_to() {
+fn secret_is_not_copied_to_a_reserved_namespace() {
     let named = json!({"name": "a", "namespace": "system"});
     let world = copying(&[named], &[secret("a").in_ns("system"), grant("g").in_ns("system")]);
     assert_eq!(carried(&world), ALONE);
@@ -247,7 +248,7 @@ fn a_reserved_namespace_of_the_spokes_is_not_written_to() {
 }
 
 #[test]
-fn ten_that_do_not_travel_are_told_and_the_rest_counted() {
+fn ten_uncopied_secrets_are_reported_and_the_rest_counted() {
     let references: Vec<Value> = (0..12).map(|n| own(&format!("a{n:02}"))).collect();
     let told = problems(&copying(&references, &[]));
     assert_eq!(told.len(), 11);
@@ -256,13 +257,13 @@ fn ten_that_do_not_travel_are_told_and_the_rest_counted() {
 }
 
 #[test]
-fn one_that_is_named_twice_is_carried_once() {
+fn secret_that_is_named_twice_is_copied_once() {
     let world = copying(&[own("a"), own("a"), json!({"name": "a", "namespace": "shop"})], &[secret("a")]);
     assert_eq!(carried(&world), WITH_A);
 }
 
 #[test]
-fn with_secrets_too_the_work_has_its_limit() {
+fn secrets_count_towards_the_size_limit() {
     let world = copying(&[own("a")], &[secret("a").holding(&"x".repeat(SIZE_LIMIT))]);
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     let told = problems(&world);
@@ -270,7 +271,7 @@ fn with_secrets_too_the_work_has_its_limit() {
 }
 
 #[test]
-fn gateways_that_name_one_secret_carry_the_same_copy() {
+fn gateways_that_share_a_secret_carry_equal_copies() {
     let api = gateway("api").placed_on("all").certificates(&[of_tls("a")]);
     let objects = [secret("a").in_ns("tls"), grant("g")];
     let world = copying(&[of_tls("a")], &objects).with(api);
@@ -282,7 +283,7 @@ fn gateways_that_name_one_secret_carry_the_same_copy() {
 }
 
 #[test]
-fn nothing_that_is_printed_shows_a_key() {
+fn debug_output_contains_no_keys() {
     let secret = secret("a").holding("VE9QU0VDUkVU").annotation("example.com/whole", "VE9QU0VDUkVU");
     let world = copying(&[own("a")], &[secret]);
     let plan = world.plan_of(&gateway_origin("web"));

@@ -1,4 +1,5 @@
-//! What is chosen for a Gateway its own annotations may narrow, never widen; one that leaves a cluster so is in grace there.
+//! Tests of cluster selectors on Gateways: they can limit the chosen clusters but add none. A deselected cluster gets
+//! a grace period.
 
 use crate::testing::objects::{Object, cluster, gateway, gateway_origin, policy};
 use crate::testing::world::{World, shop};
@@ -12,7 +13,7 @@ fn web() -> Object {
     gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT)
 }
 
-/// Two clusters are chosen, and a third is there.
+/// Two clusters are chosen, and a third exists.
 fn fleet() -> World {
     let of = |name: &str, region: &str| cluster(name).label("region", region);
     let world = shop(&["eu-1", "us-1"]).with(of("eu-1", "eu")).with(of("us-1", "us")).with(of("eu-2", "eu"));
@@ -26,13 +27,13 @@ fn gateway_writes(world: &World) -> Vec<String> {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn it_is_where_it_is_chosen_and_selected_and_its_policies_are_there_too() {
+fn gateway_and_policies_are_on_chosen_and_selected_clusters() {
     let federation = r#"[{"key": "region", "operator": "In", "values": ["eu"]}]"#;
     for (key, selector) in [(CLUSTER_SELECTOR, EU), (FEDERATION_SELECTOR, federation)] {
         let world = fleet().with(web().annotation(key, selector));
         assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1"]);
         assert_eq!(world.outcomes("limits"), ["eu-1"]);
-        // Of policies, both count alike.
+        // On policies, both annotations have the same effect.
         let world = fleet().with(policy("limits").targets("web").annotation(key, selector));
         assert_eq!(world.outcomes("limits"), ["eu-1"]);
     }
@@ -41,7 +42,7 @@ fn it_is_where_it_is_chosen_and_selected_and_its_policies_are_there_too() {
 }
 
 #[test]
-fn what_it_no_longer_selects_it_serves_on_for_its_grace() {
+fn deselected_cluster_keeps_its_gateway_for_the_grace_period() {
     let world = fleet().written().with(web().annotation(CLUSTER_SELECTOR, EU));
     assert_eq!((gateway_writes(&world), world.writes("limits")), (vec!["mark us-1".to_owned()], vec![]));
     let world = world.written();
@@ -52,8 +53,8 @@ fn what_it_no_longer_selects_it_serves_on_for_its_grace() {
 }
 
 #[test]
-fn labels_that_change_count_at_once() {
-    // Without policies that it would wait for.
+fn changed_labels_count_at_once() {
+    // Without policies that the Gateway would wait for.
     let world = fleet().without(policy("limits")).with(web().annotation(CLUSTER_SELECTOR, EU)).written();
     let world = world.with(cluster("us-1").label("region", "eu"));
     assert_eq!(gateway_writes(&world), ["create us-1"]);
@@ -66,7 +67,7 @@ fn labels_that_change_count_at_once() {
 }
 
 #[test]
-fn one_that_cannot_be_read_leaves_all_as_it_is() {
+fn invalid_selector_freezes_the_gateway() {
     let web = || web().annotation(CLUSTER_SELECTOR, "region in eu");
     let world = fleet().with(web());
     assert_eq!(world.outcomes_of(&gateway_origin("web")), NOTHING, "what would be selected is not known");
@@ -78,13 +79,13 @@ fn one_that_cannot_be_read_leaves_all_as_it_is() {
         problems[0].to_string(),
         r#"annotation kuadrant.io/cluster-selector: not a label key in "region in eu""#
     );
-    // What is known withdraws all the same.
+    // The removal of a cluster still takes effect.
     let world = world.decisions("all", &["us-1"]).after(5_000).written();
     assert_eq!(gateway_writes(&world.after(GRACE)), ["delete eu-1"]);
 }
 
 #[test]
-fn a_spoke_that_takes_the_moment_away_gains_no_grace() {
+fn removed_mark_does_not_extend_the_grace_period() {
     let mut world = fleet().written().with(web().annotation(CLUSTER_SELECTOR, EU)).written();
     let start = world.now;
     while world.now < start + GRACE - 30_000 {
@@ -96,7 +97,7 @@ fn a_spoke_that_takes_the_moment_away_gains_no_grace() {
 }
 
 #[test]
-fn labels_of_a_cluster_that_is_gone_are_those_last_seen() {
+fn last_known_labels_of_a_deleted_cluster_count() {
     let world = fleet().with(web().annotation(CLUSTER_SELECTOR, EU)).written().without(cluster("eu-1"));
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1"]);
     let recheck = world.plan_of(&gateway_origin("web")).recheck;

@@ -1,4 +1,4 @@
-//! However many clusters differ and however large a policy is: what a plan takes and holds stays within bounds.
+//! Tests that the time and memory of a plan are limited for large policies and many differing clusters.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::testing::sizes::{CLUSTERS, TENTH, fleet, names, rules, varied};
 use crate::testing::world::World;
 use policy_sync_api::names::Origin;
 
-/// A policy as large as the API takes it: its spec and its overrides.
+/// The sizes of the spec and overrides of the largest policy that the API accepts, in bytes.
 const WHOLE: (usize, usize) = (371_000, 254_000);
 
-/// What planning the policy `limits` takes.
+/// The memory that planning the policy `limits` takes.
 fn planning(world: &World) -> AllocationInfo {
     let origin = policy_origin("limits");
     world.see(|view| measure(|| drop(plan_works(view, &world.settings, &origin))))
@@ -44,15 +44,15 @@ fn distinct_copies_that_together_pass_32_mib_freeze_the_policy() {
 }
 
 #[test]
-fn copies_that_are_too_many_are_refused_before_one_is_made() {
+fn too_large_copies_are_rejected_before_one_is_built() {
     let world = fleet().with(varied(WHOLE));
     let taken = planning(&world);
-    // Both texts are read once; each of them takes some ten times its bytes.
+    // Both texts are parsed once, which takes about ten times their size.
     assert!(taken.bytes_total < 16 << 20, "{} bytes", taken.bytes_total);
 }
 
 #[test]
-fn what_is_only_touched_is_not_read_again() {
+fn unrelated_changes_do_not_parse_texts_again() {
     let mut world = fleet().with(varied(WHOLE));
     let touched = |turn: u32| varied(WHOLE).annotation("example.com/turn", &turn.to_string());
     world.apply(&touched(0));
@@ -73,7 +73,7 @@ fn what_is_only_touched_is_not_read_again() {
 }
 
 #[test]
-fn selectors_that_take_many_times_their_text_are_not_remembered() {
+fn large_parsed_selectors_are_not_cached() {
     let remembered = |selector: &str| {
         let overrides = json!([{"clusterSelector": selector, "patch": {"limits": rules("x", 20_000)}}]);
         let limits = policy("limits").targets("web").spec("limits", rules("own", 20_000));
@@ -85,7 +85,7 @@ fn selectors_that_take_many_times_their_text_are_not_remembered() {
 }
 
 #[test]
-fn a_copy_that_many_clusters_share_counts_once() {
+fn shared_copy_counts_once() {
     let world = fleet().with(policy("limits").targets("web").spec("limits", rules("own", 480_000)));
     assert_eq!((world.problems("limits"), kept(&world)), (Vec::new(), 0));
     let for_some = json!([{"clusterSelector": "name!=c-00", "patch": {"limits": rules("x", 10_000)}}]);
@@ -94,7 +94,7 @@ fn a_copy_that_many_clusters_share_counts_once() {
     assert_eq!((world.problems("limits"), kept(&world)), (Vec::new(), 0));
 }
 
-/// A hub with sixteen Gateways, each on another part of the clusters, and a policy for all of them.
+/// A hub with sixteen Gateways, each on a different part of the clusters, and a policy that targets all of them.
 fn many_gateways(bytes: usize) -> World {
     let names = names();
     let gateways: Vec<String> = (0..16).map(|n| format!("web-{n:02}")).collect();
@@ -108,7 +108,7 @@ fn many_gateways(bytes: usize) -> World {
     world.after(60_000).with(policy("limits").targets_all(&gateways).spec("limits", rules("own", bytes)))
 }
 
-/// How many copies the plan of the policy `limits` makes.
+/// The number of distinct copies in the plan of the policy `limits`.
 fn copies(world: &World) -> usize {
     let plan = world.plan("limits");
     let works = plan.outcomes.values().filter_map(Outcome::work);
@@ -117,7 +117,7 @@ fn copies(world: &World) -> usize {
 }
 
 #[test]
-fn copies_for_different_gateways_count_as_overrides_do() {
+fn copies_for_different_gateways_count_towards_the_limit() {
     let world = many_gateways(37_000);
     assert_eq!((copies(&world), world.problems("limits")), (CLUSTERS, Vec::new()));
     let small = planning(&world);
@@ -134,7 +134,7 @@ fn a_plan_holds_one_copy_at_a_time() {
     let one = fleet().with(policy("limits").targets("web").spec("limits", rules("own", TENTH.0 + TENTH.1)));
     let (one, all) = (planning(&one), planning(&world));
     assert_eq!((world.problems("limits"), copies(&world)), (Vec::new(), CLUSTERS));
-    // What is read, what is made of it, and the hashes.
+    // The parsed texts, the copy that is being built, and the hashes.
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
     let all = measure(|| drop(world.diff_of(&policy_origin("limits"))));
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
@@ -143,7 +143,7 @@ fn a_plan_holds_one_copy_at_a_time() {
 }
 
 #[test]
-fn a_gateway_that_waits_for_large_policies_holds_none_of_them() {
+fn gateway_that_waits_for_large_policies_keeps_no_copies() {
     let large =
         |n: usize| policy(&format!("limits-{n}")).targets("web").spec("limits", rules("own", TENTH.0));
     let planning = |world: &World| {
@@ -155,8 +155,8 @@ fn a_gateway_that_waits_for_large_policies_holds_none_of_them() {
     assert!(all.bytes_max < 2 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
 }
 
-/// How long `what` takes on a hub that was not looked at before: the least of some times, as other processes take some of
-/// the machine's.
+/// The time that `what` takes on a hub without caches: the minimum of several runs, since other processes use the
+/// machine, too.
 fn takes(made: bool, what: impl Fn(&World)) -> Duration {
     let times = (0..3).map(|_| {
         let world = fleet().with(varied(TENTH));
@@ -173,7 +173,7 @@ fn takes(made: bool, what: impl Fn(&World)) -> Duration {
 #[test]
 fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
     let (limits, web) = (policy_origin("limits"), gateway_origin("web"));
-    // What is done under the lock of the mirror, for the policy and for its Gateway.
+    // The work under the lock of the mirror, for the policy and for its Gateway.
     let held = [
         ("finding what to make", takes(false, |world| assert!(!world.is_made(&limits)))),
         ("works", takes(true, |world| drop(world.diff_of(&limits)))),
@@ -201,7 +201,7 @@ impl World {
     }
 }
 
-/// What the plan of the policy `limits` has on each cluster.
+/// The planned content of the policy `limits` on each cluster.
 fn contents(world: &World) -> Vec<Content> {
     let plan = world.plan("limits");
     let content = |outcome: &Outcome| match outcome {
@@ -216,7 +216,7 @@ fn contents(world: &World) -> Vec<Content> {
 }
 
 #[test]
-fn what_is_made_ahead_leaves_a_plan_nothing_to_make() {
+fn plan_reuses_copies_that_were_built_ahead() {
     let (world, limits) = (fleet().with(varied(TENTH)), policy_origin("limits"));
     let (before, taken) = (contents(&world), planning(&world));
     assert!(!world.is_made(&limits));
@@ -229,7 +229,7 @@ fn what_is_made_ahead_leaves_a_plan_nothing_to_make() {
 }
 
 #[test]
-fn copies_are_made_ahead_one_at_a_time() {
+fn copies_are_built_ahead_one_at_a_time() {
     let (world, limits) = (fleet().with(varied(TENTH)), policy_origin("limits"));
     let one = fleet().with(policy("limits").targets("web").spec("limits", rules("own", TENTH.0 + TENTH.1)));
     let (one, all) = (planning(&one), measure(|| world.made(&limits)));
@@ -238,7 +238,7 @@ fn copies_are_made_ahead_one_at_a_time() {
 }
 
 #[test]
-fn what_is_small_or_refused_is_not_made_ahead() {
+fn small_or_rejected_copies_are_not_built_ahead() {
     let small = fleet().with(varied((2_000, 7_000))).with(policy("other").targets("web"));
     let refused = fleet().with(varied(WHOLE));
     for (world, name) in [(&small, "limits"), (&small, "other"), (&refused, "limits")] {
@@ -248,7 +248,7 @@ fn what_is_small_or_refused_is_not_made_ahead() {
 }
 
 #[test]
-fn a_gateway_finds_what_was_made_for_its_policies() {
+fn gateway_reuses_copies_built_for_its_policies() {
     let large =
         |n: usize| policy(&format!("limits-{n}")).targets("web").spec("limits", rules("own", TENTH.0));
     let world = (0..20).fold(fleet(), |world, n| world.with(large(n)));
@@ -266,7 +266,7 @@ fn a_gateway_finds_what_was_made_for_its_policies() {
 }
 
 #[test]
-fn what_was_made_is_good_until_a_copy_changes() {
+fn built_copies_are_reused_until_a_copy_changes() {
     let limits = policy_origin("limits");
     let world = fleet().with(varied(TENTH));
     world.made(&limits);
@@ -292,7 +292,7 @@ fn what_was_made_is_good_until_a_copy_changes() {
 }
 
 #[test]
-fn parameters_that_change_make_other_copies() {
+fn changed_parameters_need_new_copies() {
     let limits = policy_origin("limits");
     let world = fleet().with(varied(TENTH));
     world.made(&limits);
@@ -304,7 +304,7 @@ fn parameters_that_change_make_other_copies() {
 }
 
 #[test]
-fn copies_that_are_no_more_are_not_remembered() {
+fn outdated_copies_are_not_cached() {
     let (mut world, limits) = (fleet(), policy_origin("limits"));
     let by_bit: Vec<Value> = (0..12)
         .map(|bit| json!({"clusterSelector": format!("bit-{bit}"), "patch": {format!("bit-{bit}"): bit}}))

@@ -1,4 +1,4 @@
-//! Whole works, to be read against the contract.
+//! Snapshots of whole works, to compare with the documented format.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn policy_work() {
     insta::assert_yaml_snapshot!(work(&policy_origin("limits")));
 }
 
-/// The feedback paths of the work of a policy of `resource`, without those of all policies.
+/// The feedback paths that the work of a policy of `resource` has besides those of all policies.
 fn fields((resource, name): (&str, &str), status_fields: &Value) -> Vec<String> {
     let mut params = listing(&[resource]);
     params["policiesToSync"][0]["statusFields"] = status_fields.clone();
@@ -61,7 +61,7 @@ fn fields((resource, name): (&str, &str), status_fields: &Value) -> Vec<String> 
 }
 
 #[test]
-fn kinds_with_default_values_ask_for_them_and_parameters_may_replace_them() {
+fn default_values_of_a_kind_are_requested_unless_parameters_replace_them() {
     assert_eq!(fields(("ratelimitpolicies", "RateLimitPolicy"), &json!([])), Vec::<String>::new());
     let of_dns =
         fields(("dnspolicies", "DNSPolicy"), &json!([{"name": "totalRecords", "path": ".status.other"}]));

@@ -1,4 +1,4 @@
-//! What is watched beside the needed kinds.
+//! Tests of the watches besides the needed kinds.
 
 use serde_json::json;
 
@@ -15,31 +15,31 @@ fn watched(world: &World) -> Vec<String> {
 const PARAMS: &str = "v1 configmaps";
 
 #[test]
-fn classes_of_others_want_nothing() {
+fn classes_of_other_controllers_need_no_watches() {
     let theirs = class("theirs").spec("controllerName", "example.com/other".into());
     assert_eq!(watched(&world().with(theirs)), Vec::<String>::new());
 }
 
 #[test]
-fn a_class_wants_its_config_map_and_what_that_lists() {
+fn class_needs_its_config_map_and_the_listed_kinds() {
     assert_eq!(watched(&world().with(class("multi"))), [PARAMS]);
     assert_eq!(watched(&shop(&[])), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
 }
 
 #[test]
-fn classes_want_the_union() {
+fn watches_are_the_union_of_all_classes() {
     let world = shop(&[]).class("second", &listing(&["ratelimitpolicies", "tokenpolicies"]));
     let kinds = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v1 tokenpolicies"];
     assert_eq!(watched(&world), [PARAMS, PARAMS, kinds[0], kinds[1]]);
 }
 
 #[test]
-fn of_two_versions_the_one_that_holds_is_watched_and_the_other_looked_up() {
+fn synced_version_is_watched_and_the_other_is_discovered() {
     let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
     let versions = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v2 ratelimitpolicies"];
     let others =
         |world: &World| world.see(watches::others).iter().map(|(_, gvr)| gvr.to_string()).collect::<Vec<_>>();
-    // Of one age, the first by name: the class of the shop is called multi.
+    // Among classes of the same age, the first by name decides. The class of `shop` is called multi.
     for (name, holds, other) in [("aaa", versions[1], versions[0]), ("zzz", versions[0], versions[1])] {
         let world = shop(&[]).class(name, &v2);
         assert_eq!(watched(&world), [PARAMS, PARAMS, holds], "{name}");
@@ -53,13 +53,13 @@ fn of_two_versions_the_one_that_holds_is_watched_and_the_other_looked_up() {
 }
 
 #[test]
-fn what_invalid_parameters_used_to_list_is_watched_on() {
+fn kinds_stay_watched_while_parameters_are_invalid() {
     let world = shop(&[]).params("multi", "nonsense");
     assert_eq!(watched(&world), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
 }
 
 #[test]
-fn a_kind_that_is_listed_no_more_is_watched_until_our_annotations_are_gone_from_it() {
+fn unlisted_kind_is_watched_until_its_annotations_are_removed() {
     let annotated = policy("limits").annotation("kuadrant.io/policies-synced", "[]");
     let world = shop(&[]).with(annotated).params("multi", "{}");
     assert_eq!(watched(&world), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
@@ -67,7 +67,7 @@ fn a_kind_that_is_listed_no_more_is_watched_until_our_annotations_are_gone_from_
 }
 
 #[test]
-fn annotations_that_another_controller_owns_keep_no_watch() {
+fn annotations_of_another_controller_keep_no_watch() {
     let theirs = policy("limits").annotation("kuadrant.io/policies-synced", "[]").metadata(
         "managedFields",
         json!([{"manager": "policy-sync-other", "operation": "Apply", "fieldsV1":
@@ -77,7 +77,7 @@ fn annotations_that_another_controller_owns_keep_no_watch() {
 }
 
 #[test]
-fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
+fn secrets_and_grants_are_watched_only_while_a_class_copies_them() {
     let both = ["gateway.networking.k8s.io/v1beta1 referencegrants", "v1 secrets"];
     let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"}));
     assert_eq!(watched(&world), [&[PARAMS], &both[..]].concat());
@@ -93,7 +93,7 @@ fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
 }
 
 #[test]
-fn covered_are_the_gateways_and_the_kinds_of_all_classes_of_ours() {
+fn scope_is_the_classes_and_their_listed_kinds() {
     let seen = |world: &World| {
         let Covered { classes, kinds, is_whole } = world.see(covered).unwrap();
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Overrides that are refused freeze the policy, and say where.
+//! Tests that invalid overrides freeze the policy, with the position of the error.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::Key;
 use crate::desired::overrides::LIMIT;
 use crate::testing::objects::{cluster, gateway, policy, policy_origin};
 
-/// What is wrong with the policy whose overrides are `text`, which freezes it.
+/// The problem that freezes a policy with the overrides `text`.
 fn fault(text: &str) -> String {
     let world = regions().with(policy("limits").targets("web")).written().with(limits(text));
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"], "{text}");
@@ -17,13 +17,13 @@ fn fault(text: &str) -> String {
     problems[0].strip_prefix(place).unwrap_or_else(|| panic!("{problems:?}")).to_owned()
 }
 
-/// `inside` lists, one inside the other, in an object.
+/// This number of nested lists in an object.
 fn deep(inside: usize) -> Value {
     json!({"deep": (0..inside).fold(json!(1), |value, _| json!([value]))})
 }
 
 #[test]
-fn what_cannot_be_read_freezes_and_is_named() {
+fn unreadable_overrides_freeze_with_a_position() {
     let of = |item: &str| format!("[{{\"clusterSelector\": \"\", \"patch\": {{}}}}, {item}]");
     for (text, expected) in [
         ("nonsense", ": not JSON: expected ident at line 1 column 2".to_owned()),
@@ -67,7 +67,7 @@ fn what_cannot_be_read_freezes_and_is_named() {
 }
 
 #[test]
-fn the_target_references_are_out_of_reach() {
+fn overrides_cannot_change_target_references() {
     for (patch_of, key) in [
         (json!({"targetRef": {"name": "other"}}), "targetRef"),
         (json!({"targetRef": null}), "targetRef"),
@@ -76,13 +76,13 @@ fn the_target_references_are_out_of_reach() {
         let expected = format!("[0].patch.{key}: a patch may not touch the target references");
         assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
     }
-    // What has such a name elsewhere is no target reference.
+    // A field of this name elsewhere in the spec is not a target reference.
     let world = with(&patch("", json!({"limits": {"targetRef": 1}})));
     assert_eq!(spec(&world, "eu-1")["limits"]["targetRef"], 1);
 }
 
 #[test]
-fn a_bad_override_stops_no_withdrawal() {
+fn invalid_override_does_not_prevent_withdrawal() {
     let world = regions().with(policy("limits").targets("web")).written().with(limits("nonsense"));
     let world = world.with(cluster("eu-1")).decisions("all", &["us-1"]).after(60_000);
     let world = world.gateway_written();
@@ -92,13 +92,13 @@ fn a_bad_override_stops_no_withdrawal() {
 }
 
 #[test]
-fn a_policy_that_targets_nothing_of_ours_is_told_of_no_bad_override() {
+fn policy_without_a_known_target_reports_no_invalid_override() {
     let world = regions().with(limits("nonsense").targets("unknown"));
     assert_eq!(world.problems("limits"), Vec::<String>::new());
 }
 
 #[test]
-fn what_the_schema_refuses_freezes_and_is_named_where_it_came_in() {
+fn override_that_violates_the_schema_freezes_with_a_position() {
     let region =
         |region: &str, patch: Value| json!({"clusterSelector": format!("region={region}"), "patch": patch});
     let harmless = || json!({"clusterSelector": "", "patch": {"limits": {"b": {"rate": 2}}}});
@@ -123,7 +123,7 @@ fn what_the_schema_refuses_freezes_and_is_named_where_it_came_in() {
             of(json!({"limits": {"a": {"window": "soon"}}})),
             r#"[1].patch.limits.a.window: "soon" does not match ^[0-9]+[smh]$"#,
         ),
-        // Each is fine by itself.
+        // Each of the two is valid alone.
         (
             json!([
                 {"clusterSelector": "", "patch": {"limits": {"c": {"rate": 1}}}},
@@ -131,7 +131,7 @@ fn what_the_schema_refuses_freezes_and_is_named_where_it_came_in() {
             ]),
             "[1].patch.limits: expected at most 3 keys, found 4",
         ),
-        // A later one does not mend it.
+        // A later override does not correct an earlier one.
         (
             json!([region("us", json!({"limits": {"a": {"rate": []}}})), harmless()]),
             "[0].patch.limits.a.rate: expected an integer, found a list",
@@ -146,24 +146,24 @@ fn what_the_schema_refuses_freezes_and_is_named_where_it_came_in() {
 }
 
 #[test]
-fn what_the_policy_itself_has_wrong_is_named_as_such() {
+fn schema_violation_of_the_policy_itself_is_reported_as_such() {
     let mut own = limits(&patch("region=us", json!({"limits": {"b": {"rate": 2}}})).to_string());
     own.json["spec"]["limits"]["a"]["rate"] = "x".into();
     let expected = r#"annotation kuadrant.io/cluster-overrides[0].patch.limits: spec.limits.a.rate: expected an integer, found "x""#;
     assert_eq!(typed().with(own.clone()).problems("limits"), [expected]);
-    // Without an override for any of its clusters, its spec is the hub's to judge.
+    // If no override matches any of its clusters, only the hub validates the spec.
     let world = typed().with(own).with(cluster("us-1"));
     assert_eq!(world.problems("limits"), Vec::<String>::new());
 }
 
 #[test]
-fn a_schema_that_changes_is_looked_at_again() {
+fn changed_schema_is_checked_again() {
     let overrides = patch("region=us", json!({"limits": {"a": {"rate": "5/m"}}})).to_string();
     let mut world = typed().with(limits(&overrides));
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"]);
     let keys = world.resolve("v1", "ratelimitpolicies", defined(&json!({"type": "string"})));
     assert!(keys.contains(&Key::Works(policy_origin("limits"))), "{keys:?}");
-    // The policy's own spec fits no more, and is not what is asked for.
+    // The policy's own spec is now invalid, but only overrides are checked.
     assert_eq!(world.problems("limits").len(), 1);
     world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));
     assert_eq!(world.outcomes("limits"), ["eu-1", "us-1"]);
@@ -173,7 +173,7 @@ fn a_schema_that_changes_is_looked_at_again() {
 }
 
 #[test]
-fn numbers_are_checked_in_the_servers_form() {
+fn numbers_are_checked_in_the_form_of_the_server() {
     let world = |rate: &str| {
         let text =
             format!(r#"[{{"clusterSelector": "", "patch": {{"limits": {{"a": {{"rate": {rate}}}}}}}}}]"#);

@@ -1,4 +1,4 @@
-//! How replicas are split.
+//! Tests of splitting replicas among clusters.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn split(preferences: &str) -> Object {
 }
 
 #[test]
-fn replicas_are_split_among_the_clusters_that_preferences_name() {
+fn replicas_are_split_among_named_clusters() {
     let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#));
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
     let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 1}}}"#));
@@ -23,12 +23,12 @@ fn replicas_are_split_among_the_clusters_that_preferences_name() {
     assert_eq!(world.writes_of(&web()), NOTHING);
     let world = world.with(split(r#"{"clusters": {"us-1": {"weight": 1}}}"#));
     assert_eq!(world.writes_of(&web()), ["create us-1", "delete eu-1"]);
-    // Without preferences each copy has them all.
+    // Without preferences, each copy has all replicas.
     assert_eq!(replicas(&fleet().with(placed())), [("eu-1".to_owned(), 4), ("us-1".to_owned(), 4)]);
 }
 
 #[test]
-fn what_no_cluster_may_take_is_told() {
+fn unassigned_replicas_are_reported() {
     let world = fleet().with(split(r#"{"clusters": {"*": {"weight": 1, "maxReplicas": 1}}}"#));
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 1), ("us-1".to_owned(), 1)]);
     assert_eq!(
@@ -45,7 +45,7 @@ fn what_no_cluster_may_take_is_told() {
 }
 
 #[test]
-fn preferences_that_cannot_be_read_freeze_it() {
+fn invalid_preferences_freeze_the_resource() {
     let world = fleet().with(placed()).settled(&[web()]);
     let world = world.with(split(r#"{"clusters": {"c1": {"weight": "2"}}}"#));
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
@@ -59,7 +59,7 @@ fn preferences_that_cannot_be_read_freeze_it() {
 }
 
 #[test]
-fn without_rebalance_a_fleet_that_grows_moves_nothing() {
+fn new_cluster_moves_no_replicas_without_rebalance() {
     let nine = |preferences: &str| split(preferences).spec("replicas", 9.into());
     let world = fleet().with(nine(r#"{"clusters": {"*": {"weight": 1}}}"#)).settled(&[web()]);
     let before = replicas(&world);
@@ -73,7 +73,7 @@ fn without_rebalance_a_fleet_that_grows_moves_nothing() {
 }
 
 #[test]
-fn a_cluster_that_may_only_seem_to_have_left_keeps_its_share() {
+fn cluster_keeps_its_share_while_its_placement_is_unsettled() {
     let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
     let world = fleet().with(split(preferences)).settled(&[web()]).decisions("all", &["eu-1"]);
     assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1 (keep)"]);
@@ -81,9 +81,9 @@ fn a_cluster_that_may_only_seem_to_have_left_keeps_its_share() {
     assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)], "it has left");
 }
 
-/// A spoke's agent may write its works.
+/// The agent of a spoke can change its works.
 #[test]
-fn a_spoke_that_asks_for_more_replicas_takes_none_from_the_others() {
+fn spoke_cannot_take_replicas_from_others() {
     let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
     let shares = PlannedShares::default();
     let world = fleet().with(split(preferences)).settled(&[web()]);
@@ -100,7 +100,7 @@ fn a_spoke_that_asks_for_more_replicas_takes_none_from_the_others() {
     }
 }
 
-/// The plan of a process that remembers how it has split replicas, which it does.
+/// The shares in a plan that knows the previous split in `shares` and records the new one there.
 fn remembered(world: &World, shares: &PlannedShares) -> Option<Vec<(String, u64)>> {
     let plan = world.see(|view| plan_works(view.sharing(shares), &world.settings, &web()));
     let split = plan.shares?;
@@ -109,14 +109,14 @@ fn remembered(world: &World, shares: &PlannedShares) -> Option<Vec<(String, u64)
 }
 
 #[test]
-fn what_leaves_for_a_moment_or_cannot_be_read_has_its_share_when_it_is_back() {
+fn shares_are_restored_after_an_interruption() {
     let uneven = r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#;
     let even = r#"{"clusters": {"*": {"weight": 1}}}"#;
     let shares = PlannedShares::default();
     let world = fleet().with(split(uneven)).settled(&[web()]);
     let before = remembered(&world, &shares).unwrap();
     assert_eq!(before, [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
-    // From now on the weights would have it otherwise.
+    // From here on, the weights alone would give different shares.
     let world = world.with(split(even));
     assert_eq!(remembered(&world, &shares).unwrap(), before);
     let away = world.decisions("all", &["eu-1"]);
@@ -135,7 +135,7 @@ fn what_leaves_for_a_moment_or_cannot_be_read_has_its_share_when_it_is_back() {
 }
 
 #[test]
-fn a_spoke_that_is_only_kept_takes_no_minimum_from_the_others() {
+fn unsettled_cluster_takes_no_minimum_from_others() {
     let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
     let world = fleet().with(split(preferences)).settled(&[web()]);
     let world = world.edited(&web(), "us-1", |work| {

@@ -1,30 +1,30 @@
-//! The agent's right to the grants that the spoke needs.
+//! Tests of the agent's permission for the grants that the spoke needs.
 
 use super::*;
 use crate::desired::tests::access::granted;
 use crate::testing::objects::{gateway_origin, listing, policy, policy_origin};
 
-/// A Gateway with a Secret of another namespace, all its works written.
+/// A Gateway with a Secret of another namespace, with all its works written.
 fn with_grant() -> World {
     copying(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]).settled(&[gateway_origin("web")])
 }
 
 #[test]
-fn it_has_none_where_no_grant_is_carried() {
+fn agent_has_no_permission_without_grants() {
     let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     assert_eq!(granted(&world), ["gateways"]);
 }
 
 #[test]
-fn it_has_it_where_one_is() {
+fn agent_has_permission_for_carried_grants() {
     let world = with_grant();
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
     assert_eq!(world.access_writes("eu-1"), Vec::<String>::new());
 }
 
 #[test]
-fn it_keeps_it_until_the_last_gateway_is_gone() {
-    // The agent has yet to take the grant off the spoke.
+fn permission_remains_until_the_last_gateway_is_deleted() {
+    // The agent still has to delete the grant on the spoke.
     let world = with_grant().without(grant("g")).settled(&[gateway_origin("web")]);
     assert_eq!(carried(&world), ALONE);
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
@@ -35,7 +35,7 @@ fn it_keeps_it_until_the_last_gateway_is_gone() {
 }
 
 #[test]
-fn a_work_that_is_gone_carries_no_grant_any_more() {
+fn deleted_work_no_longer_requires_the_permission() {
     let world = with_grant().gone(&gateway_origin("web"), "eu-1");
     assert_eq!(world.access_writes("eu-1"), ["delete eu-1"]);
     let mut params = listing(&["ratelimitpolicies"]);
@@ -46,7 +46,7 @@ fn a_work_that_is_gone_carries_no_grant_any_more() {
 }
 
 #[test]
-fn what_an_agent_writes_into_the_work_of_a_policy_gives_it_no_right() {
+fn agent_cannot_gain_permission_by_changing_a_policys_work() {
     let grant = json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
         "metadata": {"name": "a", "namespace": "kuadrant-shop"}});
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().edited(

@@ -1,4 +1,4 @@
-//! What a change of a Secret, a grant or a reference changes.
+//! Tests of the effects of changes to Secrets, grants and references.
 
 use super::*;
 use crate::kinds::SECRETS;
@@ -9,14 +9,14 @@ fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_origin("web")])
 }
 
-/// Both keys of these Gateways.
+/// The works and fold keys of these Gateways.
 fn keys_of(names: &[&str]) -> Keys {
     let both = |name: &&str| [Key::Works(gateway_origin(name)), Key::Fold(gateway_origin(name))];
     names.iter().flat_map(both).collect()
 }
 
 #[test]
-fn a_rotation_is_one_update() {
+fn rotated_secret_causes_one_update() {
     let world = settled(&[own("a")], &[secret("a")]);
     assert_eq!(writes(&world), Vec::<String>::new());
     let revision = world.copy_of(&gateway_origin("web"), "eu-1");
@@ -28,7 +28,7 @@ fn a_rotation_is_one_update() {
 }
 
 #[test]
-fn the_gateways_revision_says_nothing_of_its_secrets() {
+fn revision_of_a_gateway_does_not_depend_on_its_secrets() {
     let revision = |world: &World| manifests(world).pop().unwrap()["metadata"]["annotations"].clone();
     let world = settled(&[own("a")], &[secret("a")]);
     let before = revision(&world);
@@ -38,7 +38,7 @@ fn the_gateways_revision_says_nothing_of_its_secrets() {
 }
 
 #[test]
-fn a_secret_that_is_deleted_is_withdrawn_and_told() {
+fn deleted_secret_is_withdrawn_and_reported() {
     let world = settled(&[own("a")], &[secret("a")]);
     let world = world.without(secret("a"));
     assert_eq!(carried(&world), ALONE);
@@ -47,7 +47,7 @@ fn a_secret_that_is_deleted_is_withdrawn_and_told() {
 }
 
 #[test]
-fn a_grant_that_is_taken_away_takes_the_copy_along() {
+fn deleted_grant_withdraws_the_copy() {
     let world = settled(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]);
     let mut world = world;
     assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
@@ -58,14 +58,14 @@ fn a_grant_that_is_taken_away_takes_the_copy_along() {
 }
 
 #[test]
-fn a_reference_that_is_taken_away_takes_the_copy_along() {
+fn removed_reference_withdraws_the_copy() {
     let world = settled(&[own("a"), own("b")], &[secret("a"), secret("b")]).with(web(&[own("a")]));
     assert_eq!(carried(&world), WITH_A);
     assert_eq!(writes(&world), ["update eu-1"]);
 }
 
 #[test]
-fn parameters_that_no_longer_copy_take_all_copies_along() {
+fn disabling_secrets_in_parameters_withdraws_all_copies() {
     let world = settled(&[own("a")], &[secret("a")]).class("multi", &json!({"tlsSecrets": "none"}));
     assert_eq!(writes(&world), ["update eu-1"]);
     assert_eq!(carried(&world), ALONE);
@@ -73,7 +73,7 @@ fn parameters_that_no_longer_copy_take_all_copies_along() {
 }
 
 #[test]
-fn only_gateways_that_name_it_are_affected() {
+fn only_gateways_that_name_a_secret_are_affected() {
     let references = [own("a"), of_tls("b")];
     let api = gateway("api").certificates(&[own("b")]);
     let mut world = settled(&references, &[secret("a"), secret("b")]).with(api);
@@ -94,7 +94,7 @@ fn only_gateways_that_name_it_are_affected() {
 }
 
 #[test]
-fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
+fn first_listing_of_secrets_affects_all_gateways_that_name_any() {
     let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
     world.forget(&SECRETS.all());
     let fault = Some(Failure::passing("secrets is forbidden (403)"));

@@ -1,4 +1,4 @@
-//! While Secrets or grants are not listed.
+//! Tests of Gateways while Secrets or grants are not listed.
 
 use super::*;
 use crate::Problem;
@@ -10,7 +10,7 @@ fn fails(world: World, source: Source, fault: Option<&str>) -> World {
     world
 }
 
-/// As [`copying`], with nothing listed of these sources.
+/// As [`copying`], but these sources have not been listed.
 fn without(sources: &[Source], references: &[Value], objects: &[Object]) -> World {
     let world = copying(references, objects);
     sources.iter().for_each(|source| drop(world.forget(source)));
@@ -20,7 +20,7 @@ fn without(sources: &[Source], references: &[Value], objects: &[Object]) -> Worl
 const FORBIDDEN: &str = "secrets is forbidden (403)";
 
 #[test]
-fn until_secrets_are_listed_nothing_is_created_and_nothing_changes() {
+fn gateway_is_frozen_until_secrets_are_listed() {
     let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     world.forget(&SECRETS.all());
     assert_eq!(writes(&world), Vec::<String>::new());
@@ -43,7 +43,7 @@ fn until_secrets_are_listed_nothing_is_created_and_nothing_changes() {
 }
 
 #[test]
-fn a_gateway_that_names_none_goes_on() {
+fn gateway_without_secrets_is_not_frozen() {
     let both = [SECRETS.all(), GRANTS.all()];
     let world = fails(without(&both, &[], &[]), SECRETS.all(), Some(FORBIDDEN));
     assert_eq!(writes(&world), ["create eu-1"]);
@@ -51,7 +51,7 @@ fn a_gateway_that_names_none_goes_on() {
 }
 
 #[test]
-fn one_that_names_those_of_its_own_namespace_does_not_wait_for_grants() {
+fn secrets_of_the_own_namespace_do_not_wait_for_grants() {
     let world = without(&[GRANTS.all()], &[own("a")], &[secret("a")]);
     assert_eq!(carried(&world), WITH_A);
     let world = without(&[GRANTS.all()], &[own("a"), of_tls("a")], &[secret("a")]);
@@ -61,7 +61,7 @@ fn one_that_names_those_of_its_own_namespace_does_not_wait_for_grants() {
 }
 
 #[test]
-fn what_was_listed_once_is_planned_from_though_the_watch_fails() {
+fn listed_secrets_are_used_while_their_watch_fails() {
     let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     let world = fails(world, SECRETS.all(), Some(FORBIDDEN));
     assert_eq!(writes(&world), Vec::<String>::new());
@@ -71,7 +71,7 @@ fn what_was_listed_once_is_planned_from_though_the_watch_fails() {
 }
 
 #[test]
-fn a_restart_withdraws_nothing() {
+fn restart_withdraws_no_secrets() {
     let mut world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     let decision = crate::testing::objects::decision("all", "all-1", &["eu-1"]);
     let placement = crate::testing::objects::placement("all").selects(1);
