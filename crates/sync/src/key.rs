@@ -58,7 +58,7 @@ pub(crate) fn row_key(key: &WorkKey) -> ObjectKey {
     ObjectKey { namespace: key.1.0.clone(), name: key.0.0.clone() }
 }
 
-/// The inverse of the row's key: the work with a row of this key.
+/// The key of the work whose row has the key `key`.
 #[must_use]
 pub fn work_key(key: &ObjectKey) -> WorkKey {
     (WorkName(key.name.clone()), ClusterName(key.namespace.clone()))

@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         }
     }
 
-    /// The moment of the last event for `key`; `None` if there was none within the span.
+    /// The moment of the last event for `key`. `None` means that it is older than the span, or that there was none.
     pub(super) fn last<Q>(&self, key: &Q) -> Option<Moment>
     where
         K: Borrow<Q>,

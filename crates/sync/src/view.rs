@@ -161,8 +161,8 @@ impl<'m> View<'m> {
         self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
     }
 
-    /// Whether `selector` selects `cluster` for `origin`. If the labels are unknown, clusters that have a work count
-    /// as selected.
+    /// Whether `selector` selects `cluster` for `origin`. If the labels of the cluster are unknown, an existing work counts
+    /// as selected; otherwise the selector is evaluated without labels.
     #[must_use]
     pub fn selects(&self, selector: &ClusterSelector, origin: &Origin, cluster: &ClusterName) -> bool {
         match self.labels(cluster) {

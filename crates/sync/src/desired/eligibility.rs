@@ -200,7 +200,7 @@ pub enum GatewayEligibility {
     /// The Gateway does not exist, is terminating, or belongs to a class of another controller. Its works are
     /// withdrawn.
     NotOurs,
-    /// The parameters of its class cannot be read at present.
+    /// Its parameters, or the version for a kind of policies, cannot be decided at present. Its works are kept.
     Frozen(Problem),
     /// The Gateway belongs to a class of this controller with these parameters.
     Ours(Arc<Params>),

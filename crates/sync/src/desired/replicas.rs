@@ -1,5 +1,5 @@
-//! Splits the replicas of a resource among its clusters as specified by [Federated
-//! ReplicaSets](https://github.com/kubernetes/design-proposals-archive/blob/main/multicluster/federated-replicasets.md).
+//! Splits the replicas of a resource among its clusters as specified by
+//! [Federated ReplicaSets](https://github.com/kubernetes/design-proposals-archive/blob/main/multicluster/federated-replicasets.md).
 //!
 //! ```text
 //! minimums, by weight ──▶ present replicas, unless `rebalance` ──▶ the rest by weight, round by round
