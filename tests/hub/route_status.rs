@@ -422,7 +422,7 @@ async fn missing_permission_for_route_statuses_is_logged_and_blocks_nothing_else
     let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
     wait::until("it is told", LIMIT, || async {
         let log = controller.log()?;
-        let told = log.lines().filter(|line| line.contains("may not write its status")).count();
+        let told = log.lines().filter(|line| line.contains("no right to write the status")).count();
         ensure!(told == 1, "told {told} times");
         let waits = controller.metrics().await?.value(PENDING, &[])?;
         ensure!(waits > 1.5, "{waits}");
