@@ -28,7 +28,7 @@ pub enum ReadError {
     /// It cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// Its ManifestWorks cannot say what they must.
+    /// Its ManifestWorks lack a field that the controller needs.
     #[error("the controller would not begin on the hub at {url}: {fault}")]
     Unfit {
         /// The hub.

@@ -125,7 +125,7 @@ pub(crate) fn fold<'p>(layers: &[Layer<'p>]) -> Vec<Entry<'p>> {
     folded
 }
 
-/// What the policies of one kind along a path come to.
+/// The merge of all policies of one kind along a path.
 #[derive(Clone, Debug)]
 pub struct EffectivePolicy<'t> {
     /// The kind of the policies.
