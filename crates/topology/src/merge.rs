@@ -75,24 +75,34 @@ impl MergeStrategy for AtomicOverrides {
 
 impl MergeStrategy for MergeDefaults {
     fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        union(target, source)
+        union(target, source, has_key)
     }
 }
 
 impl MergeStrategy for MergeOverrides {
     fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        union(source, target)
+        union(source, target, has_key)
     }
 }
 
-/// The rules of `winner`, and those of `loser` with other keys. Those of `winner` are in the order of their keys.
-fn union<'p>(winner: Vec<Entry<'p>>, loser: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+/// The rules of `winner`, and those of `loser` whose keys are not `taken` by the keys of `winner`, which are sorted. Both are in
+/// the order of their keys, and so is the result.
+pub(crate) fn union<'p>(
+    winner: Vec<Entry<'p>>,
+    loser: Vec<Entry<'p>>,
+    taken: impl Fn(&[&str], &str) -> bool,
+) -> Vec<Entry<'p>> {
     let keys: Vec<&str> = winner.iter().map(Entry::key).collect();
-    let others: Vec<Entry<'p>> =
-        loser.into_iter().filter(|entry| keys.binary_search(&entry.key()).is_err()).collect();
+    let others: Vec<Entry<'p>> = loser.into_iter().filter(|entry| !taken(&keys, entry.key())).collect();
     let mut union = winner;
     union.extend(others);
+    union.sort_by(|left, right| left.key().cmp(right.key()));
     union
+}
+
+/// Whether `key` is one of `keys`, which are sorted.
+pub(crate) fn has_key(keys: &[&str], key: &str) -> bool {
+    keys.binary_search(&key).is_ok()
 }
 
 /// A policy on a path, with the strategy by which it is merged with those after it.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::has_place_of;
-use crate::merge::{AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy};
+use crate::merge::{
+    AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy, has_key, union,
+};
 
 /// How a policy is merged with more specific ones, as in GEP-713 and Kuadrant's RFC 0009.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,25 +89,17 @@ pub(crate) enum MergeByPlace {
 impl MergeStrategy for MergeByPlace {
     fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
         match self {
-            Self::Defaults => union(target, source),
-            Self::Overrides => union(source, target),
+            Self::Defaults => union(target, source, is_taken),
+            Self::Overrides => union(source, target, is_taken),
             Self::Inherited => {
                 let (overrides, defaults) = source.into_iter().partition(|entry| entry.rule.is_override);
-                union(union(overrides, target), defaults)
+                union(union(overrides, target, is_taken), defaults, is_taken)
             }
         }
     }
 }
 
-/// The rules of `winner`, and the rules of `loser` that do not conflict with them. Input and result are in
-/// the order of their keys.
-fn union<'p>(winner: Vec<Entry<'p>>, loser: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-    let keys: Vec<&str> = winner.iter().map(Entry::key).collect();
-    let is_free =
-        |entry: &Entry<'_>| keys.binary_search(&entry.key()).is_err() && !has_place_of(&keys, entry.key());
-    let others: Vec<Entry<'p>> = loser.into_iter().filter(is_free).collect();
-    let mut union = winner;
-    union.extend(others);
-    union.sort_by(|left, right| left.key().cmp(right.key()));
-    union
+/// Whether `key` is one of `keys`, which are sorted, or a place inside or around one of them.
+fn is_taken(keys: &[&str], key: &str) -> bool {
+    has_key(keys, key) || has_place_of(keys, key)
 }
