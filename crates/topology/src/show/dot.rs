@@ -9,7 +9,7 @@ use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::policies::PolicyNode;
 use crate::rows::{RouteKind, SetKind};
-use crate::topology::dot::{BEGIN, END, Lines, label as text, quoted};
+use crate::topology::dot::{BEGIN, END, Lines, label as text};
 
 /// The parts of a graph that the text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,9 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
     let kept = kept(report, detail);
-    let mut lines = if limit == usize::MAX { Lines::unlimited() } else { Lines::within(limit)? };
+    let mut lines = Lines::within(limit)?;
     for node in report.nodes().filter(|node| kept[node.index()]) {
-        let locator = graph.locator(node);
-        let label = label(graph, node, detail);
-        lines.push(format_args!("  {} [label={label} shape=box];", quoted(&locator.to_string())))?;
+        lines.object(&graph.locator(node), &label(graph, node, detail))?;
     }
     let targets = |policy: &PolicyNode<'_>| -> Vec<NodeId> {
         let on = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
@@ -82,20 +80,13 @@ pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> 
         if detail != Detail::Full && targets.is_empty() {
             continue;
         }
-        let label = text(&[locator.kind.kind, &locator.object()]);
-        lines.push(format_args!("  {} [label={label} shape=note];", quoted(&locator.to_string())))?;
+        lines.policy(&locator, &text(&[locator.kind.kind, &locator.object()]))?;
         for target in targets {
-            let to = graph.locator(target).to_string();
-            lines.push(format_args!(
-                "  {} -> {} [style=dashed];",
-                quoted(&locator.to_string()),
-                quoted(&to)
-            ))?;
+            lines.target(&locator, &graph.locator(target))?;
         }
     }
     for (from, to) in report.links().filter(|(from, to)| kept[from.index()] && kept[to.index()]) {
-        let [from, to] = [from, to].map(|node| quoted(&graph.locator(node).to_string()));
-        lines.push(format_args!("  {from} -> {to};"))?;
+        lines.link(&graph.locator(from), &graph.locator(to))?;
     }
     Some(lines.sorted())
 }

@@ -68,33 +68,29 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
     /// locator, its label `Kind\nnamespace/name`, and a dashed edge leads from each policy to its targets.
     #[must_use]
     pub fn dot(&self) -> String {
-        let mut lines = Lines::unlimited();
-        let mut push = |line: std::fmt::Arguments<'_>| {
-            // Without a limit there is always room.
-            let _ = lines.push(line);
-        };
+        // Without a limit there is always room.
+        self.lines().map(Lines::sorted).unwrap_or_default()
+    }
+
+    fn lines(&self) -> Option<Lines> {
+        let mut lines = Lines::within(usize::MAX)?;
         let label = |locator: &Locator<'_>| {
             let section = locator.section.map(|section| format!("#{section}")).unwrap_or_default();
             dot::label(&[locator.kind.kind, &(locator.object() + &section)])
         };
-        let id = |locator: Locator<'_>| dot::quoted(&locator.to_string());
-        for node in &self.nodes {
-            push(format_args!("  {} [label={} shape=box];", id(node.locator), label(&node.locator)));
-        }
         for policy in &self.policies {
-            let locator = policy.locator();
-            push(format_args!("  {} [label={} shape=note];", id(locator), label(&locator)));
+            lines.policy(&policy.locator(), &label(&policy.locator()))?;
         }
-        for node in self.nodes() {
-            let to = id(self.node(node).locator);
+        for (node, Node { locator, .. }) in self.nodes().zip(&self.nodes) {
+            lines.object(locator, &label(locator))?;
             for policy in self.policies_of(node) {
-                push(format_args!("  {} -> {to} [style=dashed];", id(self.policy(policy).locator())));
+                lines.target(&self.policy(policy).locator(), locator)?;
             }
             for child in self.children(node) {
-                push(format_args!("  {to} -> {};", id(self.node(child).locator)));
+                lines.link(locator, &self.node(child).locator)?;
             }
         }
-        lines.sorted()
+        Some(lines)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::ops::Range;
 
+use crate::locator::Locator;
+
 /// The beginning of a document.
 pub(crate) const BEGIN: &str = "strict digraph {\n  graph [rankdir=LR];\n";
 /// The end of a document.
@@ -17,20 +19,35 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// No lines yet, for a document of any size.
-    pub(crate) fn unlimited() -> Self {
-        Self { text: String::new(), places: Vec::new(), room: usize::MAX }
-    }
-
     /// No lines yet, for a document of at most `limit` bytes; `None` if an empty document has more.
     pub(crate) fn within(limit: usize) -> Option<Self> {
         let room = limit.checked_sub(BEGIN.len() + END.len())?;
         // A string that grows would take half as much again.
-        Some(Self { text: String::with_capacity(room), places: Vec::new(), room })
+        let reserved = if limit == usize::MAX { 0 } else { room };
+        Some(Self { text: String::with_capacity(reserved), places: Vec::new(), room })
     }
 
-    /// Adds a line; `None` if there is no room for it.
-    pub(crate) fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
+    /// Adds an object of the topology; `None` if there is no room for it, as below.
+    pub(crate) fn object(&mut self, object: &Locator<'_>, label: &str) -> Option<()> {
+        self.push(format_args!("  {} [label={label} shape=box];", id(object)))
+    }
+
+    /// Adds a policy.
+    pub(crate) fn policy(&mut self, policy: &Locator<'_>, label: &str) -> Option<()> {
+        self.push(format_args!("  {} [label={label} shape=note];", id(policy)))
+    }
+
+    /// Adds the edge from a policy to its target.
+    pub(crate) fn target(&mut self, policy: &Locator<'_>, target: &Locator<'_>) -> Option<()> {
+        self.push(format_args!("  {} -> {} [style=dashed];", id(policy), id(target)))
+    }
+
+    /// Adds the edge from a parent to its child.
+    pub(crate) fn link(&mut self, parent: &Locator<'_>, child: &Locator<'_>) -> Option<()> {
+        self.push(format_args!("  {} -> {};", id(parent), id(child)))
+    }
+
+    fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
         let begin = self.text.len();
         // Writing to a string cannot fail.
         let _ = self.text.write_fmt(line);
@@ -60,9 +77,9 @@ pub(crate) fn label(lines: &[&str]) -> String {
     format!("\"{}\"", lines.join("\\n"))
 }
 
-/// `text` in quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
+/// The id of a node.
+fn id(locator: &Locator<'_>) -> String {
+    format!("\"{}\"", escaped(&locator.to_string()))
 }
 
 /// `text` for the inside of quotes. A backslash begins an escape in a label, and a line break would end the line.
