@@ -19,8 +19,8 @@ pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
 /// A row made from an object of the hub.
 pub trait Pruned: Row {
-    /// Prunes `object` to the data that decisions read. [`Row::decides`] may be the same for an object of which only the
-    /// metadata was read.
+    /// Prunes `object` to the data that decisions read. If [`Row::decides`] uses only metadata, it is the same for an
+    /// object that was read without its spec and status.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 

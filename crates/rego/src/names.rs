@@ -17,7 +17,7 @@ pub(super) struct Names<'t> {
 pub(super) struct Path<'t> {
     /// The constant steps at its start, beginning with `data` or `input`.
     pub(super) constants: Vec<String>,
-    /// The remaining steps, the first of which is not constant.
+    /// The remaining steps. The first one is not constant.
     pub(super) rest: Vec<Step<'t>>,
 }
 

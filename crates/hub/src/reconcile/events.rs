@@ -30,7 +30,7 @@ pub const NOTE_LIMIT: usize = 1024;
 const NAME_LIMIT: usize = 253;
 
 /// The number of Events after which a new recorder replaces the old one. A recorder remembers each Event for six
-/// minutes, to count repetitions, and has no limit of its own.
+/// minutes, to count repetitions, and does not limit their number.
 const REMEMBERED: usize = 64;
 
 /// An Event that is not sent yet.

@@ -141,8 +141,8 @@ impl Requests {
     }
 
     /// Sends a write with a precondition, for example a uid or a JSON Patch test. The API server returns 422 both for a
-    /// failed precondition and for invalid content. To tell them apart, the object is read once by `read`: if
-    /// `is_stale` or unreadable, the precondition has failed.
+    /// failed precondition and for invalid content. To distinguish the two, `read` reads the object once: the
+    /// precondition has failed if the object `is_stale` or cannot be read.
     ///
     /// # Errors
     ///

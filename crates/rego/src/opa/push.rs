@@ -42,7 +42,7 @@ struct Ours {
     roots: BTreeSet<String>,
 }
 
-/// Makes `opa` have `contents`: the modules of `bundle`, and data. `before` is what it has now, if known.
+/// Uploads `contents` to `opa`: the modules of `bundle`, and data. `before` has the present contents of OPA, if known.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ impl Pushing<'_> {
         Ok(others)
     }
 
-    /// Writes the data at `root`. Each kind has a request of its own, to limit their size.
+    /// Writes the data at `root`, with one request for each kind, which limits the size of a request.
     async fn root(&self, root: &str, value: &Value) -> Result<(), PushError> {
         let at = format!("/v1/data/{}", part(root));
         let Ok(fields) = value.as_object() else {

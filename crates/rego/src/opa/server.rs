@@ -1,4 +1,4 @@
-//! A client of an OPA server, with its state as far as known.
+//! A client of an OPA server. It remembers the last known state of the server.
 
 use std::fmt;
 use std::sync::Arc;

@@ -73,7 +73,7 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
 }
 
 /// Plans for an object that cannot be read, whose kind has this role, if known. Each work of a policy names the
-/// Gateways that it serves, and is kept where one of them may still be. The Placement of a resource is unknown, so
+/// Gateways that it serves. It is kept on the clusters that may still have one of them. The Placement of a resource is unknown, so
 /// all its works are kept. If the role is unknown, each work states it. These annotations can be forged, but a spoke
 /// that does so only affects its own work.
 fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {

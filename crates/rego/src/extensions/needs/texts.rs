@@ -119,7 +119,7 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     with(pattern.find_iter(text).count())
 }
 
-/// A digest in hexadecimal, each digit of which is created as a text.
+/// A digest in hexadecimal. Each digit is created as a separate text.
 pub(super) fn digest(_: &[Value]) -> Option<usize> {
     /// The digits of SHA-512, and the number of bytes before them.
     const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
