@@ -22,8 +22,8 @@
 //! Data flows only in the direction of the arrows. A *capability* has kinds, such as [`policy_sync_sync::kinds`], their rows, triggers and a
 //! plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that every capability
 //! needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them from the hub.
-//! [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub. [`report`] is the
-//! data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
+//! [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub.
+//! [`policy_sync_report`] is the data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
 //! [`policy_sync_api`] has the types of the Kubernetes objects that all of them share.
 
 pub mod admission;
@@ -33,7 +33,6 @@ pub mod flow;
 pub mod health;
 pub mod placement_policy;
 pub mod rego_loading;
-pub mod report;
 pub mod server;
 pub mod stored_topology;
 pub mod web;

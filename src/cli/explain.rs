@@ -14,10 +14,12 @@ use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::text::printable;
 use super::{Answer, progress};
-use crate::report::{self, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant};
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::named;
 use policy_sync_hub::HubClient;
+use policy_sync_report::{
+    self as report, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant,
+};
 use policy_sync_sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\

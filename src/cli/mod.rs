@@ -32,11 +32,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::report::{self, Known};
 pub use completion::complete;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_hub::HubClient;
 use policy_sync_hub::version;
+use policy_sync_report::{self as report, Known};
 pub use usage::parse;
 
 /// The examples in the main help. Tests run them unchanged.

@@ -10,7 +10,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::hub::HubArguments;
 use crate::placement_policy::by_hand::{Found, Look};
 use crate::rego_loading::{Loaded, Loading, Settings};
-use crate::report::snapshot;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Leadership, Parts};
@@ -20,6 +19,7 @@ use policy_sync_hub::{HubClient, watching};
 use policy_sync_rego::confined::Checker;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::secrets;
+use policy_sync_report::snapshot;
 use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::desired::covered::covered;
 

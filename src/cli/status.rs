@@ -29,13 +29,13 @@ use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
 use super::{Answer, progress, terminal};
-use crate::report::{self, Asked, Check, Differences, FailOn, Item, Query, Report, Waits};
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::{HubClient, HubError, watching};
 use policy_sync_mirror::Scope;
+use policy_sync_report::{self as report, Asked, Check, Differences, FailOn, Item, Query, Report, Waits};
 use printer::{Printer, Screen};
 use view::{Only, Rows, View};
 

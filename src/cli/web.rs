@@ -14,12 +14,12 @@ use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use super::{Answer, plan, progress, topology};
-use crate::report::fleet::Live;
 use crate::server;
 use crate::server::web::{Guard, Key, News, Pages};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watching;
+use policy_sync_report::fleet::Live;
 use policy_sync_sync::Settings;
 
 pub(super) const EXAMPLES: &str = "\

@@ -16,9 +16,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use form_urlencoded::parse;
 
-use crate::report::fleet::GraphOf;
-use crate::report::snapshot::ReadError;
-use crate::report::{Across, AcrossQuery, Asked, Item, Known};
 use crate::web::{
     self, ClusterPage, EffectivePage, EffectiveQuery, FleetQuery, GatewayPage, InForceAt, Notices,
     PolicyPage, address,
@@ -26,6 +23,9 @@ use crate::web::{
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_api::text::with_causes;
+use policy_sync_report::fleet::GraphOf;
+use policy_sync_report::snapshot::ReadError;
+use policy_sync_report::{Across, AcrossQuery, Asked, Item, Known};
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
 

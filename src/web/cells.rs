@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::layout::plain;
-use crate::report::fleet::Cell;
 use policy_sync_api::annotations::SyncedCondition;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::printable;
+use policy_sync_report::fleet::Cell;
 
 /// The sign and the CSS class of a state.
 fn sign(state: PolicyState) -> (&'static str, &'static str) {

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use super::address;
 use super::cells::{conditions, signed, word};
 use super::layout::{Notices, page, plain, range, table};
-use crate::report::CopyReport;
 use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_report::CopyReport;
 
 /// The maximum number of copies on a page.
 const ROOM: usize = 500;

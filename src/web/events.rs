@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::address;
-use crate::report::fleet::{Place, Roster};
+use policy_sync_report::fleet::{Place, Roster};
 
 /// The maximum number of paths in an event. More changes are sent as `*`.
 const NAMED: usize = 100;
@@ -34,9 +34,9 @@ mod tests {
     use super::*;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 
-    use crate::report::ServedKind;
     use policy_sync_api::names::{GroupResource, GroupVersionResource, ObjectKey};
     use policy_sync_api::params::Role;
+    use policy_sync_report::ServedKind;
 
     #[test]
     fn event_lists_the_paths_of_changed_pages() {

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use super::address::{FLEET, cluster, policy, with_query};
 use super::cells::{cell, legend};
 use super::layout::{Notices, page, plain, range, table};
-use crate::report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
 use policy_sync_api::selector::{self, SelectorError};
 use policy_sync_api::text::printable;
+use policy_sync_report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
 
 /// The maximum number of policies and of clusters on a page.
 const ROOM: (usize, usize) = (100, 50);

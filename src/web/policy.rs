@@ -6,8 +6,8 @@ use super::address;
 use super::cells::{conditions, legend, word};
 use super::layout::{Notices, page, plain, range, table};
 use super::named::linked;
-use crate::report::fleet::Cell;
-use crate::report::{ObjectExplanation, PolicyReport, Sentence};
+use policy_sync_report::fleet::Cell;
+use policy_sync_report::{ObjectExplanation, PolicyReport, Sentence};
 use policy_sync_topology::show::{self, Named};
 
 /// The maximum number of clusters on a page.

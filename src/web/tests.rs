@@ -6,13 +6,13 @@ use maud::Markup;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::tests::{SUMMARY, report};
-use crate::report::{CopyReport, Group, ObjectExplanation, PolicyReport};
 use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
+use policy_sync_report::testing::{SUMMARY, report};
+use policy_sync_report::{CopyReport, Group, ObjectExplanation, PolicyReport};
 use policy_sync_sync::explain::{Reason, State, Step, Verdict};
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{

@@ -4,12 +4,12 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use policy_sync::report::watched;
 use policy_sync::stored_topology::kinds as stored;
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
 use policy_sync_rego::carrier::Carried;
+use policy_sync_report::watched;
 use policy_sync_sync::kinds as synced;
 use policy_sync_testenv::hostile::costly::{CONTROLLER, Costly, costly};
 use policy_sync_topology::objects::kind_of;

@@ -1,8 +1,9 @@
 //! API discovery.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
 
+use crate::watch::answered;
 use policy_sync_api::names::GroupVersionResource;
 
 /// Lists the resources in the group and version of `gvr`; `None` if the hub does not serve that version.
@@ -25,4 +26,43 @@ pub async fn served_beside(
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The resource `gvr` as the hub serves it. If the hub does not serve this version, returns the versions in which it serves the resource.
+///
+/// # Errors
+///
+/// Those of the requests.
+pub async fn look_up(
+    client: &Client,
+    gvr: &GroupVersionResource,
+) -> Result<Result<APIResource, Vec<String>>, kube::Error> {
+    if let Some(found) = served(client, gvr).await? {
+        return Ok(Ok(found));
+    }
+    let mut others = Vec::new();
+    for version in versions(client, gvr).await? {
+        let other = GroupVersionResource { version: version.as_str().into(), kind: gvr.kind.clone() };
+        if other != *gvr && served(client, &other).await?.is_some() {
+            others.push(version);
+        }
+    }
+    Ok(Err(others))
+}
+
+/// The resource `gvr`, `None` if the hub does not serve it.
+async fn served(client: &Client, gvr: &GroupVersionResource) -> Result<Option<APIResource>, kube::Error> {
+    let list = answered(served_beside(client, gvr)).await?;
+    let mut resources = list.into_iter().flat_map(|list| list.resources);
+    Ok(resources.find(|found| *found.name == *gvr.kind.resource))
+}
+
+/// The versions of the group of `gvr` that the hub serves.
+async fn versions(client: &Client, gvr: &GroupVersionResource) -> Result<Vec<String>, kube::Error> {
+    if gvr.kind.group.is_empty() {
+        return Ok(answered(client.list_core_api_versions()).await?.versions);
+    }
+    let groups = answered(client.list_api_groups()).await?.groups;
+    let group = groups.into_iter().find(|group| *group.name == *gvr.kind.group);
+    Ok(group.into_iter().flat_map(|group| group.versions).map(|version| version.version).collect())
 }

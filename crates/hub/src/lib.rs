@@ -20,7 +20,7 @@ pub mod watch;
 pub use aside::{Ended, aside, computed_aside};
 pub use client::HubClient;
 pub use connection::{IDLE_TIMEOUT, watching};
-pub use discovery::served_beside;
+pub use discovery::{look_up, served_beside};
 pub use error::{HubError, innermost};
 pub use pages::Pages;
 pub use request_timeout::RequestTimeout;

@@ -12,10 +12,10 @@ use tokio::task::block_in_place;
 use tokio::time::timeout;
 
 use super::line::Line;
-use crate::report::{self, Meant, ServedKind, meant};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_hub::HubClient;
+use policy_sync_report::{self as report, Meant, ServedKind, meant};
 
 /// How long completion waits for the hub.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Formats an explanation for a terminal.
 
 use crate::cli::text::printable;
-use crate::report::{ObjectExplanation, Sentence};
+use policy_sync_report::{ObjectExplanation, Sentence};
 use policy_sync_topology::show::PolicyReport;
 
 pub(super) fn text(explanation: &ObjectExplanation) -> String {

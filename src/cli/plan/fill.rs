@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::{CONFIG_MAP, Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
-use crate::report::ServedKind;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{Params, ParamsFault, Role};
 use policy_sync_hub::clock::Clock;
 use policy_sync_mirror::{Source, Wanted};
+use policy_sync_report::ServedKind;
 use policy_sync_sync::desired::eligibility::not_in_role;
 use policy_sync_sync::desired::watches;
 use policy_sync_sync::dry_run::{Diagnostic, Regarding};

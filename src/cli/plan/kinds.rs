@@ -1,10 +1,9 @@
 //! Resolves the kinds that parameters list, from the CustomResourceDefinitions and objects in manifests.
 
 use super::inventory::Inventory;
-use crate::controller::definitions::says_direct;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
-use policy_sync_sync::rows::kind::{KindInfo, Resolution, check};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, says_direct};
 
 /// How a kind was resolved.
 #[derive(Debug, PartialEq, Eq)]

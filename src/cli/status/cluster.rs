@@ -10,10 +10,10 @@ use super::{Arguments, Format, Hub, checked, filter, unknown_availability, watch
 use crate::cli::output::{self, print, say};
 use crate::cli::text::printable;
 use crate::cli::{Answer, terminal};
-use crate::report::{self, Asked, Item, Query, Report};
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_mirror::Scope;
+use policy_sync_report::{self as report, Asked, Item, Query, Report};
 
 /// Prints the items on the cluster of `arguments`, and checks them by `--fail-on`.
 pub(super) async fn answer(

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::table::{Row, cells, message};
-use crate::report::{CopyReport, Detail};
+use policy_sync_report::{CopyReport, Detail};
 
 pub(super) const ROW: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::table::{message, names};
-use crate::report::{GatewayOnCluster, GatewayReport};
+use policy_sync_report::{GatewayOnCluster, GatewayReport};
 
 pub(super) const ROW: [&str; 6] = ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MESSAGE", "AGE"];
 pub(super) const ROW_WIDE: [&str; 8] =

@@ -11,7 +11,7 @@ use super::view::View;
 use crate::cli::columns::Columns;
 use crate::cli::output;
 use crate::cli::text::printable;
-use crate::report::{Item, ItemKey, Table};
+use policy_sync_report::{Item, ItemKey, Table};
 
 /// The terminal sequence that clears the screen and moves the cursor to its upper left corner.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 use policy_sync_api::annotations::{Summary, Synced, SyncedCondition};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
+use policy_sync_report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
 /// The maximum number of clusters in a cell, unless the output is wide.
 const CLUSTERS: usize = 10;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::table::{self, Row};
 use super::{copies, gateways};
 use crate::cli::columns::fitting;
-use crate::report::{
+use policy_sync_api::annotations::Synced;
+use policy_sync_report::{
     Check, Differences, Differs, FailOn, GatewayReport, Item, PolicyReport, Reading, Table, Waits,
 };
-use policy_sync_api::annotations::Synced;
 
 /// The column with the fields that overrides change.
 const DIFFERS: &str = "DIFFERS";

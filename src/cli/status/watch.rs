@@ -8,7 +8,7 @@ use super::Hub;
 use super::printer::{News, Printer};
 use crate::cli::output::{print_while_read, say};
 use crate::cli::text::printable;
-use crate::report::{Event, Seen, Watching};
+use policy_sync_report::{Event, Seen, Watching};
 
 /// A limit of each watch with policies, because ManagedClusters are not watched.
 pub(super) const NOTE: &str =

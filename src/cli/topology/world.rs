@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 
 use crate::cli::manifests::{Manifest, NoObject, Place};
-use crate::report::ClusterObjects;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::clock::Clock;
+use policy_sync_report::ClusterObjects;
 use policy_sync_sync::desired::watches;
 use policy_sync_sync::kinds::CLASSES;
 use policy_sync_sync::{ClassParams, OfflineMirror};

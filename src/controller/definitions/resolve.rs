@@ -8,13 +8,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-use super::discovered::discovered;
-use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
 use policy_sync_api::text::with_causes;
+use policy_sync_hub::look_up;
 use policy_sync_hub::watch::answered;
-use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, not_syncable};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, defined, discovered, not_syncable};
 use policy_sync_sync::rows::schema::WorkSchema;
 
 /// The subject of messages about missing permissions.
@@ -78,7 +77,7 @@ pub(super) async fn rights(
 ///
 /// # Errors
 ///
-/// The resolution of a kind that cannot be synced.
+/// What it resolves to where it cannot be synced.
 pub(crate) async fn told(
     client: &Client,
     definition: Option<&CustomResourceDefinition>,
@@ -88,27 +87,11 @@ pub(crate) async fn told(
     match (definition, role) {
         (Some(definition), _) => defined(definition, gvr, role),
         (None, Role::Policy) => Err(Resolution::Gone),
-        (None, Role::Resource) => discovered(client, gvr).await,
+        (None, Role::Resource) => match look_up(client, gvr).await {
+            Ok(found) => discovered(found),
+            Err(error) => Err(Resolution::Unknown(with_causes(&error))),
+        },
     }
-}
-
-fn defined(
-    definition: &CustomResourceDefinition,
-    gvr: &GroupVersionResource,
-    role: Role,
-) -> Result<KindInfo, Resolution> {
-    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
-        return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
-    }
-    let direct = says_direct(definition);
-    check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
-}
-
-/// Whether the label of `definition` marks its kind as direct policies.
-pub(crate) fn says_direct(definition: &CustomResourceDefinition) -> bool {
-    let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(POLICY_LABEL));
-    label.is_some_and(|label| is_direct(label))
 }
 
 /// Reads which fields the ManifestWork of the CustomResourceDefinition `name` supports.

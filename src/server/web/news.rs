@@ -11,9 +11,9 @@ use futures::{Stream, stream};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::report::WatchError;
-use crate::report::fleet::{Live, Place};
 use crate::web;
+use policy_sync_report::WatchError;
+use policy_sync_report::fleet::{Live, Place};
 
 /// The minimum time between two events.
 const EVERY: Duration = Duration::from_secs(1);

@@ -11,12 +11,12 @@ use tokio::time::timeout;
 
 use super::news::News;
 use super::rendered::Rendered;
-use crate::report::fleet::{Attached, AttachedError, GraphOf, Live, Matrix};
-use crate::report::{Asked, PolicyReport, QueryError, Report};
 use crate::web::{self, FleetPage, FleetQuery, Notices, OnHub, Why};
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::HubError;
+use policy_sync_report::fleet::{Attached, AttachedError, GraphOf, Live, Matrix};
+use policy_sync_report::{Asked, PolicyReport, QueryError, Report};
 use policy_sync_sync::Settings;
 use policy_sync_topology::locator::{KindRef, Locator};
 use policy_sync_topology::show::{self, Named};

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::report::fleet::Cell;
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 use policy_sync_api::policy_state::PolicyState;
+use policy_sync_report::fleet::Cell;
 
 fn column(cluster: &str, lacking: usize) -> Column {
     Column { cluster: ClusterName::from(cluster), silent_since: None, lacking }

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
+    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
 use policy_sync_api::params::Role;
 use policy_sync_api::schema::Schema;
 use policy_sync_api::{gateway, rego_policy};
 use policy_sync_mirror::Row;
+
+/// The verbs without which the objects of a kind cannot be watched.
+const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 /// A kind that can be synced, as discovered on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,9 +223,54 @@ pub fn check(
     }
 }
 
-/// The resolution of a cluster-scoped kind that is listed in the role `role`.
+/// The kind `gvr`, listed in the role `role`, according to its `definition` on a hub.
+///
+/// # Errors
+///
+/// The resolution, if the kind cannot be synced.
+pub fn defined(
+    definition: &CustomResourceDefinition,
+    gvr: &GroupVersionResource,
+    role: Role,
+) -> Result<KindInfo, Resolution> {
+    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
+    }
+    let direct = says_direct(definition);
+    check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
+}
+
+/// Whether a label of `definition` declares its policies as direct (GEP-713).
 #[must_use]
-pub fn cluster_scoped(role: Role) -> Resolution {
+pub fn says_direct(definition: &CustomResourceDefinition) -> bool {
+    let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(gateway::POLICY_LABEL));
+    label.is_some_and(|label| gateway::is_direct(label))
+}
+
+/// What a kind of resources without CustomResourceDefinition is: `found` is the resource as the hub serves it, or the other versions that
+/// the hub serves.
+///
+/// # Errors
+///
+/// What it resolves to if it cannot be synced.
+pub fn discovered(found: Result<APIResource, Vec<String>>) -> Result<KindInfo, Resolution> {
+    // A version that goes takes no objects along.
+    let found = found.map_err(|versions| match versions.is_empty() {
+        true => Resolution::Gone,
+        false => Resolution::UnknownVersion(format!("the hub serves {}", versions.join(", "))),
+    })?;
+    if !found.namespaced {
+        return Err(cluster_scoped(Role::Resource));
+    }
+    match VERBS.iter().find(|verb| !found.verbs.iter().any(|offered| offered == *verb)) {
+        Some(verb) => Err(Resolution::NotSyncable(format!("the hub has no {verb} for it"))),
+        None => Ok(KindInfo::named(&found.kind)),
+    }
+}
+
+/// The resolution of a cluster-scoped kind that is listed in the role `role`.
+fn cluster_scoped(role: Role) -> Resolution {
     let text = "it is cluster-scoped".to_owned();
     match role {
         Role::Policy => Resolution::NotAPolicy(text),

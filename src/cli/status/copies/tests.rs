@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
 use super::super::view::{Rows, View};
-use crate::report::tests::{BOTH, CLUSTERS, CONTROLLER, SUMMARY, gateway, on_cluster, policy};
-use crate::report::{Item, Seen};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, REVISION};
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_api::object::HubObject;
+use policy_sync_report::testing::{BOTH, CLUSTERS, CONTROLLER, SUMMARY, gateway, on_cluster, policy};
+use policy_sync_report::{Item, Seen};
 
 const AT: &str = "2026-01-01T00:00:00Z";
 

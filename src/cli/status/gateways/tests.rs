@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::super::view::{Rows, View};
 use super::*;
-use crate::report::Item;
-use crate::report::tests::{BOTH, gateway, gateway_report, gateway_work, on_two};
+use policy_sync_report::Item;
+use policy_sync_report::testing::{BOTH, gateway, gateway_report, gateway_work, on_two};
 
 fn table(reports: &[GatewayReport], rows: Rows, wide: bool) -> String {
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();

@@ -1,8 +1,8 @@
 use super::super::view::Rows;
 use super::*;
-use crate::report::PolicyReport;
-use crate::report::tests::{CLUSTERS, SUMMARY, on_two, report};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE};
+use policy_sync_report::PolicyReport;
+use policy_sync_report::testing::{CLUSTERS, SUMMARY, on_two, report};
 
 fn printer(rows: Rows, format: Format) -> Printer {
     Printer::new(

@@ -1,10 +1,10 @@
 use super::super::view::{Rows, View};
 use super::*;
-use crate::report::Item;
-use crate::report::tests::{CLUSTERS, SUMMARY, report};
 use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
+use policy_sync_report::Item;
+use policy_sync_report::testing::{CLUSTERS, SUMMARY, report};
 
 fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
     let view = View { rows, namespaces: true, wide, differences: None, only: None, waits: None };

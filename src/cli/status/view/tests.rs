@@ -1,9 +1,9 @@
 use super::*;
-use crate::report::tests::{CLUSTERS, SUMMARY, report};
 use policy_sync_api::annotations::{
     CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_api::names::ClusterName;
+use policy_sync_report::testing::{CLUSTERS, SUMMARY, report};
 use policy_sync_sync::rows::Strings;
 
 const OVERRIDES: &str = r#"[

@@ -7,19 +7,19 @@
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::controller::definitions::told;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
 use policy_sync_api::work;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::{HubClient, HubError};
+use policy_sync_hub::{HubClient, HubError, look_up};
 use policy_sync_mirror::{Extent, Source};
 use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::dry_run::HubSnapshot;
 use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, role_of};
-use policy_sync_sync::rows::kind::Resolution;
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, defined, discovered};
 use policy_sync_sync::rows::schema::WorkSchema;
 
 /// Why a hub cannot be planned for.
@@ -158,7 +158,7 @@ impl Reader<'_> {
 
     async fn resolve(&self, role: Role, gvr: &GroupVersionResource) -> Result<(), HubError> {
         let definition = definition(self.client, &gvr.kind.to_string()).await?;
-        let told = told(self.client.client(), definition.as_ref(), role, gvr).await;
+        let told = kind(self.client, definition.as_ref(), role, gvr).await;
         self.hub.mirror.resolve(gvr, told.map_or_else(|fault| fault, Resolution::Resolved));
         Ok(())
     }
@@ -175,6 +175,23 @@ impl Reader<'_> {
             self.hub.take_policies(&gvr.kind, policies);
         }
         Ok(())
+    }
+}
+
+/// What the kind of `gvr` is, regardless of rights.
+async fn kind(
+    client: &HubClient,
+    definition: Option<&CustomResourceDefinition>,
+    role: Role,
+    gvr: &GroupVersionResource,
+) -> Result<KindInfo, Resolution> {
+    match (definition, role) {
+        (Some(definition), _) => defined(definition, gvr, role),
+        (None, Role::Policy) => Err(Resolution::Gone),
+        (None, Role::Resource) => match look_up(client.client(), gvr).await {
+            Ok(found) => discovered(found),
+            Err(error) => Err(Resolution::Unknown(with_causes(&error))),
+        },
     }
 }
 

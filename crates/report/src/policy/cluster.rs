@@ -32,15 +32,14 @@ impl PolicyReport {
         })
     }
 
-    /// Whether the cluster of `state` has the current revision, and the policy has neither a message nor a
-    /// fault. `state` is `None` if the list does not show it.
+    /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
     pub(in crate::report) fn is_held(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 
-    /// Whether the list is complete, so that the policy is not planned for a cluster it does not name.
+    /// Whether a cluster that the list does not name is one that the policy is not for.
     pub(in crate::report) fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
             (Reading::Value(clusters), Reading::Value(summary)) => {

@@ -8,7 +8,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::report::ClusterObjects;
+use crate::ClusterObjects;
 use policy_sync_topology::Graph;
 
 /// A graph with its objects.

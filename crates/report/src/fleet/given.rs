@@ -1,7 +1,7 @@
 //! [`Given`]: objects from files that replace a hub. They are read once.
 
-use crate::report::query::our_classes;
-use crate::report::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
+use crate::query::our_classes;
+use crate::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Scope;

@@ -1,16 +1,15 @@
-//! Reads the state of a hub as plain data. The command line and the web page print it.
+//! Reads a hub and reports the state of policies and Gateways on all clusters, for commands and web pages.
 //!
 //! ```text
 //! query ─▶ list objects ─┐
 //!                        ├─▶ mirror ─▶ items: Gateways, policies, copies on one cluster
-//!          watch them    ┘
+//!         watch objects  ┘
 //! ```
 //!
-//! `topology` reads Gateways, routes and policies in the same way, from a hub or a spoke.
+//! [`Report`] has the status that the controller and the agents have written, and decides nothing. [`explain()`] and [`across()`] make the
+//! plans of the controller from a [`snapshot`]. [`cluster_objects`] reads the topology of any cluster.
 //!
-//! A report contains the last state that the controller wrote and the status of works; it decides nothing
-//! itself. All reads use the user's rights. Objects that may not be read are reported as unread, never as
-//! absent.
+//! Reads have the rights of the user. An object without permission to read it is reported as unknown ([`Known`]), never as absent.
 
 mod across;
 mod check;
@@ -35,8 +34,8 @@ mod waits;
 mod watch;
 pub mod watched;
 
-#[cfg(test)]
-pub(crate) use across::across_view;
+#[cfg(any(test, feature = "testing"))]
+pub use across::across_view;
 pub use across::{Across, AcrossQuery, across, across_files};
 pub use check::{Check, FailOn};
 pub use copy::CopyReport;
@@ -59,5 +58,5 @@ pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
 pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::check::{Check, FailOn};
 use super::served::ServedKind;
 use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
-use crate::report::snapshot::{self, ReadError};
+use crate::snapshot::{self, ReadError};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
@@ -158,7 +158,9 @@ async fn on_hub(
 }
 
 impl ObjectExplanation {
-    pub(crate) fn new(origin: Origin, kind: &str, explanation: Explanation, one: bool) -> Self {
+    /// The explanation of `origin`; `one` if it is of one cluster only.
+    #[must_use]
+    pub fn new(origin: Origin, kind: &str, explanation: Explanation, one: bool) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         // Groups clusters by their result without the moments.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();

@@ -367,4 +367,4 @@ fn read<T: DeserializeOwned>(annotations: &Strings, key: &str, faults: &mut Vec<
 }
 
 #[cfg(test)]
-pub(in crate::report) mod tests;
+pub(crate) mod tests;

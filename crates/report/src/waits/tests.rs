@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::policy::{PolicyReport, PolicyRow};
-use crate::report::tests::{BOTH, CONTROLLER, SUMMARY, gateway, gateway_report, policy, report};
+use crate::policy::{PolicyReport, PolicyRow};
+use crate::testing::{BOTH, CONTROLLER, SUMMARY, gateway, gateway_report, policy, report};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
 use policy_sync_api::names::{Origin, WorkName};
 use policy_sync_mirror::Pruned;
@@ -127,7 +127,7 @@ fn policy_without_works_waits_since_its_annotations_changed() {
     object.metadata.managed_fields =
         serde_json::from_value(json!([entry("kubectl", CREATED), entry(&ours, SAID)])).unwrap();
     let row = PolicyRow::prune(&object, &ControllerName::new(CONTROLLER));
-    let kind = crate::report::tests::kind();
+    let kind = crate::testing::kind();
     let item = Item::from(PolicyReport::new(&kind, object.key(), &row));
     assert_eq!(since(&item, &BTreeMap::new()).unwrap().to_string(), SAID);
     let works = BTreeMap::from([(ItemKey::copy(Some(&origin())), ASKED.parse().unwrap())]);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::tests::{CLUSTERS, SUMMARY, report};
+use crate::testing::{CLUSTERS, SUMMARY, report};
 
 #[test]
 fn annotations_of_the_controller_are_parsed() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::report::PolicyReport;
+use crate::PolicyReport;
 use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
 use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::capped;

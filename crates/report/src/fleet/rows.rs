@@ -7,8 +7,8 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::state::{Cell, kept};
-use crate::report::PolicyReport;
-use crate::report::policy::is_told;
+use crate::PolicyReport;
+use crate::policy::is_told;
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::cluster::{self, ManagedClusterStatus};
 use policy_sync_api::names::{ClusterName, ControllerName};

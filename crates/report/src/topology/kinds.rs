@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ClusterObjects;
-use crate::report::known::Known;
-use crate::report::query::Listed;
-use crate::report::served::{ServedKind, discover};
+use crate::known::Known;
+use crate::query::Listed;
+use crate::served::{ServedKind, discover};
 use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
 use policy_sync_api::object::HubObject;
@@ -23,13 +23,13 @@ use policy_sync_topology::{Needs, Objects};
 /// The kinds of objects that a topology reads, and the metadata of these kinds.
 #[derive(Debug)]
 pub(in crate::report) struct TopologyKinds {
-    /// The kinds that are always read: GatewayClasses, Gateways, ListenerSets, routes and policies.
+    /// Those that are read always: what routes are attached to, routes, and policies.
     pub(in crate::report) always: Vec<ServedKind>,
-    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as
-    /// Kuadrant's extensions. Only the hub's copies of them are read.
+    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's extensions. Only the
+    /// hub's copies of them are read.
     pub(in crate::report) of_copies: Vec<ServedKind>,
-    /// The kinds of backends, read only if a route refers to one, in the order of [`BackendKind::ALL`].
-    /// `None` if the cluster does not serve the kind.
+    /// Those that are read where something refers to one.
+    /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
     namespaces: ServedKind,
     grants: Option<ServedKind>,
@@ -42,7 +42,7 @@ pub(in crate::report) struct TopologyKinds {
     faults: Vec<String>,
     /// The parameters that may not be read.
     unread: Vec<String>,
-    /// Why definitions may not be read; `None` if they were.
+    /// Why definitions may not be read, where they may not.
     pub(in crate::report) refused: Option<HubError>,
 }
 
@@ -51,7 +51,7 @@ impl TopologyKinds {
     ///
     /// # Errors
     ///
-    /// If the cluster cannot be reached, or does not serve the Gateway API.
+    /// Where it has no Gateway API, or does not answer.
     pub(in crate::report) async fn read(
         hub: &HubClient,
         controller: &ControllerName,
@@ -139,7 +139,7 @@ impl TopologyKinds {
         Ok(listed.kinds.into_iter().filter(|kind| kind.role == Role::Policy).collect())
     }
 
-    /// Whether `other` has the same kinds and the same errors.
+    /// Whether `other` says the same.
     pub(in crate::report) fn is_as(&self, other: &Self) -> bool {
         let said = |kinds: &Self| {
             (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
@@ -153,7 +153,7 @@ impl TopologyKinds {
             && said(self) == said(other)
     }
 
-    /// The metadata of the kinds, without any object.
+    /// What is known of the cluster before any object is.
     pub(in crate::report) fn objects(&self) -> ClusterObjects {
         let mut objects = Objects::of_cluster(BTreeSet::new());
         for (kind, plural, direct) in &self.definitions {
@@ -177,7 +177,7 @@ impl TopologyKinds {
     }
 
     /// The kinds that objects with these `needs` refer to.
-    pub(in crate::report) fn needed(&self, needs: Needs) -> Vec<&ServedKind> {
+    pub(crate) fn needed(&self, needs: Needs) -> Vec<&ServedKind> {
         let Needs { backends, namespaces, grants } = needs;
         let backends = self.backends.iter().zip(backends).filter(|(_, is_needed)| *is_needed);
         let backends = backends.filter_map(|(kind, _)| kind.as_ref());

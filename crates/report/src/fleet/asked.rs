@@ -3,8 +3,8 @@
 use tokio::task::block_in_place;
 
 use super::live::{Live, Of};
-use crate::report::snapshot::ReadError;
-use crate::report::{
+use crate::snapshot::ReadError;
+use crate::{
     Across, AcrossQuery, Asked, ExplainError, ExplainQuery, ObjectExplanation, Query, QueryError, Report,
     ServedKind, across, across_files, cluster, explain_on_clusters,
 };

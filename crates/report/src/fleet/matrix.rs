@@ -10,7 +10,7 @@ use kube::core::{Selector, SelectorExt};
 use super::live::Look;
 use super::rows::FleetRow;
 use super::state::Cell;
-use crate::report::ServedKind;
+use crate::ServedKind;
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 use policy_sync_api::params::Role;

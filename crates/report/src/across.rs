@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::report::snapshot::{self, ReadError, WorksOf};
+use crate::snapshot::{self, ReadError, WorksOf};
 use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::pointer;
 use policy_sync_api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
@@ -382,7 +382,7 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// Computes the result for `view` with the given `unavailable` clusters.
+/// The same of `view`, with the clusters that are `unavailable`.
 #[cfg(test)]
 pub(crate) fn across_view(view: View<'_>, query: AcrossQuery<'_>, unavailable: &Unavailable) -> Across {
     Surveyor { view, query, unavailable, of_files: false }.across()

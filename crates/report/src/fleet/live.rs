@@ -15,7 +15,7 @@ use super::graphs::GraphOf;
 use super::inbox::{Inbox, Place};
 use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
-use crate::report::{ClusterObjects, ServedKind, WatchError};
+use crate::{ClusterObjects, ServedKind, WatchError};
 use policy_sync_api::interned::Interned;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};

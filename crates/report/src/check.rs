@@ -114,7 +114,7 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::report;
+    use crate::testing::report;
     use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 
     #[test]

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::inbox::{Inbox, Place};
 use super::rows::{CLUSTERS, POLICIES};
-use crate::report::ServedKind;
-use crate::report::query::Listed;
+use crate::ServedKind;
+use crate::query::Listed;
 use policy_sync_api::names::{ControllerName, GroupResource};
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::tasks::announce;

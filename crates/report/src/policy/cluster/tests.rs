@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::tests::{CLUSTERS, SUMMARY, report};
+use crate::testing::{CLUSTERS, SUMMARY, report};
 use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };

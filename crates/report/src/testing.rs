@@ -1,5 +1,7 @@
 //! Sample objects and reports for the tests of reports and of their output.
 
+#![allow(clippy::unwrap_used, missing_docs)]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
@@ -15,17 +17,17 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_mirror::{Pruned, Scope};
 
-pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+pub const CONTROLLER: &str = "kuadrant.io/policy-sync";
 
-pub(crate) const SUMMARY: &str =
+pub const SUMMARY: &str =
     r#"{"clusters":2,"applied":2,"enforced":1,"overridden":1,"pending":0,"synced":true}"#;
-pub(crate) const CLUSTERS: &str = r#"[
+pub const CLUSTERS: &str = r#"[
     {"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop","applied":true,
      "conditions":[{"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]},
     {"cluster":"us-1","name":"limits","namespace":"kuadrant-shop","applied":true,
      "conditions":[{"type":"Enforced","status":"True","reason":"Enforced"}]}]"#;
 
-pub(crate) fn kind() -> ServedKind {
+pub fn kind() -> ServedKind {
     let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
     ServedKind::new(
         Role::Policy,
@@ -35,7 +37,7 @@ pub(crate) fn kind() -> ServedKind {
 }
 
 /// The policy `shop/limits` with these annotations.
-pub(crate) fn policy(annotations: &[(&str, &str)]) -> HubObject {
+pub fn policy(annotations: &[(&str, &str)]) -> HubObject {
     let mut object: HubObject = serde_json::from_value(json!({
         "metadata": {"name": "limits", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
     }))
@@ -47,13 +49,13 @@ pub(crate) fn policy(annotations: &[(&str, &str)]) -> HubObject {
     object
 }
 
-/// The report of the policy `shop/limits` with these annotations.
+/// What it says.
 pub(crate) fn report(annotations: &[(&str, &str)]) -> PolicyReport {
     let object = policy(annotations);
     PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
 }
 
-/// A Gateway of generation 2 on `clusters`, whose conditions were observed at generation `observed`.
+/// A Gateway of the generation 2 on these clusters, which says so of the generation `observed`.
 pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
     let condition = |name: &str, status: &str, message: &str| {
         json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,
@@ -72,8 +74,7 @@ pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: 
     .unwrap()
 }
 
-/// Its work on `cluster`, whose agent reports `programmed` as the status of `Programmed`; not applied if
-/// `None`.
+/// A work for it in `cluster`, of which the agent says this.
 pub(crate) fn gateway_work(
     cluster: &str,
     programmed: Option<&str>,
@@ -117,7 +118,7 @@ pub(crate) fn gateway_work(
     .unwrap()
 }
 
-pub(crate) const BOTH: &str = r#"["eu-1","us-1"]"#;
+pub const BOTH: &str = r#"["eu-1","us-1"]"#;
 
 /// An empty mirror with the class `multi`.
 fn seen() -> Seen {
@@ -127,7 +128,7 @@ fn seen() -> Seen {
     seen
 }
 
-/// The report of `gateway`; `works` is `None` if they may not be read.
+/// What `gateway` says; `works` are `None` where they may not be read.
 pub(crate) fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
     let mut seen = seen();
     seen.list(&seen.gateways_source(), [gateway]);
@@ -142,7 +143,7 @@ pub(crate) fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -
 }
 
 /// The Gateway `web` on two clusters, with its works.
-pub(crate) fn on_two(programmed: &str) -> GatewayReport {
+pub fn on_two(programmed: &str) -> GatewayReport {
     let works = [
         gateway_work("eu-1", Some("True"), false, false),
         gateway_work("us-1", Some(programmed), false, false),
@@ -150,7 +151,7 @@ pub(crate) fn on_two(programmed: &str) -> GatewayReport {
     gateway_report(&gateway(programmed, "not on us-1", 2, BOTH), Some(&works))
 }
 
-/// The state of `eu-1` with these works there, and with these policies and Gateways on the hub.
+/// What is on `eu-1`: these works, and to be there what these policies and Gateways say.
 pub(crate) fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
     let mut seen = seen();
     seen.kinds = vec![kind()];
