@@ -1,8 +1,8 @@
-//! Reads of a hub what the controller watches: the needed kinds, then the parameters that these name, then the kinds
-//! that those list, and TLS Secrets where they are copied.
+//! Reads the objects of a hub that the controller would watch: first the needed kinds, then the parameters of classes, then the kinds in
+//! these parameters, and TLS Secrets if a class copies them.
 //!
-//! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
-//! what the reader may not read is an error, never nothing.
+//! The user may have other rights than the controller. The controller is assumed to have its rights, and an object that the user may
+//! not read is an error.
 
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -22,18 +22,18 @@ use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_co
 use policy_sync_sync::rows::kind::{KindInfo, Resolution, defined, discovered};
 use policy_sync_sync::rows::schema::WorkSchema;
 
-/// Why a hub cannot be planned for.
+/// An error that prevents plans for a hub.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// Its ManifestWorks lack a field that the controller needs.
+    /// The schema of ManifestWorks lacks a field that the controller needs.
     #[error("the controller would not begin on the hub at {url}: {fault}")]
     Unfit {
         /// The hub.
         url: String,
-        /// What they cannot say.
+        /// The missing field.
         fault: &'static str,
     },
 }
@@ -77,7 +77,7 @@ pub async fn read_with(
         };
         objects.map(|objects| (source, objects))
     }));
-    // All at once, but of several failures always the same one is told.
+    // The requests run at once. Of several errors, the first in the order of sources is returned.
     for listing in lists.await {
         let (source, objects) = listing?;
         reader.hub.mirror.list(&source, &objects, now());
@@ -178,7 +178,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the kind of `gvr` is, regardless of rights.
+/// Resolves the kind of `gvr` by its definition or by discovery, regardless of rights.
 async fn kind(
     client: &HubClient,
     definition: Option<&CustomResourceDefinition>,

@@ -38,18 +38,17 @@ pub use order::{Awaited, Waiting};
 pub use replicas::Shares;
 pub use work::PlannedWork;
 
-/// The settings of this controller that plans depend on.
+/// The settings of the controller that plans depend on.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The prefix of namespaces on the spokes. A namespace of the hub maps to the prefix and its own name. Never
-    /// empty.
+    /// The prefix of namespaces on spokes, before the name of the namespace on the hub; never empty.
     pub downstream_namespace_prefix: String,
-    /// Patterns of namespaces on the spokes that are never written to; `*` matches any text.
+    /// Namespaces of spokes that copies never go to; `*` matches any text.
     pub reserved_namespaces: Vec<String>,
 }
 
-/// The default of the reserved namespaces, separated by commas: those of Kubernetes, Open Cluster Management and
-/// common gateways. They include Kuadrant's own, which start with the default prefix.
+/// The default of [`Settings::reserved_namespaces`], joined by commas: namespaces of Kubernetes, Open Cluster Management and common
+/// gateways. Those of Kuadrant begin with the default prefix.
 pub const RESERVED_NAMESPACES: &str = "kuadrant-system,kuadrant-operator,kuadrant-operator-system,istio-system,default,\
                                        kube-*,open-cluster-management*";
 

@@ -23,7 +23,7 @@ use policy_sync_mirror::Wanted;
 pub struct HubSnapshot {
     /// The mirror from which plans are made.
     pub mirror: OfflineMirror,
-    /// The full works of the controller; the mirror keeps only hashes of their content.
+    /// The works of the controller. The mirror keeps only their hashes.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
     /// The annotations of this controller on policies and Gateways, which the mirror does not keep.
     pub(super) annotations: BTreeMap<Origin, Strings>,

@@ -223,11 +223,11 @@ pub fn check(
     }
 }
 
-/// The kind `gvr`, listed in the role `role`, according to its `definition` on a hub.
+/// Resolves the kind `gvr`, which parameters list as `role`, by its `definition` on a hub.
 ///
 /// # Errors
 ///
-/// The resolution, if the kind cannot be synced.
+/// The resolution of a kind that cannot be synced.
 pub fn defined(
     definition: &CustomResourceDefinition,
     gvr: &GroupVersionResource,
@@ -248,14 +248,14 @@ pub fn says_direct(definition: &CustomResourceDefinition) -> bool {
     label.is_some_and(|label| gateway::is_direct(label))
 }
 
-/// What a kind of resources without CustomResourceDefinition is: `found` is the resource as the hub serves it, or the other versions that
-/// the hub serves.
+/// Resolves a kind of resources without CustomResourceDefinition. `found` is the resource as the hub serves it, or the other versions
+/// that the hub serves.
 ///
 /// # Errors
 ///
-/// What it resolves to if it cannot be synced.
+/// The resolution of a kind that cannot be synced.
 pub fn discovered(found: Result<APIResource, Vec<String>>) -> Result<KindInfo, Resolution> {
-    // A version that goes takes no objects along.
+    // Objects remain if only a version is removed.
     let found = found.map_err(|versions| match versions.is_empty() {
         true => Resolution::Gone,
         false => Resolution::UnknownVersion(format!("the hub serves {}", versions.join(", "))),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::objects::{Object, cluster, policy};
 use super::world::{World, shop};
 
-/// The number of clusters. Each has a unique label.
+/// The number of clusters. Each has a label of its own.
 pub const CLUSTERS: usize = 64;
 /// A tenth of the largest policy: the sizes of its spec and of its overrides, in bytes.
 pub const TENTH: (usize, usize) = (37_100, 25_400);
@@ -21,7 +21,7 @@ pub fn fleet() -> World {
     names.iter().fold(world, |world, name| world.with(cluster(name).label("name", name)))
 }
 
-/// An object of about `bytes` bytes with many small members, like limits.
+/// An object of about `bytes` bytes with many small fields, as in rate limits.
 pub fn rules(prefix: &str, bytes: usize) -> Value {
     let rule =
         |n: usize| (format!("{prefix}-{n:05}"), json!({"rate": n % 10, "window": "1m", "to": "anyone"}));
@@ -29,7 +29,7 @@ pub fn rules(prefix: &str, bytes: usize) -> Value {
     Value::Object((0..bytes / each).map(rule).collect())
 }
 
-/// The policy `limits` of this size with a hundred overrides. Each cluster is excluded from a different one.
+/// The policy `limits` with a spec and 100 overrides of these sizes. Each cluster matches all overrides but one.
 pub fn varied((spec, overrides): (usize, usize)) -> Object {
     let each = overrides / 100 - 60;
     let overrides: Vec<Value> = (0..100)

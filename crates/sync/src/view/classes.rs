@@ -11,23 +11,23 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::params::{Params, ParamsFault};
 
-/// The parameters of one of this controller's classes.
+/// The parameters of a GatewayClass of this controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassParams {
     /// The parameters are valid.
     Valid(Arc<Params>),
-    /// The parameters are invalid. The last valid ones remain in effect.
+    /// They are invalid. The last valid ones are kept.
     Invalid {
-        /// The position and the error.
+        /// The fault and its place.
         fault: ParamsFault,
-        /// The last valid parameters that this process has seen.
+        /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
     },
-    /// The parameters have not been read yet.
+    /// This process has not read them yet.
     Unread {
-        /// The error, unless it may be transient: `parameters shop/params cannot be read: …`.
+        /// The reason, if it lasts: `parameters shop/params cannot be read: …`.
         fault: Option<String>,
-        /// The last valid parameters that this process has seen.
+        /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
     },
 }
