@@ -23,7 +23,7 @@
 //! plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that every capability
 //! needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them from the hub.
 //! [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub.
-//! [`policy_sync_report`] is the data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
+//! [`policy_sync_report`] is the data of commands and web pages, [`policy_sync_web`] renders the pages, and [`flow`] starts all capabilities.
 //! [`policy_sync_api`] has the types of the Kubernetes objects that all of them share.
 
 pub mod admission;
@@ -35,5 +35,4 @@ pub mod placement_policy;
 pub mod rego_loading;
 pub mod server;
 pub mod stored_topology;
-pub mod web;
 pub mod webhook_config;

@@ -30,9 +30,10 @@ use crate::controller::metrics::HubMetrics;
 use crate::flow::Flow;
 use crate::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use crate::rego_loading::RegoMetrics;
-use crate::server::{self, Descriptors, Limits};
+use crate::server;
 use crate::stored_topology::{self, Stored, TopologyMetrics};
 use crate::webhook_config::RegistrationMetrics;
+use policy_sync_connections::{self as connections, Descriptors, Limits};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::logs;
@@ -280,9 +281,9 @@ pub async fn run(
     let mut serving = tokio::task::JoinSet::new();
     for (Bind(address), router) in servers {
         let Some(address) = address else { continue };
-        let listener = server::listen(address).with_context(|| format!("cannot listen on {address}"))?;
+        let listener = connections::listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening");
-        let server = server::serve(listener, router, Limits::scraped(descriptors), stop.clone());
+        let server = connections::serve(listener, router, Limits::scraped(descriptors), stop.clone());
         serving.spawn(tasks.clone().watch("server", server));
     }
 

@@ -14,13 +14,13 @@ use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use super::{Answer, plan, progress, topology};
-use crate::server;
-use crate::server::web::{Guard, Key, News, Pages};
 use policy_sync_api::names::ControllerName;
+use policy_sync_connections::listen;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watching;
 use policy_sync_report::fleet::Live;
 use policy_sync_sync::Settings;
+use policy_sync_web::server::{self, Guard, Key, News, Pages};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -67,8 +67,8 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answ
     let (controller, settings) = (arguments.settings.controller()?, arguments.settings.settings()?);
     super::names(&[("--namespace", arguments.namespace.as_ref())])?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
-    let listener = server::listen(address)
-        .with_context(|| format!("cannot listen on {address}, choose another --port"))?;
+    let listener =
+        listen(address).with_context(|| format!("cannot listen on {address}, choose another --port"))?;
     let port = listener.local_addr().context("cannot find the port out")?.port();
     let waiting = progress::begin();
     let live = if arguments.filenames.is_empty() {
@@ -87,9 +87,9 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answ
     drop(waiting);
     let (news, guard) = (News::default(), Guard::new(Key::new()?, port));
     print(&format!("{}\n", guard.address()))?;
-    let router = server::web::router(Pages::new(live.clone(), news.clone(), settings), guard);
+    let router = server::router(Pages::new(live.clone(), news.clone(), settings), guard);
     tokio::select! {
-        () = server::web::serve(listener, router, CancellationToken::new()) => Ok(Answer::Fine),
+        () = server::serve(listener, router, CancellationToken::new()) => Ok(Answer::Fine),
         followed = news.follow(&live) => followed.map(|()| Answer::Fine).map_err(|error| anyhow!(error)),
         () = say_unread(&live, &news) => Ok(Answer::Fine),
     }

@@ -21,10 +21,10 @@ use tracing::warn;
 
 use self::readers::Readers;
 use super::bearer;
-use super::connections::Caller;
 use crate::admission::audit::Findings;
 use crate::admission::auditing::Audited;
 use policy_sync_api::text::with_causes;
+use policy_sync_connections::Caller;
 use policy_sync_hub::aside;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use self::room::{Room, Taken};
-use super::connections::Caller;
+use policy_sync_connections::Caller;
 
 /// How long a body may take to arrive, and to get room. Both count from the start of the request.
 const ARRIVES: Duration = Duration::from_secs(3);

@@ -6,15 +6,11 @@ pub mod audit;
 pub mod authorize;
 pub mod bearer;
 mod bodies;
-mod connections;
+pub mod certificate_files;
 mod follow;
-pub mod tls;
-pub mod web;
 pub mod webhooks;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,9 +18,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use socket2::{Domain, Socket, Type};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::controller::metrics::HubMetrics;
 use crate::health::{self, Health};
@@ -36,11 +29,6 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_sync::Mirror;
-
-pub use connections::{Descriptors, Limits};
-
-/// The backlog of listening sockets. An API server opens a connection for each review, many at once.
-const BACKLOG: i32 = 1_024;
 
 /// The parts of the controller that the probes and the metrics report.
 #[derive(Clone, Debug)]
@@ -126,42 +114,3 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
 async fn gather(State(served): State<Served>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics())
 }
-
-/// Listens on `address`. `[::]` means IPv4 and IPv6, or only IPv4 if the machine has no IPv6.
-///
-/// # Errors
-///
-/// If the address is in use, not permitted, or not an address of this machine.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
-    match bind(address) {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_taken(&error) => bind(old),
-        bound => bound,
-    }
-}
-
-/// Whether the address exists but cannot be used.
-fn is_taken(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
-}
-
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    if address.is_ipv6() {
-        // The system's default may be IPv6 only.
-        socket.set_only_v6(false)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
-}
-
-/// Serves `router` on `listener` without TLS until `stop`, then finishes the requests in progress.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
-    connections::serve(listener, router, limits, async |stream| Ok(stream), stop).await;
-}
-
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use policy_sync::server::{self, Descriptors, Limits, tls};
+use policy_sync::server::certificate_files::Files;
+use policy_sync_connections::{Descriptors, Limits, listen, tls};
 use policy_sync_hub::certificates::Certificates;
 use policy_sync_testenv::webhooks::Webhooks;
 use tokio::task::JoinHandle;
@@ -56,8 +57,8 @@ impl StandIn {
     /// Serves `router` at the port of the controller of `webhooks`, with the certificate in files.
     pub(crate) fn serving(webhooks: &Webhooks, router: Router) -> Result<Self> {
         let certificates = Arc::new(Certificates::default());
-        tls::Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
-        let listener = server::listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
+        Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
+        let listener = listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
         let stop = CancellationToken::new();
         let limits = Limits::webhooks(Descriptors::raise());
         let serving = tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use futures::future::join_all;
-use policy_sync::server::Descriptors;
+use policy_sync_connections::Descriptors;
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 use tempfile::TempDir;

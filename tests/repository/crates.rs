@@ -8,14 +8,16 @@ use crate::dependencies::{Package, packages};
 use crate::files_below;
 
 /// The crates that each crate may use. The command may use all of them.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("api", &[]),
     ("mirror", &["api"]),
     ("hub", &["api", "mirror"]),
     ("topology", &["api"]),
     ("sync", &["api", "mirror", "topology"]),
     ("rego", &["api", "hub"]),
+    ("connections", &["api", "hub"]),
     ("report", &["api", "hub", "mirror", "sync", "topology"]),
+    ("web", &["api", "connections", "hub", "mirror", "report", "sync", "topology"]),
 ];
 
 /// Crates whose functions only compute: no I/O, no clock, no async.

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::view::{Rows, View};
 use crate::cli::effective::clusters::text;
 use crate::controller::metrics::tests::measured;
-use crate::web::{self, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
@@ -28,6 +27,7 @@ use policy_sync_sync::testing::objects::{
 };
 use policy_sync_sync::testing::world::{World, shop, world};
 use policy_sync_topology::show::{ClustersReport, Scope};
+use policy_sync_web::{self as web, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
 
 const CLUSTER: &str = "eu-1";
 

@@ -5,10 +5,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::headed::Headed;
-use crate::server::connections::{self, Limits};
+use policy_sync_connections::{Limits, serve_with};
 
 /// Serves `router` on `listener` until `stop`.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let headed = async |stream| Ok(Headed::new(stream));
-    connections::serve(listener, router, Limits::pages(), headed, stop).await;
+    serve_with(listener, router, Limits::pages(), headed, stop).await;
 }

@@ -39,7 +39,7 @@ impl Limits {
 
     /// The limits for `policy-sync web`. All of its peers have the address 127.0.0.1.
     #[must_use]
-    pub(in crate::server) fn pages() -> Self {
+    pub fn pages() -> Self {
         Self { total: PAGES, per_peer: PAGES }
     }
 

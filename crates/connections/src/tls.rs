@@ -1,6 +1,4 @@
-//! The TLS listener for webhooks.
-
-mod files;
+//! Listeners with TLS.
 
 use std::sync::Arc;
 
@@ -10,10 +8,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{self, Limits};
+use crate::{Limits, serve_with};
 use policy_sync_hub::certificates::Certificates;
-
-pub use files::{FileError, Files};
 
 /// Serves `router` on `listener` with `certificates` until `stop`, then finishes the requests in progress.
 pub async fn serve(
@@ -27,5 +23,5 @@ pub async fn serve(
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let secure = move |stream| acceptor.accept(stream);
-    connections::serve(listener, router, limits, secure, stop).await;
+    serve_with(listener, router, limits, secure, stop).await;
 }

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::news::News;
 use super::rendered::Rendered;
-use crate::web::{self, FleetPage, FleetQuery, Notices, OnHub, Why};
+use crate as web;
+use crate::{FleetPage, FleetQuery, Notices, OnHub, Why};
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::HubError;

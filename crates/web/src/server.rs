@@ -1,4 +1,4 @@
-//! The routes of `policy-sync web`. [`Guard`] authenticates requests, and [`crate::web`] renders the pages.
+//! The routes of `policy-sync web`. [`Guard`] authenticates requests, and the other modules of this crate render the pages.
 
 mod connections;
 mod guard;
@@ -16,9 +16,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use form_urlencoded::parse;
 
-use crate::web::{
-    self, ClusterPage, EffectivePage, EffectiveQuery, FleetQuery, GatewayPage, InForceAt, Notices,
-    PolicyPage, address,
+use crate as web;
+use crate::{
+    ClusterPage, EffectivePage, EffectiveQuery, FleetQuery, GatewayPage, InForceAt, Notices, PolicyPage,
+    address,
 };
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::syntax::is_dns_subdomain;

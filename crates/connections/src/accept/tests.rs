@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::server::{self, listen};
+use crate::{listen, serve, tls};
 use policy_sync_hub::certificates::{Certificates, Pair};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -50,12 +50,8 @@ async fn three_thousand_half_sent_requests_are_bounded_and_probes_are_answered()
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let router = Router::new().route("/healthz", get(async || "ok\n"));
-    let serving = tokio::spawn(server::serve(
-        listener,
-        router,
-        Limits::scraped(Descriptors::of(1 << 20)),
-        stop.clone(),
-    ));
+    let serving =
+        tokio::spawn(serve(listener, router, Limits::scraped(Descriptors::of(1 << 20)), stop.clone()));
     let mut attack = Vec::new();
     for number in 0..3_000 {
         attack.push(tokio::task::block_in_place(|| {
@@ -106,7 +102,7 @@ async fn connections_that_were_answered_once_and_idle_make_room_for_reviews() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let router = Router::new().route("/review", post(async || "reviewed\n"));
-    let serving = tokio::spawn(server::tls::serve(
+    let serving = tokio::spawn(tls::serve(
         listener,
         certificates,
         router,
@@ -147,7 +143,7 @@ async fn idle_connections_make_room_and_requests_in_hand_stay() {
     };
     let router = Router::new().route("/slow", get(slow)).route("/fast", get(async || "ok\n"));
     let limits = Limits { total: 2, per_peer: 2 };
-    let serving = tokio::spawn(server::serve(listener, router, limits, stop.clone()));
+    let serving = tokio::spawn(serve(listener, router, limits, stop.clone()));
     let connect = async || TcpStream::connect(address).await.unwrap();
     let is_closed = async |mut stream: TcpStream| {
         let mut rest = Vec::new();

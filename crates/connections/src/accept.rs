@@ -58,29 +58,31 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// The connection of a request, stored as an extension of the request.
 #[derive(Clone, Debug)]
-pub(super) struct Caller(Arc<Seat>);
+pub struct Caller(Arc<Seat>);
 
 impl Caller {
-    /// The connection of `request`; `None` if no listener of this module accepted it.
-    pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
+    /// The connection of `request`; `None` if [`serve_with`] did not accept it.
+    #[must_use]
+    pub fn of<B>(request: &Request<B>) -> Option<Self> {
         request.extensions().get::<Self>().cloned()
     }
 
     /// The address of the peer.
-    pub(super) fn address(&self) -> IpAddr {
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
         self.0.peer()
     }
 
     /// Makes the connection less likely to be evicted, because its peer has sent a credential or a valid
     /// review.
-    pub(super) fn prefer(&self) {
+    pub fn prefer(&self) {
         self.0.prefer();
     }
 }
 
 /// Serves `router` on `listener` until `stop`. `secure` turns an accepted stream into the stream of requests,
 /// for example by a TLS handshake.
-pub(super) async fn serve<S, F>(
+pub async fn serve_with<S, F>(
     listener: TcpListener,
     router: Router,
     limits: Limits,

@@ -1,5 +1,5 @@
-//! Web pages: functions from reports to markup, and the parsers of their query strings. They perform no I/O;
-//! `server::web` serves them.
+//! The pages of `policy-sync web`: functions from reports to markup, and the parsers of their query strings. They perform no
+//! I/O; [`server`] serves them on this machine.
 //!
 //! Every text from a cluster passes through [`maud`], which escapes it, and every link through [`address`].
 
@@ -14,6 +14,7 @@ mod gateway;
 mod layout;
 mod named;
 mod policy;
+pub mod server;
 
 pub use cluster::{ClusterPage, cluster};
 pub use effective::{EffectivePage, EffectiveQuery, InForceAt, effective};

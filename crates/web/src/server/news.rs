@@ -11,7 +11,7 @@ use futures::{Stream, stream};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::web;
+use crate as web;
 use policy_sync_report::WatchError;
 use policy_sync_report::fleet::{Live, Place};
 

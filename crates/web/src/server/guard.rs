@@ -12,8 +12,8 @@ use blake3::Hash;
 use form_urlencoded::parse;
 use rustls::crypto::CryptoProvider;
 
-use crate::server::connections::Caller;
-use crate::web::address::FLEET;
+use crate::address::FLEET;
+use policy_sync_connections::Caller;
 
 /// The length of a key, in random bytes.
 const KEY: usize = 16;
