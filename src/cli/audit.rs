@@ -15,7 +15,7 @@ use super::manifests::{self, Unreadable};
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::{Answer, columns, progress};
-use crate::admission::audit::Violation;
+use policy_sync_controller::admission::audit::Violation;
 use policy_sync_rego::exemptions::Exemptions;
 
 pub(super) const EXAMPLES: &str = "\

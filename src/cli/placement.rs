@@ -16,9 +16,9 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use super::{Answer, names, namespaces_exist, policies, progress};
-use crate::placement_policy::by_hand::Found;
-use crate::placement_policy::compliance::Compliance;
-use crate::rego_loading::Settings;
+use policy_sync_controller::placement_policy::by_hand::Found;
+use policy_sync_controller::placement_policy::compliance::Compliance;
+use policy_sync_controller::rego_loading::Settings;
 use policy_sync_hub::HubClient;
 
 pub(super) const EXAMPLES: &str = "\

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::HubArguments;
-use crate::placement_policy::by_hand::{Found, Look};
-use crate::rego_loading::{Loaded, Loading, Settings};
 use policy_sync_api::names::ControllerName;
+use policy_sync_controller::placement_policy::by_hand::{Found, Look};
+use policy_sync_controller::rego_loading::{Loaded, Loading, Settings};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Leadership, Parts};
 use policy_sync_hub::tasks::Tasks;

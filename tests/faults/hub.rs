@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
-use policy_sync::server::Served;
+use policy_sync_controller::server::Served;
 use policy_sync_hub::reconcile::{Elector, ElectorOptions};
 use policy_sync_hub::tasks::Ended;
 use policy_sync_testenv::apply::{apply, apply_with_status};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DeleteParams};
-use policy_sync::server::Served;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::work::ManifestWork;
+use policy_sync_controller::server::Served;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, timeout_policy};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::tenant::all_kinds;

@@ -9,10 +9,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
-use policy_sync::controller::write::decide::{self, Decision};
-use policy_sync::controller::write::{OwnWrites, crossed, objects, works};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync_controller::sync::write::decide::{self, Decision};
+use policy_sync_controller::sync::write::{OwnWrites, crossed, objects, works};
 use policy_sync_mirror::{Change, Source, Wanted};
 use policy_sync_sync::delete_guard::Read;
 use policy_sync_sync::desired::watches;

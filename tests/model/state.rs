@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use policy_sync::controller::write::{OwnWrites, Written};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin};
+use policy_sync_controller::sync::write::{OwnWrites, Written};
 use policy_sync_mirror::Source;
 use policy_sync_sync::delete_guard::Read;
 use policy_sync_sync::kinds::WORKS;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use policy_sync::controller::write::works::{self, Found, Refused};
-use policy_sync::controller::write::{OwnWrites, Written};
 use policy_sync_api::moment::Moment;
+use policy_sync_controller::sync::write::works::{self, Found, Refused};
+use policy_sync_controller::sync::write::{OwnWrites, Written};
 use policy_sync_hub::reconcile::Expected;
 use policy_sync_mirror::Source;
 use policy_sync_sync::diff::WorkAction;

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::admission::review as admission;
-use policy_sync::placement_policy::review::review;
 use policy_sync_api::admission::{Asked, Request, Verdict};
 use policy_sync_api::names::GroupResource;
+use policy_sync_controller::admission::review as admission;
+use policy_sync_controller::placement_policy::review::review;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::module::{ModuleId, Text};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::{Api, DeleteParams};
-use policy_sync::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_controller::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
 use policy_sync_hub::clock::Clock;
 use policy_sync_rego::confined::Checker;
 use policy_sync_testenv::apply::{api_for, apply};

@@ -8,10 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use kube::api::DeleteParams;
-use policy_sync::admission::auditing::{self, AuditMetrics, Auditing};
-use policy_sync::placement_policy::remediation::{self, Remediation, RemediationMetrics};
-use policy_sync::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
-use policy_sync::webhook_config::{self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url};
+use policy_sync_controller::admission::auditing::{self, AuditMetrics, Auditing};
+use policy_sync_controller::placement_policy::remediation::{self, Remediation, RemediationMetrics};
+use policy_sync_controller::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_controller::webhook_config::{
+    self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url,
+};
 use policy_sync_rego::confined;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_testenv::apply::{api_for, apply};

@@ -8,7 +8,7 @@ use crate::dependencies::{Package, packages};
 use crate::files_below;
 
 /// The crates that each crate may use. The command may use all of them.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("api", &[]),
     ("mirror", &["api"]),
     ("hub", &["api", "mirror"]),
@@ -16,6 +16,7 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("sync", &["api", "mirror", "topology"]),
     ("rego", &["api", "hub"]),
     ("connections", &["api", "hub"]),
+    ("controller", &["api", "connections", "hub", "mirror", "rego", "sync", "topology"]),
     ("report", &["api", "hub", "mirror", "sync", "topology"]),
     ("web", &["api", "connections", "hub", "mirror", "report", "sync", "topology"]),
 ];
@@ -98,6 +99,7 @@ fn forbidden_edges_are_found() {
         ("mirror", "tokio", &[], Some("mirror must not use tokio: it only computes")),
         ("api", "kube", &["derive"], None),
         ("api", "kube", &["client"], Some("api must not use kube: it only computes")),
+        ("web", "policy-sync-controller", &[], Some("web must not use controller")),
         ("new", "serde", &[], Some("new is not in the list of crates")),
     ] {
         let found = faults(&[package(name, dependency, features)]);

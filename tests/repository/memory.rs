@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use policy_sync::cli::Cli;
-use policy_sync::server::webhooks;
+use policy_sync_controller::server::webhooks;
 use policy_sync_rego::{confined, limit, memory};
 use serde_json::Value;
 

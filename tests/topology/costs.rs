@@ -4,9 +4,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use policy_sync::stored_topology::kinds as stored;
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::object::HubObject;
+use policy_sync_controller::stored_topology::kinds as stored;
 use policy_sync_mirror::Source;
 use policy_sync_rego::carrier::Carried;
 use policy_sync_report::watched;

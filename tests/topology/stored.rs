@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use policy_sync::stored_topology::text;
+use policy_sync_controller::stored_topology::text;
 use policy_sync_topology::Graph;
 use serde_json::{Value, json};
 

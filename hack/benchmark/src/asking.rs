@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use policy_sync::admission::review::{Registration, review};
-use policy_sync::placement_policy::question::{self, Said};
 use policy_sync_api::admission::Asked;
+use policy_sync_controller::admission::review::{Registration, review};
+use policy_sync_controller::placement_policy::question::{self, Said};
 use policy_sync_hub::json_client::{Files, JsonClient};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::{Engine, Evaluator};

@@ -8,9 +8,9 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use kube::{Client, ResourceExt};
-use policy_sync::controller::write::objects::annotating;
 use policy_sync_api::annotations::OF_POLICY;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, Origin, WorkName};
+use policy_sync_controller::sync::write::objects::annotating;
 use serde_json::{Value, json};
 
 use super::raw::{self, Ready};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use policy_sync::controller::metrics::HubMetrics;
-use policy_sync::flow::Flow;
 use policy_sync_api::names::ControllerName;
+use policy_sync_controller::flow::Flow;
+use policy_sync_controller::sync::metrics::HubMetrics;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::tasks::Tasks;

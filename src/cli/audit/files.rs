@@ -14,12 +14,12 @@ use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use regorus::Value;
 
-use crate::admission::audit::{Existing, Findings, LeftOut, audit};
 use crate::cli::manifests::Manifest;
 use crate::cli::output::say;
 use crate::cli::rego::files;
-use crate::rego_loading::{DEFAULT_ALIAS, document};
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
+use policy_sync_controller::admission::audit::{Existing, Findings, LeftOut, audit};
+use policy_sync_controller::rego_loading::{DEFAULT_ALIAS, document};
 use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;

@@ -4,16 +4,16 @@ use anyhow::{anyhow, bail};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::OfHub;
-use crate::admission::audit::{Findings, Found, Resource, Violation};
-use crate::admission::auditor::{Auditor, Misplaced};
 use crate::cli::hub::HubArguments;
 use crate::cli::namespaces_exist;
 use crate::cli::output::say;
 use crate::cli::policies::{self, WITHIN};
 use crate::cli::text::printable;
-use crate::placement_policy::by_hand;
-use crate::placement_policy::compliance::Compliance;
-use crate::rego_loading::Settings;
+use policy_sync_controller::admission::audit::{Findings, Found, Resource, Violation};
+use policy_sync_controller::admission::auditor::{Auditor, Misplaced};
+use policy_sync_controller::placement_policy::by_hand;
+use policy_sync_controller::placement_policy::compliance::Compliance;
+use policy_sync_controller::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 
 /// Audits the objects of the hub. Returns `None` if a namespace of Rego policies does not exist, which is

@@ -7,10 +7,10 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 
-use crate::controller::definitions::resolve_for;
 use policy_sync_api::gateway;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::params::{Params, ParamsError, Role};
+use policy_sync_controller::sync::definitions::resolve_for;
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::REQUIRED;
 use policy_sync_sync::rows::kind::Resolution;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::cli::text::printable;
-use crate::placement_policy::by_hand::Found;
-use crate::placement_policy::compliance::Compliance;
+use policy_sync_controller::placement_policy::by_hand::Found;
+use policy_sync_controller::placement_policy::compliance::Compliance;
 
 /// The kind and the name of the object.
 pub(super) fn heading(found: &Found) -> String {

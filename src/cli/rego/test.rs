@@ -8,11 +8,11 @@ use regorus::Value;
 
 use super::check::counted;
 use super::files;
-use crate::admission::sample::mended;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
+use policy_sync_controller::admission::sample::mended;
 use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::called::{Called, SAMPLE, TEST};
 use policy_sync_rego::embedded::{Embedded, Evaluated};

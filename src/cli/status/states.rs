@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::view::{Rows, View};
 use crate::cli::effective::clusters::text;
-use crate::controller::metrics::tests::measured;
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
+use policy_sync_controller::sync::metrics::testing::measured;
 use policy_sync_report::across_view;
 use policy_sync_report::testing::report;
 use policy_sync_report::{Across, AcrossQuery, Check, FailOn, Item, ObjectExplanation, PolicyReport};

@@ -1,8 +1,8 @@
 //! The hub's reaction to requests of the stored topology.
 
 use http::{Method, Request};
-use policy_sync::stored_topology::kinds;
 use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_controller::stored_topology::kinds;
 use policy_sync_mirror::Source;
 use policy_sync_topology::rows::RouteKind;
 use serde_json::{Value, json};

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use policy_sync::stored_topology::{
-    Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
-};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_controller::stored_topology::{
+    Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
+};
 use policy_sync_mirror::served::{self, Served};
 use policy_sync_mirror::{Change, Source};
 use policy_sync_sync::kinds::{needed, role_of};

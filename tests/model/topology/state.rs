@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use http::Request;
-use policy_sync::stored_topology::{PendingStatuses, PendingWrite, Turn};
+use policy_sync_controller::stored_topology::{PendingStatuses, PendingWrite, Turn};
 use policy_sync_mirror::Source;
 
 use super::mirrors::Own;

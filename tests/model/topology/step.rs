@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use policy_sync::stored_topology::Turn;
 use policy_sync_api::object::HubObject;
+use policy_sync_controller::stored_topology::Turn;
 use policy_sync_mirror::Source;
 use policy_sync_testenv::memory::topology_stands;
 use serde_json::Value;

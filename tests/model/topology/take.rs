@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy_sync::stored_topology::config_map::{Next, applying, creating, next};
-use policy_sync::stored_topology::{Desired, PendingStatuses, StatusKey, Turn, replacing_parents};
+use policy_sync_controller::stored_topology::config_map::{Next, applying, creating, next};
+use policy_sync_controller::stored_topology::{Desired, PendingStatuses, StatusKey, Turn, replacing_parents};
 
 use super::hub::serve;
 use super::mirrors::{NOW, config_map, home, http_routes, own_sources};

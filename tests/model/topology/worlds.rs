@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::stored_topology::kinds::{GATEWAYS, config_map, source};
 use policy_sync_api::names::ObjectKey;
+use policy_sync_controller::stored_topology::kinds::{GATEWAYS, config_map, source};
 use policy_sync_mirror::Source;
 use policy_sync_sync::kinds::CLASSES;
 use policy_sync_testenv::fixtures::topology::object;

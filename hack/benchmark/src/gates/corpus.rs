@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
-use policy_sync::admission::audit::{Existing, Findings, audit};
 use policy_sync_api::names::GroupVersionResource;
+use policy_sync_controller::admission::audit::{Existing, Findings, audit};
 use policy_sync_rego::engine::{Engine, Evaluator};
 use policy_sync_rego::snapshot::Snapshot;
 use regorus::Value;

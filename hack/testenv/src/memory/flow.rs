@@ -1,7 +1,7 @@
 //! Builds the controller's flow on a server in memory, in the test process.
 
 use anyhow::Result;
-use policy_sync::flow::Flow;
+use policy_sync_controller::flow::Flow;
 
 use super::{Interposer, MemoryServer};
 use crate::flow::flow;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::flow::Flow;
-use policy_sync::stored_topology::{LIMIT, Settings, Stored, TopologyMetrics, text};
 use policy_sync_api::gateway::{GatewayClassSpec, GatewaySpec};
 use policy_sync_api::object::HubObject;
+use policy_sync_controller::flow::Flow;
+use policy_sync_controller::stored_topology::{LIMIT, Settings, Stored, TopologyMetrics, text};
 use policy_sync_topology::conditions::{
     AFFECTED_DOMAIN, AFFECTED_LIMIT, ConditionText, RouteConditions, gateway_conditions,
 };

@@ -1,0 +1,48 @@
+//! Kubernetes Events about denied writes. Each process reports its own denials.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use policy_sync_api::admission::{Request, Verdict};
+use policy_sync_hub::reconcile::Events;
+
+const DENIED: &str = "AdmissionDenied";
+
+/// Publishes Events about denied writes.
+#[derive(Clone, Debug)]
+pub struct Denied(Events);
+
+impl Denied {
+    /// Publishes with `events`.
+    #[must_use]
+    pub fn new(events: Events) -> Self {
+        Self(events)
+    }
+
+    /// Publishes an Event if `verdict` denies `request`. The Event is about the namespace, which exists, or
+    /// about the object if that is cluster-scoped. Dry runs are not reported.
+    pub(crate) fn tell(&self, request: &Request, verdict: &Verdict) {
+        if let Verdict::Denied { message, .. } = verdict
+            && !request.dry_run
+        {
+            self.0.warn_for(request.tenant.clone(), regarding(request), DENIED, message);
+        }
+    }
+}
+
+/// The `regarding` and `related` objects of the Event.
+fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
+    let object = request.reference();
+    if request.namespace.is_empty() {
+        return (object, None);
+    }
+    let namespace = &request.namespace;
+    let about = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(namespace.clone()),
+        // The Event is created in this namespace, where its users can read it.
+        namespace: Some(namespace.clone()),
+        ..ObjectReference::default()
+    };
+    (about, Some(object))
+}

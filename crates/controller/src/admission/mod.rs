@@ -1,0 +1,29 @@
+//! Admission and authorization by Rego policies.
+//!
+//! ```text
+//! AdmissionRequest ──▶ question ──▶ denials ──▶ allowed, allowed with a patch, or denied with a message
+//!                        ▲
+//!                        └ the object replaces its stored version in `data`, so that a quota counts it once
+//! ```
+//!
+//! The API server calls two webhooks for each write: a mutating one, which can patch the object, and a
+//! validating one, which sees the final object. So a patch of another webhook cannot bypass a policy.
+//!
+//! ```text
+//! SubjectAccessReview ──▶ access ──▶ denials ──▶ denied with a message, or no opinion
+//! ```
+
+pub mod access;
+pub mod audit;
+pub mod auditing;
+pub mod auditor;
+pub mod denial;
+pub mod events;
+#[cfg(test)]
+mod in_force;
+mod operation;
+pub mod patches;
+mod question;
+pub mod review;
+pub mod sample;
+mod secrets;

@@ -1,0 +1,25 @@
+//! Placement by Rego policies: they set labels and annotations of objects, which decide the clusters of
+//! these.
+//!
+//! ```text
+//! object as written ──▶ original: without values set by policies ──▶ query ──▶ result ──▶ object as stored
+//!                        ▲                                                                │
+//!                        └── kuadrant.io/placed-by-policy: values set by policies, and the original ones
+//! ```
+//!
+//! Policies always see the original object, as its developer wrote it, not their own last result. Otherwise
+//! they would take that result for the developer's choice and could never move an object. So the stored
+//! object depends only on the original and the current policies.
+//!
+//! [`review`] handles writes of objects, [`remediation`] existing objects, and [`by_hand`] lists the objects
+//! that a user has to remediate.
+
+pub mod answer;
+pub mod by_hand;
+pub mod compliance;
+pub mod place;
+mod placed_kinds;
+pub mod question;
+pub mod refusals;
+pub mod remediation;
+pub mod review;

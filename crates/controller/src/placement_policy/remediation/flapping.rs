@@ -1,0 +1,95 @@
+//! Remediation while documents are flapping.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use regorus::Value as Rego;
+use tracing::warn;
+
+use super::causes::{Step, step};
+use super::judge::reference;
+use super::key::Object;
+use super::remediator::Remediator;
+use crate::placement_policy::compliance::Change;
+use crate::placement_policy::question::ContentHash;
+use policy_sync_api::moment::Moment;
+
+/// The reason of the Event on a flapping document.
+const FLAPPING: &str = "PlacementFlapping";
+
+impl Remediator {
+    /// Notes that `object` complies.
+    pub(super) fn agrees(&self, object: &Object, content: Option<ContentHash>, at: u64) {
+        if let Some(content) = content {
+            self.causes.lock().agrees(object, content, at);
+        }
+    }
+
+    /// The next step for `object`, which placement policies would `change`, while these documents are
+    /// flapping.
+    pub(super) async fn settled(
+        &self,
+        object: &Object,
+        found: Rego,
+        change: Change,
+        flapping: &BTreeMap<Object, Moment>,
+    ) -> (Rego, Step) {
+        if flapping.is_empty() {
+            return (found, Step::Change(change));
+        }
+        let documents: Vec<Object> = flapping.keys().cloned().collect();
+        let hidden = documents.iter().map(|document| (document.kind.clone(), document.key.clone())).collect();
+        let judged = self.judge(vec![(object.key.clone(), found.clone())], hidden).await;
+        match judged.results.into_iter().next().map(|(_, judgement)| judgement.compliance) {
+            Some(Ok(without)) => (found, step(change, without, documents)),
+            Some(Err(_)) | None => (found, Step::Hold),
+        }
+    }
+
+    /// Notes a move that `causes` led to, and reports each that is flapping from now on by an Event on it.
+    pub(super) fn moved(
+        &self,
+        mut causes: BTreeMap<Object, u64>,
+        flapping: &BTreeMap<Object, Moment>,
+        now: Moment,
+    ) {
+        causes.retain(|document, _| !flapping.contains_key(document));
+        let new = self.causes.lock().moved(&causes, now);
+        for document in new {
+            warn!(%document, "its changes have moved objects too often: they move no objects for a while");
+            let text = format!(
+                "changes of {document} have moved objects three times within 10 minutes: nothing is moved on its account, and nothing \
+                 to it where it is a cluster, until these have passed"
+            );
+            let found = self.loaded.object(&document.kind, &document.key);
+            let about = found.map_or_else(|| in_namespace(&document.key.name), |found| reference(&found));
+            self.events.warn(about, FLAPPING, text);
+        }
+    }
+}
+
+/// A reference to a Namespace, for an Event in that namespace.
+fn in_namespace(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(name.to_owned()),
+        namespace: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_and_the_metric_are_documented() {
+        let (events, metrics) = (
+            include_str!("../../../../../docs/reference/events.md"),
+            include_str!("../../../../../docs/metrics.md"),
+        );
+        assert!(events.contains(&format!("| `{FLAPPING}` |")));
+        assert!(metrics.contains("| `policy_sync_placement_flapping` |"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Checks whether a kind in the parameters can be synced. It must exist and be namespaced, a policy kind must have a
+//! target reference, and the controller must be allowed to read and annotate it.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::look_up;
+use policy_sync_hub::watch::answered;
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, defined, discovered, not_syncable};
+use policy_sync_sync::rows::schema::WorkSchema;
+
+/// The subject of messages about missing permissions.
+pub(super) const CONTROLLER: &str = "the controller";
+/// The verbs without which a kind cannot be synced.
+const NEEDED: [&str; 3] = ["get", "list", "watch"];
+
+/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the controller's permissions.
+pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
+    resolve_for(client, role, gvr, CONTROLLER).await
+}
+
+/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the permissions of the user of
+/// `client`. Messages call that user `who`.
+pub async fn resolve_for(client: &Client, role: Role, gvr: &GroupVersionResource, who: &str) -> Resolution {
+    if role == Role::Resource
+        && let Some(fault) = not_syncable(&gvr.kind)
+    {
+        return Resolution::NotSyncable(fault.to_owned());
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
+        Ok(definition) => definition,
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            return Resolution::Forbidden(status.message.clone());
+        }
+        Err(error) => return Resolution::Unknown(with_causes(&error)),
+    };
+    match told(client, definition.as_ref(), role, gvr).await {
+        Ok(info) => rights(client, gvr, info, who).await,
+        Err(resolution) => resolution,
+    }
+}
+
+/// Resolves `gvr`, described by `info`, from the current permissions of `who`, the user of `client`.
+pub(super) async fn rights(
+    client: &Client,
+    gvr: &GroupVersionResource,
+    info: KindInfo,
+    who: &str,
+) -> Resolution {
+    for verb in NEEDED {
+        match allowed(client, gvr, verb).await {
+            Ok(true) => {}
+            Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
+            Err(error) => return Resolution::Unknown(with_causes(&error)),
+        }
+    }
+    match allowed(client, gvr, "patch").await {
+        Ok(can_patch) => Resolution::Resolved(KindInfo { can_patch, ..info }),
+        Err(error) => Resolution::Unknown(with_causes(&error)),
+    }
+}
+
+/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, a resource
+/// is described by API discovery, and a policy kind is gone.
+///
+/// # Errors
+///
+/// What it resolves to where it cannot be synced.
+pub(crate) async fn told(
+    client: &Client,
+    definition: Option<&CustomResourceDefinition>,
+    role: Role,
+    gvr: &GroupVersionResource,
+) -> Result<KindInfo, Resolution> {
+    match (definition, role) {
+        (Some(definition), _) => defined(definition, gvr, role),
+        (None, Role::Policy) => Err(Resolution::Gone),
+        (None, Role::Resource) => match look_up(client, gvr).await {
+            Ok(found) => discovered(found),
+            Err(error) => Err(Resolution::Unknown(with_causes(&error))),
+        },
+    }
+}
+
+/// Reads which fields the ManifestWork of the CustomResourceDefinition `name` supports.
+pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    Ok(WorkSchema::new(&answered(definitions.get(name)).await?))
+}
+
+async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(gvr.kind.group.to_string()),
+                resource: Some(gvr.kind.resource.to_string()),
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = answered(reviews.create(&PostParams::default(), &review)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

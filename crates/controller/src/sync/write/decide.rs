@@ -1,0 +1,174 @@
+//! Decides which requests a key needs, from one view of the mirror and the key's own writes that the view lacks.
+//!
+//! These are pure functions without client, queue or clock. The worker carries out their decisions, and the model tests
+//! explore them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::own_writes::{OwnWrites, Passage, seen_of};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
+use policy_sync_mirror::Wanted;
+use policy_sync_sync::Wait;
+use policy_sync_sync::delete_guard::{DeleteGuard, Read};
+use policy_sync_sync::desired::{Shares, access, plan_works, watches};
+use policy_sync_sync::diff::{Diff, WorkAction};
+use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
+use policy_sync_sync::status::class::ClassStatus;
+use policy_sync_sync::status::gateway::GatewayFold;
+use policy_sync_sync::status::policy::FoldPlan;
+use policy_sync_sync::{Key, Problem, Settings, View, diff, status};
+
+/// The delay before a key retries after it yielded to a create or delete in flight.
+const PASSES: Duration = Duration::from_secs(1);
+
+/// The writes of works that a key needs, with their side results.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// Creates and patches, to send at once.
+    pub writes: Vec<WorkAction>,
+    /// Deletes, each to send after the hub has confirmed its cause.
+    pub deletes: Vec<Delete>,
+    /// When to decide again even without a change.
+    pub recheck: Option<Moment>,
+    /// Problems to report to the owner of the object.
+    pub problems: BTreeSet<Problem>,
+    /// How replicas are divided among clusters, if the policy divides them.
+    pub shares: Option<Shares>,
+    /// The waits for older copies that delay missing works, by cluster.
+    pub(in crate::sync) waits: BTreeMap<ClusterName, Wait>,
+}
+
+/// A work to delete.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// The delete action.
+    pub action: WorkAction,
+    /// The reads that must confirm the cause before the delete is sent.
+    pub reads: BTreeSet<Read>,
+}
+
+impl Decision {
+    /// Leaves out actions on works whose last write by this key is not in the mirror yet.
+    fn new(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
+        let recheck = diff.recheck;
+        let visible = own.visible(view, diff.actions);
+        let (deletes, writes): (Vec<_>, _) =
+            visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
+        let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
+        let problems = diff.problems.into_iter().collect();
+        Self { writes, deletes, recheck, problems, ..Self::default() }
+    }
+}
+
+/// Decides which kinds to watch. A kind also stays watched while `annotated` returns true for it: the watch still lacks
+/// annotations that may have to be removed.
+#[must_use]
+pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
+    let mut wanted = watches::plan(view);
+    for (gvr, _) in view.resolved_kinds() {
+        let source = view.source_of(&gvr.kind);
+        if !wanted.contains_key(&source) && annotated(&gvr.kind) {
+            wanted.insert(source, gvr.clone());
+        }
+    }
+    wanted
+}
+
+/// Decides which works of a Gateway or policy to write. `crossed` returns the clusters on which a related work is being
+/// created or deleted at the same time. There the create or delete waits. `crossed` is called only if needed.
+#[must_use]
+pub fn works(
+    view: View<'_>,
+    settings: &Settings,
+    own: &mut OwnWrites,
+    origin: &Origin,
+    crossed: impl FnOnce() -> BTreeSet<ClusterName>,
+) -> Decision {
+    let plan = plan_works(view, settings, origin);
+    let mut decision = Decision::new(view, own, diff::works(view, origin, &plan));
+    decision.problems.extend(plan.problems);
+    decision.shares = plan.shares;
+    decision.waits = plan.waits;
+    decision.problems.retain(|problem| !problem.passes());
+    decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
+    decision.give_way(view, origin, crossed);
+    if !decision.deletes.is_empty() {
+        let mut guard = DeleteGuard::new(view, origin);
+        for delete in &mut decision.deletes {
+            let (reads, less) = guard.on(delete.action.cluster());
+            delete.reads = reads;
+            decision.recheck = Moment::earliest(decision.recheck, less);
+        }
+    }
+    own.sends(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
+    decision
+}
+
+/// Filters `deletes`, decided earlier for `key`, to those that the current view still requires.
+#[must_use]
+pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+    let diff = match key {
+        Key::Works(origin) => diff::works(view, origin, &plan_works(view, settings, origin)),
+        Key::Access(cluster) => diff::access(view, cluster, &access::plan(view, cluster)),
+        Key::Watches | Key::Class(_) | Key::Fold(_) => return deletes,
+    };
+    let wanted = diff.actions.iter().filter_map(|action| Some((action.place(), action.deletes()?)));
+    let wanted: BTreeMap<_, _> = wanted.collect();
+    deletes.into_iter().filter(|action| wanted.get(&action.place()).copied() == action.deletes()).collect()
+}
+
+impl Decision {
+    fn give_way(&mut self, view: View<'_>, origin: &Origin, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
+        let awaited = match origin {
+            Origin::Gateway(_) => Passage::Comes,
+            Origin::Object(..) => Passage::Goes,
+        };
+        let passes = |action: &WorkAction| Passage::by(action) == Some(awaited);
+        let deletes = self.deletes.iter().map(|delete| &delete.action);
+        if !self.writes.iter().chain(deletes).any(passes) {
+            return;
+        }
+        let crossed = crossed();
+        let goes_on = |action: &WorkAction| !passes(action) || !crossed.contains(action.cluster());
+        let count = self.writes.len() + self.deletes.len();
+        self.writes.retain(goes_on);
+        self.deletes.retain(|delete| goes_on(&delete.action));
+        if self.writes.len() + self.deletes.len() < count {
+            self.recheck = Moment::earliest(self.recheck, Some(view.now.after(PASSES)));
+        }
+    }
+}
+
+/// Decides how to write the access work of a cluster.
+#[must_use]
+pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Decision {
+    Decision::new(view, own, diff::access(view, cluster, &access::plan(view, cluster)))
+}
+
+/// Decides which annotations of a policy to write. `None` while the mirror lacks this controller's last write.
+#[must_use]
+pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, origin: &Origin) -> Option<FoldPlan> {
+    own.is_visible(seen_of(view, origin.kind())).then(|| status::policy::plan(view, settings, origin))
+}
+
+/// Decides which metadata and status of a Gateway to write. `None` while the mirror lacks this controller's last
+/// write.
+#[must_use]
+pub fn gateway(
+    view: View<'_>,
+    settings: &Settings,
+    own: &mut OwnWrites,
+    gateway: &ObjectKey,
+) -> Option<GatewayFold> {
+    let visible = own.is_visible(view.version(&GATEWAYS.all()));
+    visible.then(|| status::gateway::plan(view, settings, gateway))
+}
+
+/// Decides which status of a GatewayClass to write. `None` if it is up to date or the mirror lacks the last write.
+#[must_use]
+pub fn class(view: View<'_>, own: &mut OwnWrites, class: &ObjectKey) -> Option<ClassStatus> {
+    let visible = own.is_visible(view.version(&CLASSES.all()));
+    visible.then(|| status::class::plan(view, class)).flatten()
+}

@@ -1,0 +1,182 @@
+//! Writes the annotations of policies and the metadata and status of Gateways, and reports changes. If several Policy
+//! Sync controllers could write an object, exactly one does.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::PolicySync;
+use crate::sync::write::rivals::Look;
+use crate::sync::write::{WriteError, decide, objects, regarding};
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
+use policy_sync_sync::Key;
+use policy_sync_sync::View;
+use policy_sync_sync::status::Notice;
+use policy_sync_sync::status::contest::Contest;
+use policy_sync_sync::status::gateway::GatewayFold;
+use policy_sync_sync::status::policy::Fold;
+
+/// The delay before checking again whether another controller still has to write an object.
+const CONTEST_AGAIN: Duration = Duration::from_secs(30);
+
+impl PolicySync {
+    pub(super) async fn fold(&self, key: &Key, origin: &Origin) -> Result<(), WriteError> {
+        let fold = self.decide(key, |view, own| {
+            let plan = decide::fold(view, &self.settings, own, origin)?;
+            self.metrics.fares(view, origin, plan.fare);
+            let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            if plan.comes {
+                self.queue.add(Key::Works(origin.clone()));
+            }
+            Some(plan.fold)
+        });
+        match fold {
+            // The mirror lacks this controller's last write. Retry in the next window.
+            None => self.queue.add_later(key.clone()),
+            Some(Fold::Contested { contest, ours, theirs }) => {
+                match self.wins(key, origin, &contest).await? {
+                    None => {}
+                    Some(true) => self.annotate(key, origin, *ours).await?,
+                    Some(false) => self.annotate(key, origin, *theirs).await?,
+                }
+            }
+            Some(fold) => {
+                self.uncontested(key);
+                self.annotate(key, origin, fold).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn annotate(&self, key: &Key, origin: &Origin, fold: Fold) -> Result<(), WriteError> {
+        let Fold::Write { gvr, kind, uid, annotations } = fold else {
+            self.metrics.is_said(origin, None);
+            return Ok(());
+        };
+        let (requests, manager) = (&self.requests, self.manager());
+        let written =
+            objects::annotate(requests, &manager, (&gvr, &kind), origin, &uid, &annotations).await?;
+        self.metrics.is_said(origin, Some(self.clock.now()));
+        self.expectations.note(key, |own| own.wrote_object(written));
+        Ok(())
+    }
+
+    /// Whether this controller writes the fields of `origin` that other controllers write, too. `None` if the lookup has no
+    /// result yet; the key is queued again.
+    async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
+        let manager = self.manager();
+        let wins = contest.is_won_anyway(&manager)
+            || match self.rivals.look(origin).await? {
+                Look::Standing(standing) => contest.is_won(&manager, &standing),
+                Look::Later(wait) => {
+                    self.queue.add_after(key.clone(), wait);
+                    return Ok(None);
+                }
+            };
+        if wins {
+            self.uncontested(key);
+        } else {
+            let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
+            self.reports.problems(key, regarding, [contest.problem()].into());
+            // No event reports that the works of the other controllers are gone.
+            self.queue.add_after(key.clone(), CONTEST_AGAIN);
+        }
+        Ok(Some(wins))
+    }
+
+    /// Clears the contest problem of `key`: no other controller writes its fields, or this one wins.
+    fn uncontested(&self, key: &Key) {
+        self.reports.problems(key, None, BTreeSet::new());
+    }
+
+    /// Writes the labels and annotation of a Gateway, or its status if these are up to date. This is one write per window:
+    /// the watch event of the first plans the second.
+    pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
+        let plan = self.decide(key, |view, own| {
+            let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
+            let notices = std::mem::take(&mut plan.notices);
+            let (origin, regarding) =
+                (Origin::Gateway(gateway.clone()), || regarding::object_reference(view, key));
+            self.metrics.fares(view, &origin, plan.fare.take());
+            if view.gateway(gateway).is_none() {
+                self.reports.forget(&origin);
+                return Some(plan);
+            }
+            let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
+            let works = Key::Works(origin);
+            // The key of the works reports on them and on creates. It is queued only if needed, not for each report.
+            self.look_again(&works, view, plan.works_recheck);
+            if plan.comes {
+                self.queue.add(works);
+            }
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            Some(plan)
+        });
+        let Some(GatewayFold { uid, mut metadata, contest, status, parting, .. }) = plan else {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        };
+        match contest {
+            None => self.uncontested(key),
+            Some((contest, theirs)) => {
+                match self.wins(key, &Origin::Gateway(gateway.clone()), &contest).await? {
+                    Some(true) => {}
+                    Some(false) => metadata = theirs,
+                    None => metadata = None,
+                }
+            }
+        }
+        let manager = self.manager();
+        let mut refused = Ok(());
+        if let Some(metadata) = metadata {
+            let request = objects::labelling(&manager, gateway, &uid, &metadata);
+            match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
+                Ok(written) => {
+                    self.expectations.note(key, |own| own.wrote_object(written));
+                    return Ok(());
+                }
+                // The status can still be written and show the error.
+                Err(error) => refused = Err(error),
+            }
+        }
+        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
+        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        let origin = Origin::Gateway(gateway.clone());
+        if let Some(request) = telling.or(parting) {
+            let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
+            self.expectations.note(key, |own| own.wrote_object(written));
+            self.metrics.is_said(&origin, Some(self.clock.now()));
+        } else {
+            self.metrics.is_said(&origin, None);
+        }
+        refused
+    }
+
+    /// Records the metrics and Events of a policy, and returns when to report again.
+    fn report(
+        &self,
+        view: View<'_>,
+        key: &Key,
+        origin: &Origin,
+        summary: Option<&Summary>,
+        notices: Vec<Notice>,
+    ) -> Option<Moment> {
+        let Some(policy) = view.policy(origin) else {
+            self.reports.forget(origin);
+            return None;
+        };
+        let changed = view.policy_changed(origin);
+        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
+            self.reports.applied(origin, policy.generation, changed, view.last_applied(origin));
+        }
+        self.reports.notices(
+            origin,
+            || regarding::object_reference(view, key),
+            notices,
+            changed.is_some(),
+            view.now,
+        )
+    }
+}

@@ -1,8 +1,0 @@
-//! The rows of the loader's mirror.
-
-mod carrier;
-mod document;
-
-pub(super) use carrier::{Carrier, CarrierStatus, STATUS};
-pub(super) use document::Document;
-pub(crate) use document::document;
