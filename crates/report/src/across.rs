@@ -383,8 +383,8 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
 }
 
 /// The same of `view`, with the clusters that are `unavailable`.
-#[cfg(test)]
-pub(crate) fn across_view(view: View<'_>, query: AcrossQuery<'_>, unavailable: &Unavailable) -> Across {
+#[cfg(any(test, feature = "testing"))]
+pub fn across_view(view: View<'_>, query: AcrossQuery<'_>, unavailable: &Unavailable) -> Across {
     Surveyor { view, query, unavailable, of_files: false }.across()
 }
 

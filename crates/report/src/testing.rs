@@ -50,13 +50,13 @@ pub fn policy(annotations: &[(&str, &str)]) -> HubObject {
 }
 
 /// What it says.
-pub(crate) fn report(annotations: &[(&str, &str)]) -> PolicyReport {
+pub fn report(annotations: &[(&str, &str)]) -> PolicyReport {
     let object = policy(annotations);
     PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
 }
 
 /// A Gateway of the generation 2 on these clusters, which says so of the generation `observed`.
-pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
+pub fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
     let condition = |name: &str, status: &str, message: &str| {
         json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -75,12 +75,7 @@ pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: 
 }
 
 /// A work for it in `cluster`, of which the agent says this.
-pub(crate) fn gateway_work(
-    cluster: &str,
-    programmed: Option<&str>,
-    unplaced: bool,
-    deleting: bool,
-) -> HubObject {
+pub fn gateway_work(cluster: &str, programmed: Option<&str>, unplaced: bool, deleting: bool) -> HubObject {
     let origin = Origin::Gateway(ObjectKey::new("shop", "web"));
     let controller = ControllerName::new(CONTROLLER);
     let unplaced = unplaced.then_some("2026-01-05T05:59:00Z");
@@ -129,7 +124,7 @@ fn seen() -> Seen {
 }
 
 /// What `gateway` says; `works` are `None` where they may not be read.
-pub(crate) fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
+pub fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
     let mut seen = seen();
     seen.list(&seen.gateways_source(), [gateway]);
     if let Some(works) = works {
@@ -152,7 +147,7 @@ pub fn on_two(programmed: &str) -> GatewayReport {
 }
 
 /// What is on `eu-1`: these works, and to be there what these policies and Gateways say.
-pub(crate) fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
+pub fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
     let mut seen = seen();
     seen.kinds = vec![kind()];
     seen.cluster = Some(ClusterName::from("eu-1"));

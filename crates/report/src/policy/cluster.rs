@@ -33,14 +33,14 @@ impl PolicyReport {
     }
 
     /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
-    pub(in crate::report) fn is_held(&self, state: Option<&Synced>) -> bool {
+    pub(crate) fn is_held(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 
     /// Whether a cluster that the list does not name is one that the policy is not for.
-    pub(in crate::report) fn names_all(&self) -> bool {
+    pub(crate) fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
             (Reading::Value(clusters), Reading::Value(summary)) => {
                 clusters.len() == summary.clusters

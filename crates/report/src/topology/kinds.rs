@@ -22,12 +22,12 @@ use policy_sync_topology::{Needs, Objects};
 
 /// The kinds of objects that a topology reads, and the metadata of these kinds.
 #[derive(Debug)]
-pub(in crate::report) struct TopologyKinds {
+pub(crate) struct TopologyKinds {
     /// Those that are read always: what routes are attached to, routes, and policies.
-    pub(in crate::report) always: Vec<ServedKind>,
+    pub(crate) always: Vec<ServedKind>,
     /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's extensions. Only the
     /// hub's copies of them are read.
-    pub(in crate::report) of_copies: Vec<ServedKind>,
+    pub(crate) of_copies: Vec<ServedKind>,
     /// Those that are read where something refers to one.
     /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
@@ -43,7 +43,7 @@ pub(in crate::report) struct TopologyKinds {
     /// The parameters that may not be read.
     unread: Vec<String>,
     /// Why definitions may not be read, where they may not.
-    pub(in crate::report) refused: Option<HubError>,
+    pub(crate) refused: Option<HubError>,
 }
 
 impl TopologyKinds {
@@ -52,10 +52,7 @@ impl TopologyKinds {
     /// # Errors
     ///
     /// Where it has no Gateway API, or does not answer.
-    pub(in crate::report) async fn read(
-        hub: &HubClient,
-        controller: &ControllerName,
-    ) -> Result<Self, HubError> {
+    pub(crate) async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
         hub.has(&[GATEWAY_API]).await?;
         let discovered = discover(hub).await?;
         let served = &discovered.kinds;
@@ -140,7 +137,7 @@ impl TopologyKinds {
     }
 
     /// Whether `other` says the same.
-    pub(in crate::report) fn is_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
         let said = |kinds: &Self| {
             (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
         };
@@ -154,7 +151,7 @@ impl TopologyKinds {
     }
 
     /// What is known of the cluster before any object is.
-    pub(in crate::report) fn objects(&self) -> ClusterObjects {
+    pub(crate) fn objects(&self) -> ClusterObjects {
         let mut objects = Objects::of_cluster(BTreeSet::new());
         for (kind, plural, direct) in &self.definitions {
             objects.define(kind.clone(), plural, *direct);
