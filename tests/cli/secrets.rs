@@ -87,10 +87,10 @@ fn missing_secrets_and_grants_cause_warnings() {
     let ran = plan(&[hub(r#"{"tlsSecrets": "copy"}"#), secret("tls", "theirs")], "yaml");
     assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for text in [
-        "Gateway shop/web: warning: listener https: Secret shop/own does not travel: there is no such Secret of type \
+        "Gateway shop/web: warning: listener https: Secret shop/own is not copied: there is no such Secret of type \
          kubernetes.io/tls\n",
-        "Gateway shop/web: warning: listener https: Secret tls/theirs does not travel: no ReferenceGrant of its namespace \
-         allows it\n",
+        "Gateway shop/web: warning: listener https: Secret tls/theirs is not copied: no ReferenceGrant in its namespace \
+         allows the reference\n",
     ] {
         assert!(ran.stderr.contains(text), "{}", ran.stderr);
     }

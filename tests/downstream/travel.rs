@@ -355,7 +355,7 @@ async fn conflicts(traveller: &Traveller<'_>, limits: &Value) -> Result<()> {
     let explained =
         traveller.run(&["explain", "ratelimitpolicy", "limits", "-n", traveller.tenant.name()])?;
     let text = String::from_utf8_lossy(&explained.stdout);
-    ensure!(text.contains("overridden by a policy of the cluster's own"), "{text}");
+    ensure!(text.contains("overridden by a policy that was created on the cluster"), "{text}");
 
     for own in [&one, &two] {
         delete(&traveller.spoke, own).await?;

@@ -121,8 +121,7 @@ async fn revoked_patch_permission_is_reported_within_a_minute() -> Result<()> {
     assert_eq!(resolved(&hub), "Resolved: 1 kinds are synced");
     hub.server.deny("patch", "kuadrant.io", "ratelimitpolicies");
     hub.until(MINUTE, |hub| resolved(hub).starts_with("Forbidden: ")).await?;
-    let words =
-        "kuadrant.io/v1 ratelimitpolicies: the controller may not patch it: its annotations are missing";
+    let words = "kuadrant.io/v1 ratelimitpolicies: the controller has no right to patch it, so it cannot write annotations";
     assert_eq!(resolved(&hub), format!("Forbidden: {words}"));
     ensure!(hub.works().iter().any(|work| work.contains("limits")), "{:?}", hub.works());
     Ok(())

@@ -276,8 +276,13 @@ async fn permission_changes_take_effect_without_a_restart() -> Result<()> {
 
     // No event announces this: an open watch continues for minutes after its permission is revoked.
     limited(&tenant, &["get", "list", "watch"]).await?;
-    until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not patch it: its")
-        .await?;
+    until_resolved(
+        &tenant,
+        "grants",
+        "Forbidden",
+        "ratelimitpolicies: the controller has no right to patch it",
+    )
+    .await?;
     tenant.until_works(&ON_EU).await?;
     limited(&tenant, &["get"]).await?;
     until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")

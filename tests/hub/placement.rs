@@ -265,7 +265,7 @@ async fn work_of_another_client_is_not_changed() -> Result<()> {
     let after = api.get(&theirs.name_any()).await?;
     ensure!(after.metadata.uid == theirs.metadata.uid && after.spec == theirs.spec, "it was touched");
     let message = tenant.annotations(&limits).await?["kuadrant.io/policy-sync-message"].clone();
-    ensure!(message.contains("not ours"), "{message}");
+    ensure!(message.contains("of another owner"), "{message}");
     tenant.delete(&serde_json::to_value(&theirs)?).await?;
     tenant.until_works(&ON_BOTH).await
 }

@@ -166,9 +166,13 @@ async fn kinds_that_cannot_be_synced_are_rejected_and_block_no_others() -> Resul
     let tenant = with_resources("not-syncable", &["eu-1"], &[resources("apps", "replicasets")]).await?;
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let refused = [
-        ("NotSyncable", kind("", "v1", "secrets"), "v1 secrets: Secrets are not taken to the spokes"),
+        (
+            "NotSyncable",
+            kind("", "v1", "secrets"),
+            "v1 secrets: Secrets are not copied to spokes as resources",
+        ),
         ("NotSyncable", kind("", "v1", "nodes"), "v1 nodes: it is cluster-scoped"),
-        ("NotSyncable", kind("", "v1", "bindings"), "v1 bindings: the hub has no get for it"),
+        ("NotSyncable", kind("", "v1", "bindings"), "v1 bindings: the hub does not support get for it"),
         (
             "NotSyncable",
             kind("kuadrant.io", "v1", "ratelimitpolicies"),

@@ -70,8 +70,8 @@ async fn copies_are_created_in_the_order_of_their_policies() -> Result<()> {
     let again = until_copied(&eu, &zzz, |copy| copy.uid() != copies.0.uid()).await?;
     ensure!(created(&again)? >= created(&copies.1)?, "{again:?}");
     let name = tenant.name();
-    until_message(&tenant, &zzz, Some(&format!("its copy comes after that of {name}/aaa"))).await?;
-    until_message(&tenant, &aaa, Some(&format!("its copy comes before that of {name}/zzz"))).await?;
+    until_message(&tenant, &zzz, Some(&format!("its copy was created after that of {name}/aaa"))).await?;
+    until_message(&tenant, &aaa, Some(&format!("its copy was created before that of {name}/zzz"))).await?;
     ensure!(until_copied(&eu, &aaa, |_| true).await?.uid() == copies.1.uid(), "it was deleted for the order");
 
     // As the message recommends: the younger policy is recreated.
@@ -109,6 +109,6 @@ async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()>
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     tenant.apply(&changed).await?;
     let name = tenant.name();
-    until_message(&tenant, &zzz, Some(&format!("its copy comes after that of {name}/aaa"))).await?;
-    until_message(&tenant, &aaa, Some(&format!("its copy comes before that of {name}/zzz"))).await
+    until_message(&tenant, &zzz, Some(&format!("its copy was created after that of {name}/aaa"))).await?;
+    until_message(&tenant, &aaa, Some(&format!("its copy was created before that of {name}/zzz"))).await
 }

@@ -146,7 +146,7 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied.status(json!([fine(), odd])).await?;
     let entry = copied.until_pending().await?;
     let message = entry.message.as_deref().unwrap_or_default();
-    ensure!(message.starts_with("the agent cannot tell status.ancestors: "), "{message}");
+    ensure!(message.starts_with("the agent cannot report status.ancestors: "), "{message}");
     copied.status(json!([fine()])).await?;
     copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
@@ -157,7 +157,7 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied.status(json!(many)).await?;
     let entry = copied.until_pending().await?;
     let message = entry.message.as_deref().unwrap_or_default();
-    ensure!(message == "status.ancestors says more than an agent can tell", "{message}");
+    ensure!(message == "status.ancestors is too large for the agent's report", "{message}");
     copied.status(json!([fine()])).await?;
     copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 

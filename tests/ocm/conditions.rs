@@ -278,8 +278,7 @@ async fn generated_policy_is_traced_to_its_plan_policy_on_the_hub() -> Result<()
     let overridden = condition("Enforced", "False", "Overridden", says);
     played.reports(&limits, &[overridden], PolicyState::Overridden).await?;
 
-    let made =
-        "it is overridden by what the cluster's controller generated from PlanPolicy plans/plan of the hub";
+    let made = "it is overridden by policies that the cluster's controller generated from PlanPolicy plans/plan of the hub";
     let explained = played.run(&["explain", "ratelimitpolicy", "limits", "-n", "plans", "-o", "json"])?;
     ensure!(explained.status.code() == Some(0), "{explained:?}");
     let text = String::from_utf8_lossy(&explained.stdout).into_owned();

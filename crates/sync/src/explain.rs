@@ -140,10 +140,11 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
 /// The reason that `placement`, which places `what`, has not chosen a cluster.
 fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
     let (row, decided) = (view.placement(placement), view.decided(placement).len());
-    let mut text = format!("Placement {placement}, which places {what}, has not chosen it");
+    let mut text = format!("Placement {placement}, which places {what}, has not selected the cluster");
     if let Some(selected) = row.map(|row| row.selected).filter(|selected| *selected > decided) {
-        let so_far =
-            format!(" so far: it has chosen {selected} clusters, and its PlacementDecisions name {decided}");
+        let so_far = format!(
+            " so far: it has selected {selected} clusters, but its PlacementDecisions list {decided}"
+        );
         text.push_str(&so_far);
     }
     Reason::new(NOT_PLACED, text).change(format!("Placement {placement}"))
@@ -157,14 +158,14 @@ fn no_cluster() -> Reason {
 
 /// The reason that a Placement has not settled: the cluster may be chosen again.
 fn unsettled() -> Reason {
-    let text = "its Placement is being decided: that the cluster is not chosen may only seem so";
+    let text = "its Placement has changed recently, and may still select the cluster";
     Reason::new("Unsettled", text)
 }
 
 /// The reason that the labels of the cluster are unknown, so that no selector can be evaluated.
 fn unknown_labels() -> Reason {
-    let text = "what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that decide what \
-                is there are not known";
+    let text = "its copy is left unchanged: the hub has no ManagedCluster of this name, so the labels \
+                that select the copy are unknown";
     Reason::new("UnknownLabels", text).change(format!("ManagedCluster {CLUSTER}"))
 }
 
@@ -225,7 +226,10 @@ impl Explainer<'_> {
         let work = self.works.get(cluster);
         reasons.extend(self.in_grace(cluster).filter(|_| desired));
         if let Some(since) = self.unavailable.get(cluster).filter(|_| work.is_some()) {
-            let reason = Reason::new("AgentSilent", "what its agent said may be over, because it is silent");
+            let reason = Reason::new(
+                "AgentSilent",
+                "the last report of its agent may be outdated, because the cluster is not available",
+            );
             reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
             in_sync = false;
         }
@@ -266,7 +270,7 @@ impl Explainer<'_> {
         }
         if reasons.is_empty() {
             // If no step explains it, only state that it is not planned.
-            reasons.push(Reason::new("NotPlanned", "it is not planned to be there"));
+            reasons.push(Reason::new("NotPlanned", "it is not planned for this cluster"));
         }
         if let Some(work) = self.works.get(cluster) {
             reasons.push(match work.deleting {
@@ -274,10 +278,10 @@ impl Explainer<'_> {
                     .when(When::Since(since))
                     .change(format!("the agent of cluster {CLUSTER}")),
                 None if self.plan.outcomes.contains_key(cluster) => {
-                    Reason::new("Leaving", "it leaves once its Gateway has left the cluster")
+                    Reason::new("Leaving", "it is deleted once its Gateway is deleted from the cluster")
                         .change(format!("the agent of cluster {CLUSTER}"))
                 }
-                None => Reason::new("Leaving", "what is there is going to be removed"),
+                None => Reason::new("Leaving", "its copy is going to be deleted"),
             });
         }
         reasons
@@ -304,9 +308,9 @@ impl Explainer<'_> {
     /// The reasons why the object is frozen.
     fn frozen(&self, cluster: &ClusterName, problems: &[Problem]) -> Vec<Reason> {
         let stays = if self.works.contains_key(cluster) {
-            "it is frozen, so that what is there stays as it is"
+            "it is frozen, and its copy is left unchanged"
         } else {
-            "it is frozen, so that it does not get there"
+            "it is frozen, and is not copied there"
         };
         let reason = |problem: &Problem| {
             let text = format!("{stays}: {}", problem.text());
@@ -327,7 +331,7 @@ impl Explainer<'_> {
         }
         let (key, until) = last?;
         let text =
-            format!("the cluster is no longer chosen for it: Gateway {key} only serves on there, in grace");
+            format!("the cluster is no longer selected: Gateway {key} is kept there for its grace period");
         let reason = Reason::new("InGrace", text).when(When::Until(until));
         let annotation = format!("Gateway {key} annotation {GRACE_TIMEOUT}");
         let placement =

@@ -61,7 +61,7 @@ pub enum Problem {
     },
     /// A class lists the kind in a version other than the synced one.
     #[error(
-        "{gvr}: is synced in version {held}, which GatewayClass {class} lists: let the classes agree on one"
+        "{gvr}: is synced in version {held}, which GatewayClass {class} lists: list the same version in all classes"
     )]
     VersionConflict {
         /// The kind in the version that is not synced.
@@ -89,11 +89,11 @@ pub enum Problem {
     },
     /// The class of a Gateway was deleted less than [`CLASS_RETURNS`](crate::CLASS_RETURNS) ago.
     #[error(
-        "GatewayClass {0} does not exist: unless it is made anew within a minute, what was sent for it goes"
+        "GatewayClass {0} does not exist: existing copies are deleted after a minute, unless it is created again"
     )]
     ClassGone(String),
     /// The parameters of a class cannot be read, and this process has never read them.
-    #[error("the parameters of GatewayClass {class} are not known: {fault}")]
+    #[error("cannot read the parameters of GatewayClass {class}: {fault}")]
     ParametersUnread {
         /// The class.
         class: String,
@@ -130,7 +130,7 @@ pub enum Problem {
     #[error("annotation federation.kubernetes.io/replica-set-preferences: it has no spec.replicas to split")]
     NoReplicas,
     /// The maximums in the preferences leave some replicas unassigned.
-    #[error("{left_out} of {total} replicas run nowhere: no cluster may take more, as its preferences are")]
+    #[error("{left_out} of {total} replicas are not assigned: its preferences allow no more on any cluster")]
     ReplicasLeftOut {
         /// The number of unassigned replicas.
         left_out: u64,
@@ -149,10 +149,12 @@ pub enum Problem {
         fault: String,
     },
     /// A target reference names another namespace. It is omitted from the copies.
-    #[error("the reference to Gateway {0} is dropped: policies target gateways of their own namespace")]
+    #[error(
+        "the reference to Gateway {0} is ignored: a policy can only target Gateways in its own namespace"
+    )]
     ForeignReference(ObjectKey),
     /// A ManifestWork with the planned name exists but does not belong to this controller.
-    #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
+    #[error("cluster {cluster} has a ManifestWork {name} of another owner: it is not changed")]
     ForeignWork {
         /// The cluster.
         cluster: String,
@@ -160,13 +162,13 @@ pub enum Problem {
         name: String,
     },
     /// The Gateway has waited for its policies for as long as its class allows, and is still held back.
-    #[error("it is held back where its policies are not applied: its condition Programmed names them")]
+    #[error("it waits for its policies on some clusters: its condition Programmed names them")]
     PoliciesPending,
     /// On some clusters, this copy and that of another policy with the same target were created in a different order
     /// than the policies on the hub.
     #[error(
-        "its copy comes {} that of {other}, which has the same target and is {} on the hub, on these clusters: {clusters}. They may \
-         enforce the wrong one. To correct this, delete {}, wait until its copies are gone, and create it again",
+        "its copy was created {} that of {other}, which has the same target and is {} on the hub, on these clusters: {clusters}. These \
+         clusters may enforce the wrong policy. To correct this, delete {}, wait until its copies are gone, and create it again",
         if *is_older { "before" } else { "after" },
         if *is_older { "older" } else { "younger" },
         if *is_older { "this policy" } else { "the other policy" },
@@ -181,11 +183,11 @@ pub enum Problem {
     },
     /// Another instance of Policy Sync writes the status of this object.
     #[error(
-        "another controller of Policy Sync ({0}) says how it fares, of its own clusters: this one leaves that to it"
+        "another Policy Sync controller ({0}) reports its status for other clusters, so this controller does not write its status"
     )]
     OtherController(String),
     /// The Secret of a listener is not copied. The Gateway is copied without it.
-    #[error("listener {listener}: Secret {secret} does not travel: {fault}")]
+    #[error("listener {listener}: Secret {secret} is not copied: {fault}")]
     SecretLeftOut {
         /// The listener.
         listener: String,
@@ -195,10 +197,10 @@ pub enum Problem {
         fault: SecretFault,
     },
     /// The number of further Secrets that are not copied; their messages are omitted.
-    #[error("{0} more Secrets that listeners name do not travel")]
+    #[error("{0} more Secrets that its listeners name are not copied")]
     MoreSecretsLeftOut(usize),
     /// Secrets or ReferenceGrants cannot be listed.
-    #[error("its listeners name Secrets, and which may travel is not known: cannot list {what}: {fault}")]
+    #[error("cannot determine which Secrets of its listeners may be copied: cannot list {what}: {fault}")]
     SecretsUnread {
         /// `secrets` or `referencegrants`.
         what: String,
@@ -224,10 +226,10 @@ pub enum SecretFault {
     Missing,
     /// The Secret is in another namespace and no ReferenceGrant permits the reference. Whether it exists is not
     /// disclosed.
-    #[error("no ReferenceGrant of its namespace allows it")]
+    #[error("no ReferenceGrant in its namespace allows the reference")]
     NotGranted,
     /// The namespace of the Secret maps to one that is not allowed on spokes.
-    #[error("its namespace maps to one on the spokes that is reserved or too long")]
+    #[error("its namespace on the spokes would be reserved or too long")]
     Namespace,
 }
 

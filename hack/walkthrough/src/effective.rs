@@ -60,7 +60,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     expected.extend([
         "    no policy of the hub is in force".to_owned(),
         format!(
-            "    RateLimitPolicy {SHOP}/limits: Overridden: it is overridden by a policy of the cluster's own: {said}"
+            "    RateLimitPolicy {SHOP}/limits: Overridden: it is overridden by a policy that was created on the cluster: {said}"
         ),
         String::new(),
     ]);

@@ -41,7 +41,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         .iter()
         .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
         .collect::<Result<_, _>>()
-        .context("cannot read a planned work back")?;
+        .context("cannot parse a planned work")?;
     mirror.list(&WORKS.all(), &created, Clock::start().now());
     let guard = mirror.read();
     let view = guard.view(OfflineMirror::settled(Clock::start().now()));
@@ -50,7 +50,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         take(&mut works, access::plan(view, cluster));
     }
     let objects = works.iter().map(|((cluster, _), work)| work.object(&cluster.0));
-    Ok((objects.collect::<Result<_, _>>().context("cannot make a planned work again")?, diagnostics))
+    Ok((objects.collect::<Result<_, _>>().context("cannot serialize a planned work")?, diagnostics))
 }
 
 fn take(works: &mut Works, plan: WorksPlan) {

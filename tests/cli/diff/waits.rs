@@ -30,7 +30,7 @@ async fn creation_waits_until_the_terminating_work_is_gone() -> Result<()> {
     let expected =
         ["create ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-waits/limits"];
     ensure!(ran.code == 1 && changes(&list) == expected, "{ran:?}");
-    ensure!(list["items"][0]["waits"] == "once the one that is being deleted is gone", "{list}");
+    ensure!(list["items"][0]["waits"] == "once the deletion of the existing work completes", "{list}");
     let folded = &list["items"][1]["after"]["metadata"]["annotations"]["kuadrant.io/policies-synced"];
     ensure!(folded.as_str().is_some_and(|folded| folded.contains("\"deleting\":true")), "{folded}");
 
@@ -54,8 +54,8 @@ async fn withdrawal_from_an_unplaced_cluster_is_marked_as_waiting() -> Result<()
     ensure!((ran.code, ran.stdout.as_str()) == (0, ""), "{ran:?}");
     ensure!(
         ran.stderr
-            == "Gateway diff-leaves/web: warning: Placement diff-leaves/all has chosen 2 clusters, its \
-                PlacementDecisions name 1: until they are complete, nothing is withdrawn\n",
+            == "Gateway diff-leaves/web: warning: Placement diff-leaves/all has selected 2 clusters, \
+                but its PlacementDecisions list 1: until these are complete, no copies are deleted\n",
         "{ran:?}"
     );
 
@@ -71,7 +71,7 @@ async fn withdrawal_from_an_unplaced_cluster_is_marked_as_waiting() -> Result<()
         waits
             == [
                 "WAITS",
-                "once the other works of the cluster are gone",
+                "once all other works of the cluster are deleted",
                 "once its Placement has not changed for 5 s",
                 "-"
             ],
@@ -116,7 +116,7 @@ async fn copy_that_waits_for_an_older_one_is_marked_while_it_waits() -> Result<(
         anyhow::Ok(list["items"][index.with_context(|| format!("{ran:?}"))?]["waits"].clone())
     };
     ensure!(
-        waits()? == "once the copy of diff-order/zzz there exists, or has been waited for",
+        waits()? == "once the copy of diff-order/zzz exists there, or the wait times out",
         "{}",
         waits()?
     );

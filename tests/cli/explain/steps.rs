@@ -43,7 +43,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
         &tenant,
         "ex-eu",
         &format!(
-            "{it_targets} explain-other, which is not ours: its controllerName is example.com/other, not example.com/{name}"
+            "{it_targets} explain-other, which belongs to another controller: its controllerName is example.com/other, not example.com/{name}"
         ),
         &format!("Gateway {name}/web spec.gatewayClassName, or GatewayClass explain-other"),
     )?;
@@ -52,7 +52,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     is_not_fine(
         &tenant,
         "ex-eu",
-        "No GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io",
+        "No GatewayClass of this controller lists its kind, ratelimitpolicies.kuadrant.io",
         &params,
     )?;
     let two = params_config_map(name, "two", &json!({"policiesToSync": [rate_limit_policies()]}));
@@ -72,32 +72,28 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     let invalid = format!(
         "GatewayClass {name} has invalid parameters: parameters {name}/params: policiesToSync: expected a list, found 1"
     );
-    is_not_fine(
-        &tenant,
-        "ex-eu",
-        &format!("It is frozen, so that it does not get there: {invalid}"),
-        &params,
-    )?;
+    is_not_fine(&tenant, "ex-eu", &format!("It is frozen, and is not copied there: {invalid}"), &params)?;
     let cluster_scoped = json!({"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"});
     tenant.parameters(&json!({"policiesToSync": [cluster_scoped]})).await?;
     let fault = "kuadrant.io/v9 ratelimitpolicies: the hub serves v1";
     is_not_fine(
         &tenant,
         "ex-eu",
-        &format!("It is frozen, so that it does not get there: {fault}"),
+        &format!("It is frozen, and is not copied there: {fault}"),
         &format!("CustomResourceDefinition ratelimitpolicies.kuadrant.io, or {params}"),
     )?;
     tenant.parameters(&all_kinds()).await?;
 
     // The Placement does not select the cluster.
-    let chosen = format!("Placement {name}/all, which places Gateway {name}/web, has not chosen it");
+    let chosen =
+        format!("Placement {name}/all, which places Gateway {name}/web, has not selected the cluster");
     let place = format!("Placement {name}/all, or Gateway {name}/web {LABEL}");
     is_not_fine(&tenant, "ex-us", &chosen, &place)?;
     tenant.select("all", 2).await?;
     is_not_fine(
         &tenant,
         "ex-us",
-        &format!("{chosen} so far: it has chosen 2 clusters, and its PlacementDecisions name 1"),
+        &format!("{chosen} so far: it has selected 2 clusters, but its PlacementDecisions list 1"),
         &place,
     )?;
     let label = |placement: Value| json!({"metadata": {"labels": {"cluster.open-cluster-management.io/placement": placement}}});
@@ -133,7 +129,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     ensure!(
         code == 1
             && lines[0].starts_with(
-                "- It is frozen, so that it does not get there: annotation kuadrant.io/cluster-selector: "
+                "- It is frozen, and is not copied there: annotation kuadrant.io/cluster-selector: "
             ),
         "{lines:#?}"
     );
@@ -163,7 +159,7 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
 
     silence(&tenant, cluster, "Unknown").await?;
     let (_, lines) = why(&tenant, &LIMITS, cluster)?;
-    let silent = "- What its agent said may be over, because it is silent (since 2026-01-02T00:00:00Z).";
+    let silent = "- The last report of its agent may be outdated, because the cluster is not available (since 2026-01-02T00:00:00Z).";
     ensure!(lines.contains(&silent.to_owned()), "{lines:#?}");
     ensure!(
         lines.last().is_some_and(|line| line == "To change: the agent of cluster ex-said-1"),
@@ -181,22 +177,22 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
         &tenant,
         cluster,
         0,
-        "It is overridden by a policy of the cluster's own: by local/limits",
-        "the policies of cluster ex-said-1's own",
+        "It is overridden by a policy that was created on the cluster: by local/limits",
+        "the policies that were created on cluster ex-said-1",
     )?;
     tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;
     is_not_fine(
         &tenant,
         cluster,
-        "It is applied, and not enforced: Unknown: no wasm",
+        "It is applied, but not enforced: Unknown: no wasm",
         &format!("RateLimitPolicy {name}/limits, or {copy}"),
     )?;
     // No controller on the spoke reports whether the policy is enforced.
     for (answer, says) in [
-        (Answer::applied(), "- It is applied there, and no controller reports whether it is enforced.\n"),
+        (Answer::applied(), "- It is applied there, but no controller reports whether it is enforced.\n"),
         (
             Answer::applied().condition("Enforced", "Unknown", "Starting", "no wasm yet"),
-            "- It is applied, and its condition Enforced is Unknown: Starting: no wasm yet.\n",
+            "- It is applied, but its condition Enforced is Unknown: Starting: no wasm yet.\n",
         ),
     ] {
         tenant.answer(&work, &answer).await?;
@@ -211,7 +207,7 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
     tenant.answer(&work, &enforced.clone().observed(0, 1)).await?;
     let (code, lines) = why(&tenant, &LIMITS, cluster)?;
     ensure!(
-        code == 1 && lines[0].starts_with("- It is applied, and the cluster has not judged"),
+        code == 1 && lines[0].starts_with("- It is applied, but the cluster has not reported"),
         "{lines:#?}"
     );
     tenant.answer(&work, &enforced).await?;
@@ -295,13 +291,13 @@ async fn gateway_and_its_grace_period_are_explained() -> Result<()> {
         &web,
         "ex-gw-1",
         1,
-        "It is applied, and not programmed: AddressNotUsable: no such address.",
+        "It is applied, but not programmed: AddressNotUsable: no such address.",
     )
     .await?;
 
     tenant.place("all", &["ex-gw-1"]).await?;
     let says = format!(
-        "The cluster is no longer chosen for it: Gateway {name}/web only serves on there, in grace (until 20"
+        "The cluster is no longer selected: Gateway {name}/web is kept there for its grace period (until 20"
     );
     let lines = until(&tenant, &["gtw", "web"], "ex-gw-2", 0, &says).await?;
     let change = format!(
@@ -310,7 +306,7 @@ async fn gateway_and_its_grace_period_are_explained() -> Result<()> {
     ensure!(lines.contains(&change), "{lines:#?}");
     let short = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "0"}}});
     tenant.merge(&gateway(name, "web", name, Some("all")), &short).await?;
-    until(&tenant, &["Gateway", "web"], "ex-gw-2", 1, "has not chosen it.").await?;
+    until(&tenant, &["Gateway", "web"], "ex-gw-2", 1, "has not selected the cluster.").await?;
     controller.terminate().await?;
     Ok(())
 }

@@ -168,7 +168,7 @@ async fn effective_of_a_hub_shows_the_reports_of_clusters() -> Result<()> {
             && answer["certain"] == false,
         "{answer:#}"
     );
-    let since = "because it is silent (since 2026-01-02T00:00:00Z)";
+    let since = "because the cluster is not available (since 2026-01-02T00:00:00Z)";
     ensure!(policy["message"].as_str().is_some_and(|text| text.ends_with(since)), "{answer:#}");
     let ran = asked(&tenant, &["--cluster", "us-1"]);
     let says = format!(

@@ -77,7 +77,7 @@ async fn messages_for_works_written_by_other_clients() -> Result<()> {
     let _controller = tenant.controller().await?;
     let message = super::until_told(&tenant, &limits).await?;
     let (reason, _) = until_event(&tenant, &limits, &message).await?;
-    let (other_reason, other_message) = until_event(&tenant, &other, "not ours").await?;
+    let (other_reason, other_message) = until_event(&tenant, &other, "of another owner").await?;
     for theirs in [labelled, unlabelled] {
         let after = api.get(&theirs.name_any()).await?;
         ensure!(after.metadata.resource_version == theirs.metadata.resource_version, "it was touched");
@@ -224,7 +224,7 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         // The rest of the message contains a hash that differs in each run.
         let told = entries[1].message.clone().unwrap_or_default();
         let told = if told.contains("policy-sync/1") {
-            "the agent cannot tell status.ancestors: policy-sync/1 …".into()
+            "the agent cannot report status.ancestors: policy-sync/1 …".into()
         } else {
             told
         };

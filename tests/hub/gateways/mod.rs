@@ -295,7 +295,7 @@ async fn a_gateway_whose_parameters_are_invalid_is_not_accepted() -> Result<()> 
     tenant.place("all", &[]).await?;
     let found = until_programmed(
         &tenant,
-        &format!("False NotPlaced: Placement {}/all has chosen no cluster", tenant.name()),
+        &format!("False NotPlaced: Placement {}/all has selected no cluster", tenant.name()),
     )
     .await?;
     ensure!(

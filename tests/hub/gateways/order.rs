@@ -60,7 +60,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
     let told = "False PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/limits; ratelimitpolicies/quota)";
     until_programmed(&tenant, told).await?;
-    let (reason, _) = until_event(&tenant, &web(&tenant), "it is held back where its policies").await?;
+    let (reason, _) = until_event(&tenant, &web(&tenant), "it waits for its policies").await?;
     ensure!(reason == "PoliciesPending", "the Event says {reason}");
 
     // A restart, or only one of two applied policies, does not release the Gateway.

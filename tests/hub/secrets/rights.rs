@@ -50,7 +50,7 @@ async fn gateway_with_secrets_waits_for_permission_to_list_them() -> Result<()> 
     let controller = limited_controller(&tenant, user.clone()).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-plain"]).await?;
     let message = until_accepted(&tenant, &web(&tenant, &[]), "False SecretsUnread").await?;
-    let expected = "its listeners name Secrets, and which may travel is not known: \
+    let expected = "cannot determine which Secrets of its listeners may be copied: \
                     cannot list secrets: secrets is forbidden: ";
     ensure!(message.starts_with(expected), "{message}");
     let (code, ready) = controller.readiness().await?;

@@ -96,9 +96,7 @@ pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
         return Err(Problem::BadSpec(format!("expected an object, found {}", type_of(&spec))));
     }
     if depth(&spec) > DEPTH_LIMIT {
-        return Err(Problem::BadSpec(format!(
-            "more than {DEPTH_LIMIT} lists and objects are inside each other"
-        )));
+        return Err(Problem::BadSpec(format!("more than {DEPTH_LIMIT} nested lists and objects")));
     }
     Ok(spec)
 }

@@ -191,10 +191,10 @@ fn patch(json: Json) -> Result<Value, Fault> {
     }
     let mut patch = value(json)?;
     if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
-        return Err(Fault::here("a patch may not touch the target references").under(&Step::key(key)));
+        return Err(Fault::here("a patch cannot change the target references").under(&Step::key(key)));
     }
     if depth(&patch) > DEPTH_LIMIT {
-        return Err(Fault::here(format!("more than {DEPTH_LIMIT} lists and objects are inside each other")));
+        return Err(Fault::here(format!("more than {DEPTH_LIMIT} nested lists and objects")));
     }
     normalize(&mut patch);
     Ok(patch)

@@ -77,7 +77,7 @@ fn work_of_the_planned_name_with_another_origin_is_foreign() {
     });
     assert_eq!(world.writes("limits"), NOTHING);
     let problem = world.diff_of(&policy_origin("limits")).problems[0].to_string();
-    assert!(problem.contains("is not ours: it is left alone"), "{problem}");
+    assert!(problem.contains("of another owner: it is not changed"), "{problem}");
     let world = world.without(policy("limits"));
     assert_eq!(world.writes("limits"), NOTHING, "nor is it deleted");
 }

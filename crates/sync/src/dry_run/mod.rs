@@ -33,13 +33,13 @@ pub use works::incomplete;
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A planned work could not be parsed.
-    #[error("cannot read a planned work back")]
+    #[error("cannot parse a planned work")]
     Unreadable(#[source] serde_json::Error),
     /// A planned work could not be built a second time.
-    #[error("cannot make a planned work again")]
+    #[error("cannot serialize a planned work")]
     Unmade(#[source] Problem),
     /// A work to mark does not exist.
-    #[error("a work to mark that is not there")]
+    #[error("a work to annotate does not exist")]
     Missing,
 }
 

@@ -69,7 +69,7 @@ fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl It
         let going = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
         going.then(|| Awaited {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
-            waits: Some("once the one that is being deleted is gone".to_owned()),
+            waits: Some("once the deletion of the existing work completes".to_owned()),
         })
     })
 }
@@ -79,9 +79,9 @@ fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let (work, waiting) = (outcome.work()?, outcome.waiting()?);
         let waits = match waiting {
-            Waiting::Policies(_) => "once its policies there are applied, or have been waited for".to_owned(),
+            Waiting::Policies(_) => "once its policies are applied there, or the wait times out".to_owned(),
             Waiting::Older(policy) => {
-                format!("once the copy of {policy} there exists, or has been waited for")
+                format!("once the copy of {policy} exists there, or the wait times out")
             }
         };
         view.work(&work.name, cluster).is_none().then(|| Awaited {
@@ -104,11 +104,10 @@ fn plan_diagnostics(
         if problem.freezes() { regarding.error(text) } else { regarding.warning(text) }
     };
     let problems: BTreeSet<&Problem> = plan.problems.iter().chain(others).collect();
-    let waiting = origin
-        .as_gateway()
-        .filter(|_| plan.targeted)
-        .and_then(|key| incomplete(view, key))
-        .map(|text| regarding.warning(format!("{text}: until they are complete, nothing is withdrawn")));
+    let waiting =
+        origin.as_gateway().filter(|_| plan.targeted).and_then(|key| incomplete(view, key)).map(|text| {
+            regarding.warning(format!("{text}: until these are complete, no copies are deleted"))
+        });
     problems.into_iter().map(diagnostic).chain(waiting).collect()
 }
 
@@ -120,7 +119,10 @@ pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
         let diff = diff::access(view, cluster, &access::plan(view, cluster));
         actions.extend(diff.actions.into_iter().map(|action| {
             let last = matches!(action, WorkAction::Delete { .. });
-            Awaited { action, waits: last.then(|| "once the other works of the cluster are gone".to_owned()) }
+            Awaited {
+                action,
+                waits: last.then(|| "once all other works of the cluster are deleted".to_owned()),
+            }
         }));
     });
     actions
@@ -177,6 +179,6 @@ pub fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
     let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);
     let (selected, decided) = (view.placement(&placement)?.selected, view.decided(&placement).len());
     (decided < selected).then(|| {
-        format!("Placement {placement} has chosen {selected} clusters, its PlacementDecisions name {decided}")
+        format!("Placement {placement} has selected {selected} clusters, but its PlacementDecisions list {decided}")
     })
 }

@@ -36,7 +36,7 @@ impl Explainer<'_> {
                     return Step::passes(Reason::new("KindListed", text));
                 }
                 let text = format!(
-                    "{text}; the controller may not patch it, so that it says nothing of its clusters"
+                    "{text}; the controller has no right to patch it, so it cannot write annotations to it"
                 );
                 let reason = Reason::new("KindListed", text);
                 Step::passes(reason.change(format!("the controller's right to patch {}", gvr.kind)))
@@ -62,7 +62,7 @@ impl Explainer<'_> {
                 Step::stops(reason.change(format!("CustomResourceDefinition {kind}")))
             }
             KindEligibility::Unlisted => {
-                let text = format!("no GatewayClass of ours lists its kind, {kind}");
+                let text = format!("no GatewayClass of this controller lists its kind, {kind}");
                 let places = classes.keys().map(|class| self.parameters(&class.name));
                 Step::stops(Reason::new("KindNotListed", text).changes(places))
             }
@@ -130,7 +130,7 @@ impl Explainer<'_> {
                     }
                     Some(row) if self.view.class_params(class).is_none() => {
                         let text = format!(
-                            "{is} of {of_class}, which is not ours: its controllerName is {}, not {}",
+                            "{is} of {of_class}, which belongs to another controller: its controllerName is {}, not {}",
                             row.controller_name,
                             self.view.controller().as_str()
                         );

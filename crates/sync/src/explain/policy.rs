@@ -16,8 +16,8 @@ impl Explainer<'_> {
         let reference = format!("{} spec.targetRef", self.regarding);
         for key in foreign(self.view, self.origin) {
             let text = format!(
-                "its reference to Gateway {key} is dropped, because that is in another namespace: policies target \
-                 Gateways of their own"
+                "its reference to Gateway {key} is ignored, because that is in another namespace: a policy \
+                 can only target Gateways in its own"
             );
             steps.push(Step::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
         }

@@ -24,19 +24,21 @@ impl Explainer<'_> {
             let text = format!("the controller has not created {work} yet");
             return (
                 false,
-                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+                Reason::new("NotWritten", text)
+                    .change("the controller: check that it is running and has the right to write"),
             );
         };
         if let Some(since) = found.deleting {
-            let text = "its agent has not finished removing what was there before";
+            let text = "its agent has not finished removing the previous copy";
             let reason = Reason::new("Leaving", text).when(When::Since(since));
             return (false, reason.change(format!("the agent of cluster {CLUSTER}")));
         }
         if found.content.spec != planned.content.spec {
-            let text = format!("the controller has not brought {work} up to date yet");
+            let text = format!("the controller has not updated {work} yet");
             return (
                 false,
-                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+                Reason::new("NotWritten", text)
+                    .change("the controller: check that it is running and has the right to write"),
             );
         }
         let Some(entry) = self.entries.get(cluster) else { return (false, waiting()) };
@@ -85,14 +87,14 @@ impl Explainer<'_> {
 
     fn enforced(&self, entry: &Synced) -> (bool, Reason) {
         if let Some(message) = &entry.message {
-            let text = format!("it is applied, and how it fares is not known: {message}");
+            let text = format!("it is applied, but its status is unknown: {message}");
             return (
                 false,
                 Reason::new("Untold", text).change(format!("{} status on cluster {CLUSTER}", self.copy)),
             );
         }
         if entry.pending {
-            let text = "it is applied, and the cluster has not judged its present generation yet";
+            let text = "it is applied, but the cluster has not reported on its current generation yet";
             return (
                 false,
                 Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
@@ -106,13 +108,13 @@ impl Explainer<'_> {
             PolicyState::Enforced => (true, Reason::new("Enforced", "it is enforced there")),
             PolicyState::Applied => (true, Reason::new("Applied", "it is applied there")),
             PolicyState::Accepted => {
-                let text = "it is accepted there, and its controller does not report whether it is enforced";
+                let text = "it is accepted there, but its controller does not report whether it is enforced";
                 (true, Reason::new("Accepted", text))
             }
             PolicyState::Overridden => (false, self.overridden(entry, lacking)),
             PolicyState::PartiallyEnforced => {
                 let because = entry.condition(ENFORCED).map(message).unwrap_or_default();
-                let text = format!("enforced on a part of its targets{because}");
+                let text = format!("only enforced on some of its targets{because}");
                 (false, self.not_in_force("PartiallyEnforced", &text))
             }
             PolicyState::Rejected => {
@@ -122,7 +124,7 @@ impl Explainer<'_> {
             PolicyState::NotEnforced => (false, self.not_in_force("NotEnforced", &lacks(lacking))),
             _ if lacking.is_some() => (false, self.not_in_force("Unknown", &lacks(lacking))),
             _ => {
-                let text = "it is applied there, and no controller reports whether it is enforced";
+                let text = "it is applied there, but no controller reports whether it is enforced";
                 let change = format!("the policy controller of cluster {CLUSTER}");
                 (false, Reason::new("Unknown", text).change(change))
             }
@@ -146,16 +148,16 @@ impl Explainer<'_> {
         let sources: Vec<String> = generated.iter().map(|(kind, key)| format!("{kind} {key}")).collect();
         if !sources.is_empty() {
             let names = itemized(sources.iter().cloned());
-            who.push(format!("what the cluster's controller generated from {names} of the hub"));
+            who.push(format!("policies that the cluster's controller generated from {names} of the hub"));
         }
         if of_cluster {
-            who.push("a policy of the cluster's own".to_owned());
+            who.push("a policy that was created on the cluster".to_owned());
         }
         let because = condition.map(message).unwrap_or_default();
         let text = format!("it is overridden by {}{because}", who.join(" and "));
         let hub = of_hub.iter().map(|key| format!("{} {key}", self.kind));
         let reason = Reason::new("Overridden", text).changes(hub.chain(sources));
-        reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
+        reason.changes(of_cluster.then(|| format!("the policies that were created on cluster {CLUSTER}")))
     }
 
     /// Compares the age of the copy of the policy `key` on `cluster` with that of this policy; `None` if one is not known.
@@ -165,14 +167,14 @@ impl Explainer<'_> {
         let other = self.view.work_of(&other, cluster)?.copied?;
         Some(match other.cmp(&self.works.get(cluster)?.copied?) {
             Ordering::Less => ", and its copy is older there",
-            Ordering::Equal => ", and the copies are of the same second there",
+            Ordering::Equal => ", and both copies were created in the same second there",
             Ordering::Greater => ", and its copy is younger there",
         })
     }
 
     fn not_in_force(&self, code: &'static str, why: &str) -> Reason {
         let copy = format!("{} on cluster {CLUSTER}", self.copy);
-        Reason::new(code, format!("it is applied, and {why}")).change(self.regarding.clone()).change(copy)
+        Reason::new(code, format!("it is applied, but {why}")).change(self.regarding.clone()).change(copy)
     }
 }
 

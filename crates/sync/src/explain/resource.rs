@@ -34,22 +34,21 @@ impl Explainer<'_> {
             }
             Ok(Err(unplaced)) => Step::stops(stops("NoPlacement", format!("it {unplaced}"))),
             Err(Unasked::ControlledBy(owner)) => {
-                let text = format!(
-                    "it belongs to {owner}: what is made for another object, or for each cluster, the spoke makes itself"
-                );
+                let text =
+                    format!("it belongs to {owner}: the spoke creates its own object instead of a copy");
                 Step::stops(Reason::new("Controlled", text))
             }
             Err(Unasked::NoPlacement) => {
                 let text = format!(
-                    "it has no label {PLACEMENT_LABEL}, and parameters name no placement of its kind"
+                    "it has no label {PLACEMENT_LABEL}, and parameters name no Placement for its kind"
                 );
                 let parameters = self.of_parameters().into_iter().map(|place| format!("{place}[].placement"));
                 Step::stops(stops("NotPlaced", text).changes(parameters))
             }
             Err(Unasked::NoDefault(placement)) => {
                 let text = format!(
-                    "it has no label {PLACEMENT_LABEL}, and there is no Placement {placement}, which parameters name for its \
-                     kind"
+                    "it has no label {PLACEMENT_LABEL}, and Placement {placement}, which parameters name for its \
+                     kind, does not exist"
                 );
                 Step::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
             }

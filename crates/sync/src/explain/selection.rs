@@ -52,7 +52,7 @@ pub(super) fn by_policy(annotations: &Strings, key: &str, text: &str) -> String 
     let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
     match placed.before(key, text) {
         None => String::new(),
-        Some(None) => "; a policy in Rego has set it".to_owned(),
-        Some(Some(wish)) => format!("; a policy in Rego has set it, where its developer wrote {wish:?}"),
+        Some(None) => "; set by a Rego policy".to_owned(),
+        Some(Some(wish)) => format!("; set by a Rego policy instead of its owner's value {wish:?}"),
     }
 }

@@ -94,7 +94,7 @@ fn class_of_another_controller_is_named() {
         .with(own)
         .with(class("listing"))
         .params("listing", &listing(&["ratelimitpolicies"]).to_string());
-    let says = "ClassNotOurs: it targets Gateway shop/web of GatewayClass multi, which is not ours: its controllerName \
+    let says = "ClassNotOurs: it targets Gateway shop/web of GatewayClass multi, which belongs to another controller: its controllerName \
                 is example.com/other, not kuadrant.io/policy-sync \
                 [Gateway shop/web spec.gatewayClassName | GatewayClass multi]";
     assert_eq!(stopped(&world.with(other)), [says]);
@@ -120,7 +120,7 @@ fn missing_class_is_named() {
 fn unlisted_kind_names_the_parameters_to_change() {
     let world = world().params("multi", &listing(&["authpolicies"]).to_string());
     let says = format!(
-        "KindNotListed: no GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io [{PARAMS}]"
+        "KindNotListed: no GatewayClass of this controller lists its kind, ratelimitpolicies.kuadrant.io [{PARAMS}]"
     );
     assert_eq!(stopped(&world)[0], says);
 }
@@ -151,7 +151,7 @@ fn unresolved_kind_freezes_the_policy() {
     let problem = "kuadrant.io/v1 ratelimitpolicies: it is cluster-scoped";
     assert_eq!(
         why(&world, "eu-1"),
-        [format!("Frozen: it is frozen, so that it does not get there: {problem} {change}")]
+        [format!("Frozen: it is frozen, and is not copied there: {problem} {change}")]
     );
     assert_eq!(
         stops(&world)[0],
@@ -178,15 +178,15 @@ fn unusable_targets_are_named() {
     let mut elsewhere = target("web");
     elsewhere["namespace"] = "bank".into();
     let elsewhere = world().with(policy("limits").spec("targetRef", elsewhere));
-    let says = "OtherNamespace: its reference to Gateway bank/web is dropped, because that is in another namespace: \
-                policies target Gateways of their own [RateLimitPolicy shop/limits spec.targetRef]";
+    let says = "OtherNamespace: its reference to Gateway bank/web is ignored, because that is in another namespace: \
+                a policy can only target Gateways in its own [RateLimitPolicy shop/limits spec.targetRef]";
     assert_eq!(stopped(&elsewhere), [says]);
 }
 
 #[test]
 fn unplaced_gateway_names_its_placement() {
     let says = format!(
-        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it [Placement shop/all | {LABEL}]"
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not selected the cluster [Placement shop/all | {LABEL}]"
     );
     assert_eq!(why(&world(), "ap-1"), [says]);
     let says = format!(
@@ -198,8 +198,8 @@ fn unplaced_gateway_names_its_placement() {
     );
     assert_eq!(why(&world().with(gateway("web").placed_on("none")), "eu-1"), [says]);
     let says = format!(
-        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it so far: it has chosen 3 \
-         clusters, and its PlacementDecisions name 2 [Placement shop/all | {LABEL}]"
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not selected the cluster so far: it has selected 3 \
+         clusters, but its PlacementDecisions list 2 [Placement shop/all | {LABEL}]"
     );
     assert_eq!(why(&world().with(placement("all").selects(3)), "ap-1"), [says]);
 }
@@ -233,11 +233,8 @@ fn unchanged_selector_of_a_rego_policy_is_attributed_to_it() {
         let limits = limits.annotation(PLACED_BY_POLICY, &serde_json::to_string(&placed).unwrap());
         why(&world().with(limits), "us-1")[0].clone()
     };
-    assert!(
-        says("region=eu", None)
-            .contains("does not select the cluster's labels; a policy in Rego has set it [")
-    );
-    let wish = "a policy in Rego has set it, where its developer wrote \"region=us\" [";
+    assert!(says("region=eu", None).contains("does not select the cluster's labels; set by a Rego policy ["));
+    let wish = "set by a Rego policy instead of its owner's value \"region=us\" [";
     assert!(says("region=eu", Some("region=us")).contains(wish));
     assert!(!says("region=ap", Some("region=us")).contains("Rego"), "that is a new wish");
 }
@@ -249,9 +246,9 @@ fn frozen_policy_names_the_problem() {
     let world = world.with(selector).decisions("all", &["eu-1", "us-1"]);
     let problem = "annotation kuadrant.io/cluster-selector: not a label key in \"region in\" \
                    [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector]";
-    let stays = format!("Frozen: it is frozen, so that what is there stays as it is: {problem}");
+    let stays = format!("Frozen: it is frozen, and its copy is left unchanged: {problem}");
     assert_eq!(why(&world, "eu-1"), [stays]);
-    let none = format!("Frozen: it is frozen, so that it does not get there: {problem}");
+    let none = format!("Frozen: it is frozen, and is not copied there: {problem}");
     assert_eq!(why(&world, "us-1"), [none]);
     assert_eq!(stops(&world), [format!("BadSelector: {problem}")]);
 }
@@ -335,7 +332,7 @@ fn unread_parameters_freeze_the_policy() {
     let waits = "waiting for the list of the parameters of GatewayClass multi []";
     assert_eq!(
         why(&world, "eu-1"),
-        [format!("Frozen: it is frozen, so that what is there stays as it is: {waits}")]
+        [format!("Frozen: it is frozen, and its copy is left unchanged: {waits}")]
     );
     assert_eq!(why(&world, "ap-1")[0], format!("KindFrozen: its kind cannot be synced at present: {waits}"));
 }
@@ -356,10 +353,8 @@ fn copy_stays_on_a_cluster_with_unknown_labels() {
     let world = world.kind("ratelimitpolicies", "RateLimitPolicy").with(east).after(60_000);
     assert_eq!(
         why(&world, "eu-1"),
-        [
-            "UnknownLabels: what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that \
-          decide what is there are not known [ManagedCluster <cluster>]"
-        ]
+        ["UnknownLabels: its copy is left unchanged: the hub has no ManagedCluster of this name, so the \
+          labels that select the copy are unknown [ManagedCluster <cluster>]"]
     );
     let kept = verdict(&world, "eu-1");
     assert!(kept.state.is_desired() && kept.reasons.len() == 1, "{kept:?}");

@@ -104,13 +104,13 @@ impl Ancestors {
         let cut = message.chars().count() >= MESSAGE_LIMIT;
         match Reported::read(rest, cut, room) {
             Some(reported) => Self::Reported(Box::new(reported)),
-            None if cut => Self::Unreadable("status.ancestors says more than an agent can tell".into()),
-            None => Self::Unreadable("what the agent says of status.ancestors cannot be read".into()),
+            None if cut => Self::Unreadable("status.ancestors is too large for the agent's report".into()),
+            None => Self::Unreadable("the agent's report of status.ancestors cannot be parsed".into()),
         }
     }
 
     fn failed(message: &str, room: &mut Room) -> Self {
-        let text = format!("the agent cannot tell status.ancestors: {message}");
+        let text = format!("the agent cannot report status.ancestors: {message}");
         Self::Unreadable(room.text(&text, TEXT_LIMIT))
     }
 

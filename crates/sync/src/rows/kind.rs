@@ -163,14 +163,14 @@ impl KindState {
 #[must_use]
 pub fn not_syncable(kind: &GroupResource) -> Option<&'static str> {
     match (&*kind.group, &*kind.resource) {
-        ("", "secrets") => Some("Secrets are not taken to the spokes"),
-        ("", "serviceaccounts") => Some("ServiceAccounts are not taken to the spokes"),
-        ("", "pods") => Some("Pods are made on the spokes, by what is taken there"),
-        ("" | "events.k8s.io", "events") => Some("Events are about what is on the hub"),
-        (gateway::GROUP, "gateways") => Some("Gateways are taken to the spokes as Gateways"),
-        ("rbac.authorization.k8s.io", _) => Some("rights are not taken to the spokes"),
-        (rego_policy::GROUP, _) => Some("it is a kind of Policy Sync's own"),
-        (group, _) if is_of_ocm(group) => Some("it is a kind of Open Cluster Management's own"),
+        ("", "secrets") => Some("Secrets are not copied to spokes as resources"),
+        ("", "serviceaccounts") => Some("ServiceAccounts are not copied to spokes"),
+        ("", "pods") => Some("Pods are created on the spokes by their workloads"),
+        ("" | "events.k8s.io", "events") => Some("Events describe objects of the hub"),
+        (gateway::GROUP, "gateways") => Some("Gateways are copied by their GatewayClass, not as resources"),
+        ("rbac.authorization.k8s.io", _) => Some("RBAC objects are not copied to spokes"),
+        (rego_policy::GROUP, _) => Some("it is a kind of Policy Sync"),
+        (group, _) if is_of_ocm(group) => Some("it is a kind of Open Cluster Management"),
         _ => None,
     }
 }
@@ -264,7 +264,7 @@ pub fn discovered(found: Result<APIResource, Vec<String>>) -> Result<KindInfo, R
         return Err(cluster_scoped(Role::Resource));
     }
     match VERBS.iter().find(|verb| !found.verbs.iter().any(|offered| offered == *verb)) {
-        Some(verb) => Err(Resolution::NotSyncable(format!("the hub has no {verb} for it"))),
+        Some(verb) => Err(Resolution::NotSyncable(format!("the hub does not support {verb} for it"))),
         None => Ok(KindInfo::named(&found.kind)),
     }
 }

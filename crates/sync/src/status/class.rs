@@ -87,8 +87,9 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
                     if let Some(problem) = conflict {
                         faults.push((KindReason::VersionConflict, problem.text()));
                     } else if !info.can_patch {
-                        let text =
-                            format!("{gvr}: the controller may not patch it: its annotations are missing");
+                        let text = format!(
+                            "{gvr}: the controller has no right to patch it, so it cannot write annotations"
+                        );
                         faults.push((KindReason::Forbidden, text));
                     }
                 }

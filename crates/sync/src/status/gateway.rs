@@ -187,7 +187,7 @@ fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<
 /// The report in `work`, current only if it is for the revision `expected`. `None` if the work is not as planned.
 fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
     if work.deleting.is_some() {
-        let lacks = Lack::pending("still being removed from where it was before");
+        let lacks = Lack::pending("the previous copy is still being deleted");
         return Reported { lacks, answer: None, current: false };
     }
     let Some(answer) = work.answer.as_deref() else {
@@ -298,9 +298,15 @@ impl StatusBuilder<'_> {
         let count = lacking.len();
         let lacking = itemized(lacking.into_iter().map(|(_, text)| text));
         let (said, message) = if self.works.problems.iter().any(Problem::freezes) {
-            let lacking =
-                if count == 0 { String::new() } else { format!("; what was sent before lacks: {lacking}") };
-            (GatewayProgrammed::Pending, format!("as it is now, it is not sent to its clusters{lacking}"))
+            let lacking = if count == 0 {
+                String::new()
+            } else {
+                format!("; the previous copies are not programmed on: {lacking}")
+            };
+            (
+                GatewayProgrammed::Pending,
+                format!("the current Gateway is not copied to its clusters{lacking}"),
+            )
         } else if all == 0 {
             (GatewayProgrammed::NotPlaced, self.not_placed())
         } else if count == 0 {
@@ -363,7 +369,7 @@ impl StatusBuilder<'_> {
 
     fn not_placed(&self) -> String {
         match &self.placement {
-            Ok(placement) => format!("Placement {placement} has chosen no cluster"),
+            Ok(placement) => format!("Placement {placement} has selected no cluster"),
             Err(unplaced) => format!("it {unplaced}"),
         }
     }

@@ -49,19 +49,19 @@ fn clusters_with_the_same_result_are_grouped() {
       To change: the agent of cluster <cluster>
 
     Unreachable on c-0002, c-0004:
-    - It is overridden by a policy of the cluster's own: by local/limits.
-      To change: the policies of cluster <cluster>'s own
-    - What its agent said may be over, because it is silent (since 1970-01-01T00:00:01Z at the earliest).
+    - It is overridden by a policy that was created on the cluster: by local/limits.
+      To change: the policies that were created on cluster <cluster>
+    - The last report of its agent may be outdated, because the cluster is not available (since 1970-01-01T00:00:01Z at the earliest).
       To change: the agent of cluster <cluster>
 
     Unreachable on c-0003:
     - Its agent could not apply it: conflict with "kubectl".
       To change: RateLimitPolicy kuadrant-shop/limits on cluster c-0003
-    - What its agent said may be over, because it is silent (since 1970-01-01T00:00:05Z).
+    - The last report of its agent may be outdated, because the cluster is not available (since 1970-01-01T00:00:05Z).
       To change: the agent of cluster c-0003
 
     Not on c-0100, c-0101, c-0102, c-0103, c-0104, c-0105, c-0106, c-0107, c-0108, c-0109 and 890 more:
-    - Placement shop/all, which places Gateway shop/web, has not chosen it.
+    - Placement shop/all, which places Gateway shop/web, has not selected the cluster.
       To change: Placement shop/all, or Gateway shop/web label cluster.open-cluster-management.io/placement
     "#);
     // The output is deterministic.

@@ -67,8 +67,8 @@ fn one_cluster_has_a_row_for_each_present_or_planned_gateway() {
     shop        web    multi   no        no           192.0.2.1   -                refused   4d6h
     NAMESPACE   NAME   CLASS   APPLIED   PROGRAMMED   ADDRESSES   IN GRACE SINCE   MESSAGE                   AGE
     shop        web    multi   no        no           192.0.2.2   -                conflict with "kubectl"   4d6h
-    NAMESPACE   NAME   CLASS   APPLIED    PROGRAMMED   ADDRESSES   IN GRACE SINCE         MESSAGE                                        AGE
-    shop        web    multi   deleting   -            -           2026-01-05T05:59:00Z   still being removed from where it was before   4d6h
+    NAMESPACE   NAME   CLASS   APPLIED    PROGRAMMED   ADDRESSES   IN GRACE SINCE         MESSAGE                                    AGE
+    shop        web    multi   deleting   -            -           2026-01-05T05:59:00Z   the previous copy is still being deleted   4d6h
     "#);
     assert!(web.on("eu-2").is_none());
     let in_sync = |report: &GatewayReport, cluster: &str| report.on(cluster).unwrap().in_sync();

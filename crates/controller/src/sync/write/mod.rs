@@ -55,7 +55,7 @@ pub enum WriteError {
     #[error(transparent)]
     Shared(Arc<WriteError>),
     /// A work of the planned name belongs to someone else.
-    #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
+    #[error("cluster {cluster} has a ManifestWork {name} of another owner: it is not changed")]
     ForeignWork {
         /// The cluster.
         cluster: String,

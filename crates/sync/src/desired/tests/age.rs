@@ -265,15 +265,15 @@ fn order_that_differs_from_the_hub_is_reported_on_both_policies() {
         assert_eq!(
             out_of_order(&world, "zzz"),
             [
-                "its copy comes after that of shop/aaa, which has the same target and is younger on the hub, on these clusters: eu-1. They \
-              may enforce the wrong one. To correct this, delete the other policy, wait until its copies are gone, and create it again"
+                "its copy was created after that of shop/aaa, which has the same target and is younger on the hub, on these clusters: eu-1. These \
+              clusters may enforce the wrong policy. To correct this, delete the other policy, wait until its copies are gone, and create it again"
             ]
         );
         assert_eq!(
             out_of_order(&world, "aaa"),
             [
-                "its copy comes before that of shop/zzz, which has the same target and is older on the hub, on these clusters: eu-1. They \
-              may enforce the wrong one. To correct this, delete this policy, wait until its copies are gone, and create it again"
+                "its copy was created before that of shop/zzz, which has the same target and is older on the hub, on these clusters: eu-1. These \
+              clusters may enforce the wrong policy. To correct this, delete this policy, wait until its copies are gone, and create it again"
             ]
         );
     }

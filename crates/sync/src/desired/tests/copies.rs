@@ -150,8 +150,9 @@ fn reference_to_another_namespace_is_dropped_and_reported() {
     let mut far = target("web");
     far["namespace"] = "bank".into();
     let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRefs", json!([far, target("web")])));
-    let names =
-        ["the reference to Gateway bank/web is dropped: policies target gateways of their own namespace"];
+    let names = [
+        "the reference to Gateway bank/web is ignored: a policy can only target Gateways in its own namespace",
+    ];
     // The message does not reveal whether the Gateway exists.
     for world in [
         world(),

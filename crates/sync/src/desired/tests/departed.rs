@@ -119,7 +119,7 @@ fn status_reports_missing_class_and_keeps_programmed() {
     let message = &world.annotations("limits")["kuadrant.io/policy-sync-message"];
     assert_eq!(
         message,
-        "GatewayClass multi does not exist: unless it is made anew within a minute, what was sent for it goes"
+        "GatewayClass multi does not exist: existing copies are deleted after a minute, unless it is created again"
     );
 }
 

@@ -167,7 +167,7 @@ fn oldest_class_decides_between_served_versions() {
     let api = || gateway("api").of_class("second").placed_on("all");
     let world = served().with(api()).with(policy("more").targets("api"));
     let fault = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
-                 let the classes agree on one";
+                 list the same version in all classes";
     assert_eq!((world.writes("more"), world.problems("more")), (vec![], vec![fault.to_owned()]));
     // Among classes of the same age the first by name decides, otherwise the oldest.
     let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());

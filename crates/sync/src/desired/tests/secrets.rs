@@ -189,8 +189,7 @@ fn only_a_grant_that_matches_the_reference_counts() {
     ] {
         let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), other]);
         assert_eq!(carried(&world), ALONE, "{why}");
-        let expected =
-            "listener https: Secret tls/a does not travel: no ReferenceGrant of its namespace allows it";
+        let expected = "listener https: Secret tls/a is not copied: no ReferenceGrant in its namespace allows the reference";
         assert_eq!(problems(&world), [expected], "{why}");
     }
     for (fits, why) in [
@@ -231,7 +230,8 @@ fn unusable_secret_is_reported_and_gateway_is_copied_without_it() {
     for objects in [vec![], vec![opaque], vec![untyped], vec![secret("a").deleting()]] {
         let world = copying(&[own("a"), own("b")], &[objects.as_slice(), &[secret("b")]].concat());
         assert_eq!(carried(&world)[1..], ["Secret kuadrant-shop/b", "Gateway kuadrant-shop/web"]);
-        let expected = "listener https: Secret shop/a does not travel: there is no such Secret of type kubernetes.io/tls";
+        let expected =
+            "listener https: Secret shop/a is not copied: there is no such Secret of type kubernetes.io/tls";
         assert_eq!(problems(&world), [expected]);
         assert!(!world.plan_of(&gateway_origin("web")).problems[0].freezes());
     }
@@ -242,8 +242,8 @@ fn secret_is_not_copied_to_a_reserved_namespace() {
     let named = json!({"name": "a", "namespace": "system"});
     let world = copying(&[named], &[secret("a").in_ns("system"), grant("g").in_ns("system")]);
     assert_eq!(carried(&world), ALONE);
-    let expected = "listener https: Secret system/a does not travel: \
-                    its namespace maps to one on the spokes that is reserved or too long";
+    let expected = "listener https: Secret system/a is not copied: \
+                    its namespace on the spokes would be reserved or too long";
     assert_eq!(problems(&world), [expected]);
 }
 
@@ -253,7 +253,7 @@ fn ten_uncopied_secrets_are_reported_and_the_rest_counted() {
     let told = problems(&copying(&references, &[]));
     assert_eq!(told.len(), 11);
     assert!(told[9].contains("shop/a09"), "{told:?}");
-    assert_eq!(told[10], "2 more Secrets that listeners name do not travel");
+    assert_eq!(told[10], "2 more Secrets that its listeners name are not copied");
 }
 
 #[test]

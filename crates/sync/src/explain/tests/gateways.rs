@@ -36,7 +36,7 @@ fn reason_of_an_unprogrammed_cluster_is_quoted() {
     let unusable =
         applied().observed(1).condition("Programmed", "False", "AddressNotUsable", "no such address");
     let world = world().written().gateway_answered("eu-1", &unusable);
-    let says = "NotProgrammed: it is applied, and not programmed: AddressNotUsable: no such address \
+    let says = "NotProgrammed: it is applied, but not programmed: AddressNotUsable: no such address \
                 [Gateway shop/web | Gateway kuadrant-shop/web on cluster <cluster>]";
     assert_eq!(first(&world, "eu-1"), says);
 }
@@ -49,7 +49,7 @@ fn foreign_unplaced_or_frozen_gateway_is_explained() {
     assert_eq!(first(&other, "eu-1"), says);
     assert!(first(&world(), "ap-1").starts_with("NotPlaced: "));
     let frozen = world().params("multi", "nonsense");
-    assert!(first(&frozen, "eu-1").starts_with("Frozen: it is frozen, so that it does not get there: "));
+    assert!(first(&frozen, "eu-1").starts_with("Frozen: it is frozen, and is not copied there: "));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn grace_period_shows_its_end_for_gateway_and_policy() {
         assert_eq!(grace.when, Some(until));
         assert_eq!(
             told(grace),
-            "InGrace: the cluster is no longer chosen for it: Gateway shop/web only serves on there, in grace \
+            "InGrace: the cluster is no longer selected: Gateway shop/web is kept there for its grace period \
              [Placement shop/all | Gateway shop/web annotation kuadrant.io/grace-timeout]"
         );
     }
@@ -76,9 +76,9 @@ fn grace_period_shows_its_end_for_gateway_and_policy() {
     let us = verdict(&over, "us-1");
     let codes: Vec<&str> = us.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!((codes, us.state.is_desired()), (vec!["NotPlaced", "Leaving"], false));
-    assert_eq!(us.reasons[1].text, "it leaves once its Gateway has left the cluster");
+    assert_eq!(us.reasons[1].text, "it is deleted once its Gateway is deleted from the cluster");
     let gone = over.gateway_written();
-    assert_eq!(verdict(&gone, "us-1").reasons[1].text, "what is there is going to be removed");
+    assert_eq!(verdict(&gone, "us-1").reasons[1].text, "its copy is going to be deleted");
 }
 
 #[test]
@@ -107,6 +107,6 @@ fn policy_stays_while_its_placement_is_unsettled() {
     let world = world().written().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
     assert_eq!(
         verdict(&world, "us-1").reasons[0].text,
-        "its Placement is being decided: that the cluster is not chosen may only seem so"
+        "its Placement has changed recently, and may still select the cluster"
     );
 }

@@ -17,12 +17,12 @@ fn unwritten_work_is_named() {
     let changed = world().written().with(policy("limits").targets("web").label("team", "shop"));
     let said = why(&changed, "eu-1");
     assert!(
-        said[0].starts_with("NotWritten: the controller has not brought ManifestWork <cluster>/"),
+        said[0].starts_with("NotWritten: the controller has not updated ManifestWork <cluster>/"),
         "{said:?}"
     );
     let before = world().written().terminating(&policy_origin("limits"), "eu-1");
     let says =
-        "Leaving: its agent has not finished removing what was there before [the agent of cluster <cluster>]";
+        "Leaving: its agent has not finished removing the previous copy [the agent of cluster <cluster>]";
     assert_eq!(why(&before, "eu-1"), [says]);
     assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(When::Since(_))));
 }
@@ -54,8 +54,8 @@ fn reports_of_the_agent_are_quoted() {
 
     let told = |answer| crate::explain::tests::world().written().answered("eu-1", &answer);
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
-    let says = "Overridden: it is overridden by a policy of the cluster's own: by local/limits \
-                [the policies of cluster <cluster>'s own]";
+    let says = "Overridden: it is overridden by a policy that was created on the cluster: by local/limits \
+                [the policies that were created on cluster <cluster>]";
     assert_eq!(why(&told(overridden), "eu-1"), [says]);
     let named = applied().observed(1).condition(
         "Enforced",
@@ -72,7 +72,7 @@ fn reports_of_the_agent_are_quoted() {
     assert_eq!(why(&two().answered("eu-1", &named), "eu-1"), [says]);
     for (of_zzz, age) in [
         ("2026-01-01T00:00:01Z", "older"),
-        ("2026-01-01T00:00:02Z", "of the same second"),
+        ("2026-01-01T00:00:02Z", "in the same second"),
         ("2026-01-01T00:00:03Z", "younger"),
     ] {
         let world = two().answered_of("zzz", "eu-1", &applied().created(of_zzz));
@@ -88,35 +88,35 @@ fn reports_of_the_agent_are_quoted() {
         "Overridden",
         "overridden by kuadrant-shop/zzz, kuadrant-shop/local.",
     );
-    let says = "Overridden: it is overridden by policy shop/zzz of the hub and a policy of the cluster's own: overridden by \
+    let says = "Overridden: it is overridden by policy shop/zzz of the hub and a policy that was created on the cluster: overridden by \
                 kuadrant-shop/zzz, kuadrant-shop/local. \
-                [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
+                [RateLimitPolicy shop/zzz | the policies that were created on cluster <cluster>]";
     assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
     // A policy of the spoke has that name, so the agent reports a conflict for the copy.
     let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
-    let says = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
-                [the policies of cluster <cluster>'s own]";
+    let says = "Overridden: it is overridden by a policy that was created on the cluster: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+                [the policies that were created on cluster <cluster>]";
     assert_eq!(why(&taken.answered("eu-1", &named), "eu-1"), [says]);
     let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
     let says = format!(
-        "Rejected: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
+        "Rejected: it is applied, but not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(invalid), "eu-1"), [says]);
     let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
     let says = format!(
-        "Unknown: it is applied, and its condition Enforced is Unknown: Unknown: waits for the gateway \
+        "Unknown: it is applied, but its condition Enforced is Unknown: Unknown: waits for the gateway \
          [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(unknown), "eu-1"), [says]);
     // The `False` condition is the reason, not the `Unknown` one.
     let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
     let says = format!(
-        "NotEnforced: it is applied, and not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
+        "NotEnforced: it is applied, but not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(both.condition("Programmed", "False", "Invalid", "no port")), "eu-1"), [says]);
     let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
     assert!(
-        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
+        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, but the cluster has not reported")
     );
     let says_nothing = verdict(&told(applied()), "eu-1");
     assert!(
@@ -158,8 +158,8 @@ fn override_by_a_generated_policy_names_its_source() {
         };
         // Without a policy of the source kind, the overriding policy belongs to the cluster.
         let own = format!(
-            "Overridden: it is overridden by a policy of the cluster's own: {kind} is overridden by [kuadrant-shop/other] \
-             [the policies of cluster <cluster>'s own]"
+            "Overridden: it is overridden by a policy that was created on the cluster: {kind} is overridden by [kuadrant-shop/other] \
+             [the policies that were created on cluster <cluster>]"
         );
         let (said, world) = overridden(world, "kuadrant-shop/other");
         assert_eq!(said, own);
@@ -167,13 +167,13 @@ fn override_by_a_generated_policy_names_its_source() {
         let world = world.with(other).settled(&[Origin::new(sources, ObjectKey::new("shop", "other"))]);
         let of_hub = format!("{} shop/other", source.kind);
         let made = format!(
-            "Overridden: it is overridden by what the cluster's controller generated from {of_hub} of the hub: \
+            "Overridden: it is overridden by policies that the cluster's controller generated from {of_hub} of the hub: \
              {kind} is overridden by [kuadrant-shop/other] [{of_hub}]"
         );
         let (said, world) = overridden(world, "kuadrant-shop/other");
         assert_eq!(said, made);
         let (said, _) = overridden(world, "kuadrant-shop/others kuadrant-else/other");
-        assert!(said.contains("a policy of the cluster's own"), "{said}");
+        assert!(said.contains("a policy that was created on the cluster"), "{said}");
     }
 }
 
@@ -183,7 +183,7 @@ fn unreadable_report_is_not_a_rejection() {
     let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
     let world =
         world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
-    let says = "Untold: it is applied, and how it fares is not known: the agent cannot tell status.ancestors: no such \
+    let says = "Untold: it is applied, but its status is unknown: the agent cannot report status.ancestors: no such \
                 key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
     assert_eq!(why(&world, "eu-1"), [says]);
     assert!(verdict(&world, "eu-1").state.is_present());

@@ -37,7 +37,7 @@ fn placement_of_a_resource_is_named() {
     assert_eq!(
         on(&placed, "ap-1"),
         [format!(
-            "NotPlaced: Placement shop/all, which places it, has not chosen it [Placement shop/all | {LABEL}]"
+            "NotPlaced: Placement shop/all, which places it, has not selected the cluster [Placement shop/all | {LABEL}]"
         )]
     );
     assert!(on(&placed, "eu-1")[0].starts_with("NotWritten: "));
@@ -47,15 +47,15 @@ fn placement_of_a_resource_is_named() {
 fn missing_placement_of_a_resource_is_explained() {
     let unlabelled = fleet(None).with(deployment("web"));
     let says = format!(
-        "NotPlaced: it has no label cluster.open-cluster-management.io/placement, and parameters name no placement of its \
-         kind [{LABEL} | ConfigMap params/multi key params resourcesToSync[].placement]"
+        "NotPlaced: it has no label cluster.open-cluster-management.io/placement, and parameters name no Placement \
+         for its kind [{LABEL} | ConfigMap params/multi key params resourcesToSync[].placement]"
     );
     assert_eq!(steps_of(&unlabelled), [LISTED.to_owned(), says.clone()]);
     assert_eq!(on(&unlabelled, "eu-1"), [says]);
     let absent = fleet(Some("other")).with(deployment("web"));
     let says = format!(
-        "NotPlaced: it has no label cluster.open-cluster-management.io/placement, and there is no Placement shop/other, which \
-         parameters name for its kind [{LABEL} | Placement shop/other]"
+        "NotPlaced: it has no label cluster.open-cluster-management.io/placement, and Placement shop/other, which parameters \
+         name for its kind, does not exist [{LABEL} | Placement shop/other]"
     );
     assert_eq!(steps_of(&absent)[1], says);
     let missing = fleet(None).with(deployment("web").placed_on("gone"));
@@ -94,7 +94,7 @@ fn unsyncable_kind_is_explained() {
     let found = world.see(|view| explain(view, &world.settings, &origin, "Secret", &Unavailable::new()));
     assert_eq!(
         told(&found.steps[0].reason),
-        "KindNotSyncable: its kind is not synced: Secrets are not taken to the spokes \
+        "KindNotSyncable: its kind is not synced: Secrets are not copied to spokes as resources \
          [ConfigMap params/multi key params resourcesToSync]"
     );
 }

@@ -132,7 +132,7 @@ fn message_without_the_header_is_unreadable() {
         "policy-sync/2 1:r1:10:0:",
         "policy-sync/1",
     ] {
-        assert_eq!(unreadable(odd), format!("the agent cannot tell status.ancestors: {odd}"));
+        assert_eq!(unreadable(odd), format!("the agent cannot report status.ancestors: {odd}"));
     }
 }
 
@@ -150,7 +150,7 @@ fn malformed_message_is_unreadable() {
         format!("{HEADER}99999999999999999999:r"),
         format!("{HEADER}-1:r"),
     ] {
-        assert_eq!(unreadable(&odd), "what the agent says of status.ancestors cannot be read", "{odd}");
+        assert_eq!(unreadable(&odd), "the agent's report of status.ancestors cannot be parsed", "{odd}");
     }
 }
 
@@ -197,7 +197,7 @@ fn message_cut_before_its_last_part_is_unreadable() {
     let many: Vec<Ancestor> = (0..200)
         .map(|n| ancestor(&format!("web-{n}"), "", &"c".repeat(200)).says("Ready", "True", "", ""))
         .collect();
-    assert_eq!(unreadable(&message("r", 1, &many)), "status.ancestors says more than an agent can tell");
+    assert_eq!(unreadable(&message("r", 1, &many)), "status.ancestors is too large for the agent's report");
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Items {
             }
         }
         if conditions.iter().all(|condition| condition.type_ != PROGRAMMED) {
-            let message = "the cluster has not said so of the present revision";
+            let message = "the cluster has not reported on the current revision";
             conditions.push(condition(PROGRAMMED, "Unknown", "Pending", message));
         }
         conditions.sort_by(|left, right| left.type_.cmp(&right.type_));

@@ -174,20 +174,20 @@ fn unreadable_report_is_explained() {
         is_pending(&entry);
         entry.message.unwrap()
     };
-    let failed = "the agent cannot tell status.ancestors: no such key: name";
+    let failed = "the agent cannot report status.ancestors: no such key: name";
     assert_eq!(fault("ConditionRuleExpressionError", "no such key: name"), failed);
     assert_eq!(fault("ConditionRuleEvaluated", "no such key: name"), failed);
     let whole = message(&revision(&written()), 1, &[]);
-    assert!(fault("ConditionRuleInvalid", &whole).starts_with("the agent cannot tell"));
+    assert!(fault("ConditionRuleInvalid", &whole).starts_with("the agent cannot report"));
     let odd = whole + "1:x";
     assert_eq!(
         fault("ConditionRuleEvaluated", &odd),
-        "what the agent says of status.ancestors cannot be read"
+        "the agent's report of status.ancestors cannot be parsed"
     );
     let many: Vec<Ancestor> =
         (0..99).map(|_| ancestor("web", "", &"c".repeat(253)).says("Ready", "True", "", "")).collect();
     let cut = message(&revision(&written()), 1, &many);
-    assert_eq!(fault("ConditionRuleEvaluated", &cut), "status.ancestors says more than an agent can tell");
+    assert_eq!(fault("ConditionRuleEvaluated", &cut), "status.ancestors is too large for the agent's report");
 }
 
 #[test]

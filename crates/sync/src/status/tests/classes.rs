@@ -142,7 +142,7 @@ fn version_conflict_is_reported_on_the_class_that_lists_the_version() {
     let world = world.resolution_of("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
     let message = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
-                   let the classes agree on one";
+                   list the same version in all classes";
     assert_eq!(of_second(&world), Some(text("False", "VersionConflict", message)));
 }
 
@@ -237,7 +237,7 @@ fn unread_parameters_freeze_gateways_and_policies_with_a_message() {
         .with(second)
         .with(policy("limits").targets("api"));
     let world = unread(world, FailureKind::Refused);
-    let problem = format!("the parameters of GatewayClass multi are not known: {UNREAD}");
+    let problem = format!("cannot read the parameters of GatewayClass multi: {UNREAD}");
     assert_eq!(
         (world.outcomes("limits"), world.problems("limits")),
         (vec!["eu-1 (keep)".into()], vec![problem.clone()])

@@ -247,7 +247,7 @@ fn unplaced_gateway_is_not_placed() {
     let says = |gateway| programmed_says(&placed(&[]).with(gateway));
     let web = || gateway("web");
     for (gateway, why) in [
-        (web().placed_on("all"), "Placement shop/all has chosen no cluster"),
+        (web().placed_on("all"), "Placement shop/all has selected no cluster"),
         (web(), "it has no label cluster.open-cluster-management.io/placement"),
         (web().placed_on(""), "it has an empty label cluster.open-cluster-management.io/placement"),
         (web().placed_on("none"), "it names Placement shop/none, which does not exist"),
@@ -264,7 +264,7 @@ fn frozen_gateway_is_not_accepted() {
     let (accepted, reason, message) = condition(&world, "Accepted");
     assert_eq!((&*accepted, &*reason), ("False", "InvalidParameters"));
     assert!(message.starts_with("GatewayClass multi has invalid parameters: "), "{message}");
-    assert_eq!(programmed_says(&world), "False Pending: as it is now, it is not sent to its clusters");
+    assert_eq!(programmed_says(&world), "False Pending: the current Gateway is not copied to its clusters");
     assert_eq!(addresses(&world), ["eu-1/192.0.2.1"]);
 }
 
@@ -286,7 +286,7 @@ fn foreign_work_is_named() {
     let world = world.with_work(theirs);
     let message = condition(&world, "Programmed").2;
     assert!(
-        message.contains("eu-1 (cluster eu-1 has a ManifestWork") && message.contains("not ours"),
+        message.contains("eu-1 (cluster eu-1 has a ManifestWork") && message.contains("of another owner"),
         "{message}"
     );
 }
@@ -316,5 +316,5 @@ fn leaving_cluster_loses_its_addresses() {
     assert_eq!(condition(&one, "Programmed").0, "True");
     let going = one.terminating(&gateway_origin("web"), "us-1");
     assert_eq!(addresses(&going), Vec::<String>::new());
-    assert!(condition(&going, "Programmed").2.contains("still being removed"));
+    assert!(condition(&going, "Programmed").2.contains("still being deleted"));
 }

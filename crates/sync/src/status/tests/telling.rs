@@ -66,7 +66,7 @@ fn foreign_work_is_reported() {
     });
     assert!(
         world.annotations("limits")["kuadrant.io/policy-sync-message"]
-            .contains("is not ours: it is left alone")
+            .contains("of another owner: it is not changed")
     );
 }
 

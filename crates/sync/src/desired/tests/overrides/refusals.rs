@@ -59,7 +59,7 @@ fn unreadable_overrides_freeze_with_a_position() {
         ),
         (
             &patch("", deep(policy_sync_api::json::DEPTH_LIMIT)).to_string(),
-            "[0].patch: more than 100 lists and objects are inside each other".to_owned(),
+            "[0].patch: more than 100 nested lists and objects".to_owned(),
         ),
     ] {
         assert_eq!(fault(text), expected);
@@ -73,7 +73,7 @@ fn overrides_cannot_change_target_references() {
         (json!({"targetRef": null}), "targetRef"),
         (json!({"limits": {}, "targetRefs": []}), "targetRefs"),
     ] {
-        let expected = format!("[0].patch.{key}: a patch may not touch the target references");
+        let expected = format!("[0].patch.{key}: a patch cannot change the target references");
         assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
     }
     // A field of this name elsewhere in the spec is not a target reference.

@@ -33,7 +33,7 @@ fn unassigned_replicas_are_reported() {
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 1), ("us-1".to_owned(), 1)]);
     assert_eq!(
         problems(&world),
-        ["2 of 4 replicas run nowhere: no cluster may take more, as its preferences are"]
+        ["2 of 4 replicas are not assigned: its preferences allow no more on any cluster"]
     );
     let none =
         fleet().with(split(r#"{"clusters": {"*": {"weight": 1}}}"#).whole_spec(json!({"paused": true})));

@@ -32,7 +32,7 @@ fn gateway_is_frozen_until_secrets_are_listed() {
     let world = fails(world, SECRETS.all(), Some(FORBIDDEN));
     assert_eq!(writes(&world), Vec::<String>::new());
     let expected = format!(
-        "its listeners name Secrets, and which may travel is not known: cannot list secrets: {FORBIDDEN}"
+        "cannot determine which Secrets of its listeners may be copied: cannot list secrets: {FORBIDDEN}"
     );
     assert_eq!(problems(&world), [expected]);
     assert!(!passes(&world));
