@@ -74,17 +74,17 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "a package that OPA reserves",
         "package system.authz\nallow := true",
-        ":1:9: package system.authz: that is OPA's own",
+        ":1:9: package system.authz: this path is reserved for OPA",
     ),
     (
         "the package that the controller reserves",
         "package policysync\np := 1",
-        ":1:9: package policysync: only the controller writes there",
+        ":1:9: package policysync: this path is reserved for the controller",
     ),
     (
         "a package for which the controller loads objects",
         "package kubernetes\np := 1",
-        ":1:9: package kubernetes: the objects of the hub are there",
+        ":1:9: package kubernetes: objects of the hub have this path",
     ),
     (
         "a call of an unknown function",

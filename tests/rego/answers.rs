@@ -21,32 +21,32 @@ const ANSWERS: [(&str, &str, &str); 18] = [
     (
         "an annotation of the controller",
         r#"annotations["kuadrant.io/policies-synced"] := "[]""#,
-        "QUERY: annotations.kuadrant.io/policies-synced: only the controller writes it",
+        "QUERY: annotations.kuadrant.io/policies-synced: it is reserved for the controller",
     ),
     (
         "a forged `placed-by-policy`",
         r#"annotations["kuadrant.io/placed-by-policy"] := "{}""#,
-        "QUERY: annotations.kuadrant.io/placed-by-policy: only the controller writes it",
+        "QUERY: annotations.kuadrant.io/placed-by-policy: it is reserved for the controller",
     ),
     (
         "a key with quotes and a backslash",
         r#"annotations["a\"] as \\b"] := 1"#,
-        r#"QUERY: annotations.a"] as \b: is no key that the API takes"#,
+        r#"QUERY: annotations.a"] as \b: is not a valid key"#,
     ),
     (
         "a number as a key",
         "annotations[1] := 2",
-        "QUERY: annotations: expected texts as keys, found a number",
+        "QUERY: annotations: expected strings as keys, found a number",
     ),
     (
         "an invalid label value",
         r#"labels["zone"] := "in Europe""#,
-        r#"QUERY: labels.zone: "in Europe" is no value that a label can have"#,
+        r#"QUERY: labels.zone: "in Europe" is not a valid label value"#,
     ),
     (
         "300 KiB of annotations",
         "",
-        "QUERY: annotations: the object's would have 304,095 bytes, 262,144 are allowed",
+        "QUERY: annotations: the object's annotations would have 304,095 bytes, at most 262,144 are allowed",
     ),
     (
         "two values for one key",
@@ -56,9 +56,9 @@ const ANSWERS: [(&str, &str, &str); 18] = [
     (
         "`errors` with other values than strings",
         "errors contains 1",
-        "QUERY: errors: expected a list of texts, found a set",
+        "QUERY: errors: expected a list of strings, found a set",
     ),
-    ("`errors` as a string", "errors := \"no\"", "QUERY: errors: expected a list of texts, found a text"),
+    ("`errors` as a string", "errors := \"no\"", "QUERY: errors: expected a list of strings, found a string"),
     ("one error", "errors contains \"no\"", "no"),
     ("two errors", "errors contains \"b\"\nerrors contains \"a\"", "a; b"),
     ("the same error twice", "errors := [\"a\", \"a\"]", "a"),

@@ -214,13 +214,13 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
     let mut rows = "| request | response | message |\n|---|---|---|\n".to_owned();
     for (what, method, token, expected, words) in [
         ("no token", "GET", None, 401, "expected a token of a user of this hub"),
-        ("an unknown token", "GET", Some("nonsense"), 401, "the API server does not know this token"),
+        ("an unknown token", "GET", Some("nonsense"), 401, "the API server does not accept this token"),
         (
             "a token for another audience",
             "GET",
             Some(elsewhere.as_str()),
             401,
-            "the API server does not know this token",
+            "the API server does not accept this token",
         ),
         (
             "a token of a user without the right to read it",
@@ -308,7 +308,7 @@ async fn failed_evaluations_do_not_hide_other_violations() -> Result<()> {
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     let [unasked, failed, denied] = &rows[..] else { anyhow::bail!("{stdout}{stderr}") };
-    let expected = "error - - - - policy rego-fails/mixed/broken.rego cannot be asked";
+    let expected = "error - - - - Rego policy rego-fails/mixed/broken.rego is unavailable";
     ensure!(unasked.starts_with(expected), "{unasked}");
     ensure!(
         failed.starts_with(&format!("error podtemplates {space} fails - "))

@@ -84,7 +84,7 @@ async fn placement_diff_prints_differences_and_apply_resolves_them() -> Result<(
     ensure!(
         unasked
             .stderr
-            .contains(&format!("policy {}/places/places.rego cannot be asked", shop.world.namespace)),
+            .contains(&format!("Rego policy {}/places/places.rego is unavailable", shop.world.namespace)),
         "{}",
         unasked.stderr
     );

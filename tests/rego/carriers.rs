@@ -21,7 +21,10 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     ensure!(place(&status)? == ("pci.rego".to_owned(), 2, 14), "{status}");
     let message = &status["error"]["errors"][0]["message"];
     ensure!(message.as_str().is_some_and(|text| text.contains("foo.bar")), "{status}");
-    ensure!(status["error"]["message"] == "refused; what it would decide is denied", "{status}");
+    ensure!(
+        status["error"]["message"] == "rejected; everything that it would evaluate is denied",
+        "{status}"
+    );
     let told = wait::until("the Event", LIMIT, || async {
         let told = world.events("PolicyRefused", "pci").await?;
         ensure!(!told.is_empty(), "none is there");
@@ -30,7 +33,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     .await?;
     ensure!(told.len() == 1 && told[0].contains("pci.rego:2:14"), "{told:?}");
     let (code, text) = controller.readiness().await?;
-    ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are refused"), "{code} {text}");
+    ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are rejected"), "{code} {text}");
 
     // The best of three, because other tests run at the same time.
     let mut best = LIMIT;
@@ -50,7 +53,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     // error.
     world.write("pci", json!({"pci.rego": "package admission\ndeny["})).await?;
     let status = world.until_refused("pci").await?;
-    ensure!(status["error"]["message"] == "refused; what was in force before stays", "{status}");
+    ensure!(status["error"]["message"] == "rejected; the previous version stays in force", "{status}");
     Ok(())
 }
 

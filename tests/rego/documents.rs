@@ -200,7 +200,7 @@ async fn module_that_reads_a_forbidden_kind_is_rejected_until_it_can_be_listed()
     world.write("reads", json!({"a.rego": reads})).await?;
     let status = world.until_refused("reads").await?;
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
-    ensure!(message.starts_with("limitranges may not be listed: limitranges is forbidden"), "{status}");
+    ensure!(message.starts_with("limitranges cannot be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
     // The list is retried a limited number of times.
     controller.settled(world.hub()).await?;
@@ -241,7 +241,7 @@ async fn kind_that_the_hub_does_not_serve_is_empty_until_it_is_installed() -> Re
     world.write("reads", json!({"a.rego": reads})).await?;
     let controller = world.controller(&[]).await?;
     let status = world.until_ok("reads").await?;
-    let expected = "quotas: the hub serves no such kind, so there are none";
+    let expected = "quotas: the hub does not serve this kind, so there are no such objects";
     ensure!(status["warnings"][0]["message"] == expected, "{status}");
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let definition = json!({

@@ -55,7 +55,10 @@ async fn external_engine_is_queried_while_a_config_map_exists_and_its_content_is
 
     served.world.write("any", json!({"any.rego": "this is no Rego"})).await?;
     let status = served.world.until_ok("any").await?;
-    ensure!(status["notes"] == json!([format!("not read: {}{PACKAGE} decides", opa.url())]), "{status}");
+    ensure!(
+        status["notes"] == json!([format!("not loaded: {}{PACKAGE} decides placement", opa.url())]),
+        "{status}"
+    );
     served.until_placed().await?;
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
     let error = served.tried(wish).await.err().context("it is let in")?.to_string();
@@ -85,7 +88,7 @@ async fn admission_configuration_file_selects_the_engine_and_is_reloaded() -> Re
     // The API server calls a new webhook a moment after it was configured.
     wait::until("it is refused", LIMIT, || async {
         let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
-        ensure!(error.contains("/v1/data/nowhere answers without a result"), "{error}");
+        ensure!(error.contains("/v1/data/nowhere returned no result"), "{error}");
         Ok(())
     })
     .await?;

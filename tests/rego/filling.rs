@@ -226,7 +226,7 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     let (shared, own) = (wanted(false)?, wanted(true)?);
     let denied = async |engine: &Engine| match asked(engine).await? {
         Err(EngineError::Unreached(why)) => {
-            ensure!(why == format!("OPA at {} has not what is in force", server.url()), "{why}");
+            ensure!(why == format!("OPA at {} is out of date", server.url()), "{why}");
             Ok(())
         }
         other => anyhow::bail!("it says {other:?}"),
@@ -320,12 +320,12 @@ async fn changes_by_others_are_noticed_and_filling_mends_them() -> Result<()> {
     server.ask("PUT", "/v1/data/other", b"1".to_vec()).await?;
     ensure!(opa.changed(contents, &mut 0).await?.is_none(), "what others have of their own counts");
     for (method, path, body, expected) in [
-        ("PUT", policy.as_str(), edited.as_str(), "the text of module policysync/ns/use/u.rego is another"),
+        ("PUT", policy.as_str(), edited.as_str(), "the text of module policysync/ns/use/u.rego differs"),
         ("PUT", "/v1/policies/policysync/more", "package more", "module policysync/more was added"),
         ("DELETE", "/v1/policies/policysync/installed", "", "module policysync/installed is missing"),
-        ("DELETE", "/v1/data/kubernetes", "", "data.kubernetes.pods is other than it should be"),
-        ("PUT", "/v1/data/kubernetes/pods/a/c", "{}", "data.kubernetes.pods is other than it should be"),
-        ("PUT", "/v1/data/policies/limits/a", "3", "data.policies.limits is other than it should be"),
+        ("DELETE", "/v1/data/kubernetes", "", "data.kubernetes.pods differs"),
+        ("PUT", "/v1/data/kubernetes/pods/a/c", "{}", "data.kubernetes.pods differs"),
+        ("PUT", "/v1/data/policies/limits/a", "3", "data.policies.limits differs"),
     ] {
         let (status, said) = server.ask(method, path, body.as_bytes().to_vec()).await?;
         ensure!(status.is_success(), "{method} {path}: {status} {said}");

@@ -346,7 +346,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
             hub.delete(&object).await?;
             bail!("it is let in");
         };
-        let wants = "image-pull-policy: still wants replace /template/spec/containers/0/imagePullPolicy";
+        let wants = "image-pull-policy: still requires replace /template/spec/containers/0/imagePullPolicy";
         ensure!(format!("{error:#}").contains(wants), "{error:#}");
         Ok(())
     })

@@ -130,7 +130,10 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     let (_, another) = opa.ask("GET", "/v1/data/another", Vec::new()).await?;
     ensure!(another["result"] == 1, "{another}");
     let (code, text) = served.controller.readiness().await?;
-    ensure!(code == 200 && text.contains("[!]rego: OPA has modules of others: other"), "{code} {text}");
+    ensure!(
+        code == 200 && text.contains("[!]rego: OPA has modules of other clients: other"),
+        "{code} {text}"
+    );
 
     opa.kill();
     let error = served.preferences().await.err().context("it is let in while OPA is away")?.to_string();
@@ -143,7 +146,7 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     ensure!(metrics.value("policy_sync_rego_errors_total", &labels)? >= 1.0, "it is not counted");
     let waits = served.world.until_refused("pci").await?;
     let message = waits["error"]["message"].as_str().unwrap_or_default();
-    ensure!(message.starts_with("not in force yet: waits for OPA to have it ("), "{waits}");
+    ensure!(message.starts_with("not in force yet: waits for its upload to OPA ("), "{waits}");
     opa.start_again().await?;
     served.until_placed_on("rego-opa-c2").await?;
     served.world.until_ok("pci").await?;

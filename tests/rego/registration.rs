@@ -324,7 +324,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
     hub.run(&[]).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     let away =
-        format!("waits for the API server to ask it (there is no MutatingWebhookConfiguration {name})");
+        format!("waits for its webhook registration (there is no MutatingWebhookConfiguration {name})");
     hub.until_told(&[away]).await?;
     let (_, ready) = hub.controller.as_ref().context("it runs")?.readiness().await?;
     ensure!(
@@ -620,7 +620,10 @@ async fn missing_rights_to_write_webhook_configurations_are_reported() -> Result
     hub.until_told(&parts).await?;
     wait::until("it says so", Duration::from_secs(20), || async {
         let (code, text) = controller.readiness().await?;
-        let says = ["[!]webhooks: no certificate yet, and nobody asks", "[!]webhooks: cannot write Secret"];
+        let says = [
+            "[!]webhooks: no certificate yet, and no webhook is registered",
+            "[!]webhooks: cannot write Secret",
+        ];
         ensure!(code == 200 && says.iter().all(|part| text.contains(part)), "{code} {text}");
         Ok(())
     })

@@ -58,7 +58,10 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
 
     apply(&client, &policy("bad", "package admission\ndeny[\"x\"] { foo.bar(1) }")).await?;
     let message = until_loaded_says(&client, "bad", "Refused").await?;
-    ensure!(message.starts_with("refused; what it would decide is denied\nregopolicies/bad:2:"), "{message}");
+    ensure!(
+        message.starts_with("rejected; everything that it would evaluate is denied\nregopolicies/bad:2:"),
+        "{message}"
+    );
     let events: Api<k8s_openapi::api::core::v1::Event> = Api::all(client.clone());
     wait::until("the Event", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items;
@@ -73,7 +76,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
     // A valid policy that becomes invalid: its last valid text stays in force.
     apply(&client, &policy("good", "package admission\ndeny[")).await?;
     let message = until_loaded_says(&client, "good", "Refused").await?;
-    ensure!(message.starts_with("refused; what was in force before stays\n"), "{message}");
+    ensure!(message.starts_with("rejected; the previous version stays in force\n"), "{message}");
 
     // The API server rejects other values of the enumeration.
     let mut loud = policy("loud", &denies("a"));

@@ -113,7 +113,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let error = deployments.create(&dry, &app("third", json!({}))?).await;
     let error = error.err().context("it is let in")?.to_string();
-    ensure!(error.contains("policy rego-placed/broken/b.rego cannot be asked"), "{error}");
+    ensure!(error.contains("Rego policy rego-placed/broken/b.rego is unavailable"), "{error}");
     served.world.delete("broken").await?;
     wait::until("it is let in", LIMIT, || async {
         Ok(deployments.create(&dry, &app("third", json!({}))?).await.map(drop)?)
@@ -245,7 +245,9 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
             answers.push(answer?);
         }
     }
-    for expected in ["the body took more than 3 s", "the body made room for those of other addresses"] {
+    for expected in
+        ["the body took more than 3 s", "the request body was dropped in favor of other addresses"]
+    {
         ensure!(answers.iter().any(|answer| answer.contains(expected)), "{expected}: {answers:?}");
     }
     served.stop().await

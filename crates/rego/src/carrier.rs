@@ -120,7 +120,7 @@ impl Carried {
                 let texts = vec![Text { id, text: text.as_str().into() }];
                 return Self { texts, enforcement, ..Self::default() };
             }
-            Some(_) => "spec.rego: expected a text",
+            Some(_) => "spec.rego: expected a string",
             None => "spec.rego is required",
         };
         let mut carried = Self { enforcement, ..Self::default() };

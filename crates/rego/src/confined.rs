@@ -283,7 +283,7 @@ impl Checker {
             if *ends == ENDS {
                 let carrier = died.id.carrier();
                 let unread = left.iter().filter(|text| text.id.carrier() == carrier);
-                let why = format!("not checked: {ENDS} other modules of {carrier} end the check");
+                let why = format!("not checked: {ENDS} other modules of {carrier} crash the check");
                 found.skipped.extend(unread.map(|text| (text.id.clone(), Fault::new(&text.id, None, &why))));
                 left.retain(|text| text.id.carrier() != carrier);
             }

@@ -193,7 +193,7 @@ impl Asked {
         let question = serde_json::to_vec(&json!({"input": input})).map_err(|error| error.to_string())?;
         let question = Bytes::from(question);
         let address = self.client.address();
-        let none = || format!("{address} answers without a result");
+        let none = || format!("{address} returned no result");
         let result = result(&self.client, &question, until).await?.ok_or_else(none)?;
         let Some(errors) = &self.errors else { return Ok(result.into()) };
         // Undefined errors mean that there are none.

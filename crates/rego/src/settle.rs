@@ -343,7 +343,7 @@ impl<'c, J: Judge> Settling<'c, J> {
     ) -> Result<(), CheckError> {
         let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
         if let Some(id) = checked.deadly.keys().find(|id| !changed.contains(id)) {
-            return Err(CheckError::Died(format!("{id} was in order before")));
+            return Err(CheckError::Died(format!("{id} passed the check before")));
         }
         changes.retain(|change| {
             let outcome = match (checked.fatal(change.id()), waited) {
@@ -432,7 +432,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                 }
             }
             let culprit = changes[high - 1].id();
-            let text = format!("does not go with what was there before: {}", found[0]);
+            let text = format!("conflicts with modules that were loaded before: {}", found[0]);
             blamed.entry(culprit.clone()).or_insert_with(|| Faults::of(Fault::new(culprit, None, text)));
         }
         Ok(blamed)

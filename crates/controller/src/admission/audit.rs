@@ -153,7 +153,7 @@ pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
         error!(kind = %gvr.kind, "an audit panicked");
         let resource =
             Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
-        let message = "asking policies about it panicked: see the log".to_owned();
+        let message = "the evaluation of Rego policies panicked: see the log".to_owned();
         Judged { violations: vec![Violation::error(resource, message)], ..Judged::default() }
     })
 }

@@ -203,12 +203,13 @@ impl Auditor {
             }
             return Ok(());
         };
-        let too_long =
-            |count: usize| format!("policies took too long for {count} of these: the rest is not looked at");
+        let too_long = |count: usize| {
+            format!("Rego policies timed out for {count} of these objects: the others are not audited")
+        };
         let (mut in_all, mut by_namespace) = (0, BTreeMap::<&str, usize>::new());
         for (key, object) in objects {
             if !goes_on() {
-                return Err("it was given up".to_owned());
+                return Err("the audit was cancelled".to_owned());
             }
             let (namespace, name) = (&*key.namespace, &*key.name);
             let existing = Existing { gvr: &gvr, namespace, name, object };
@@ -248,7 +249,7 @@ fn error(resource: Resource, why: String) -> Found {
 
 /// The message for a resource that API discovery does not list.
 fn unknown(plural: &str) -> String {
-    format!("it is not known what {plural} are")
+    format!("API discovery has not found {plural}")
 }
 
 /// A [`Resource`] that represents all objects of a kind.

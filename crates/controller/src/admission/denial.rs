@@ -125,7 +125,7 @@ fn plain(text: &str) -> String {
 fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Operation>), String> {
     let expected = |at: &str, what: &str, value: &Value| format!("{at}: {}", expected(what, value));
     if value.as_object().is_err() {
-        return Err(expected("deny", "a text or an object", value));
+        return Err(expected("deny", "a string or an object", value));
     }
     if !has_id {
         return Err(expected("deny", "an object with an id", value));
@@ -142,7 +142,7 @@ fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Oper
     let text = match &resolution["message"] {
         Value::Undefined => String::new(),
         Value::String(text) => plain(text),
-        other => return Err(expected("resolution.message", "a text", other)),
+        other => return Err(expected("resolution.message", "a string", other)),
     };
     let patches = match &resolution["patches"] {
         Value::Undefined => Vec::new(),

@@ -127,13 +127,13 @@ impl Operation {
 fn pointer(path: &str) -> Result<(), String> {
     let is_escaped = path.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if path.is_empty() {
-        return Err("the whole object is not a policy's to replace".to_owned());
+        return Err("a Rego policy cannot replace the whole object".to_owned());
     }
     if !is_escaped {
-        return Err(format!("{} is no JSON pointer", serde_json::to_string(path).unwrap_or_default()));
+        return Err(format!("{} is not a JSON pointer", serde_json::to_string(path).unwrap_or_default()));
     }
     if FIXED.into_iter().any(|fixed| is_within(fixed, path) || is_within(path, fixed)) {
-        return Err(format!("{path} is not a policy's to change"));
+        return Err(format!("a Rego policy cannot change {path}"));
     }
     Ok(())
 }

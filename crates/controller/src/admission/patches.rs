@@ -22,7 +22,10 @@ const BYTES: usize = 1 << 20;
 pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     let operations = operations(denials.iter().copied().enumerate());
     if operations.len() > OPERATIONS {
-        return Err(format!("{} operations of patches, {OPERATIONS} are allowed", operations.len()));
+        return Err(format!(
+            "patches with {} operations, at most {OPERATIONS} are allowed",
+            operations.len()
+        ));
     }
     conflict(&operations, object).map_or(Ok(()), |clash| Err(clash.text))?;
     let (mut patched, mut patch) = (object.clone(), Patch(Vec::new()));
@@ -40,7 +43,7 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     }
     let size = serde_json::to_vec(&patch).map_or(usize::MAX, |text| text.len());
     if size > BYTES {
-        return Err(format!("patches of {size} bytes, {BYTES} are allowed"));
+        return Err(format!("patches of {size} bytes, at most {BYTES} are allowed"));
     }
     Ok(patch)
 }

@@ -55,7 +55,7 @@ pub fn review(
         return Ok(Verdict::allowed().into());
     }
     if !request.sub_resource.is_empty() {
-        let warning = format!("policies review no subresource: {} passes", request.sub_resource);
+        let warning = format!("Rego policies are not evaluated for subresource {}", request.sub_resource);
         return Ok(Verdict::warned(vec![warning]).into());
     }
     if request.object.is_null() {
@@ -132,7 +132,7 @@ fn denied(denials: &[&Denial], object: &serde_json::Value, by: Registration) -> 
                 denial
                     .patches
                     .iter()
-                    .map(|operation| format!("{}: still wants {}", denial.id, operation.text()))
+                    .map(|operation| format!("{}: still requires {}", denial.id, operation.text()))
             });
             let mut wanted: Vec<String> = wanted.take(NAMED + 1).collect();
             if wanted.len() > NAMED {

@@ -57,16 +57,16 @@ pub(super) fn without_patches_of_contents(kind: &GroupResource, mut denials: Vec
 fn touched_contents(patches: &[Operation]) -> Option<String> {
     let is_touched = |field: &&str| patches.iter().any(|patch| patch.touches(&format!("/{field}")));
     let field = CONTENTS.into_iter().find(is_touched)?;
-    Some(format!("no policy changes the {field} of a Secret"))
+    Some(format!("a Rego policy cannot change the {field} of a Secret"))
 }
 
 fn touched_manifests(patches: &[Operation]) -> Option<String> {
     // The patch would be built from the input, where Secrets have no contents, so the work would lose them.
     if patches.iter().any(Operation::writes_secret) {
-        return Some("no policy writes a Secret into a work".to_owned());
+        return Some("a Rego policy cannot write a Secret into a ManifestWork".to_owned());
     }
     let are_read = WORKLOADS.into_iter().any(|place| patches.iter().any(|patch| patch.reads(place)));
-    are_read.then(|| "no policy reads, by copy, move or test, the manifests of a work".to_owned())
+    are_read.then(|| "a Rego policy cannot use copy, move or test on the manifests of a work".to_owned())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct Answer {
     pub errors: Vec<String>,
 }
 
-/// An invalid result of policies: `annotations.kuadrant.io/parent: only the controller writes it`.
+/// An invalid result of policies: `annotations.kuadrant.io/parent: it is reserved for the controller`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {text}")]
 pub struct AnswerFault {
@@ -50,9 +50,9 @@ impl Answer {
                 Ok(field @ ("annotations" | "labels")) => {
                     let values = value.as_object().map_err(|_| expected(field, "an object", value))?;
                     for (key, value) in values.iter() {
-                        let key = key.as_string().map_err(|_| expected(field, "texts as keys", key))?;
+                        let key = key.as_string().map_err(|_| expected(field, "strings as keys", key))?;
                         let at = format!("{field}.{key}");
-                        let text = text(value).map_err(|_| expected(&at, "what JSON can say", value))?;
+                        let text = text(value).map_err(|_| expected(&at, "a JSON value", value))?;
                         check(field, key, text.as_deref()).map_err(|text| AnswerFault::new(at, text))?;
                         let put =
                             if field == "labels" { &mut answer.labels } else { &mut answer.annotations };
@@ -61,7 +61,7 @@ impl Answer {
                 }
                 Ok("errors") => {
                     answer.errors =
-                        errors(value).ok_or_else(|| expected("errors", "a list of texts", value))?
+                        errors(value).ok_or_else(|| expected("errors", "a list of strings", value))?
                 }
                 // Other rules of the package are helpers.
                 _ => {}
@@ -96,17 +96,17 @@ fn text(value: &Value) -> anyhow::Result<Option<String>> {
 
 fn check(field: &str, key: &str, value: Option<&str>) -> Result<(), String> {
     if is_ours(key) {
-        return Err("only the controller writes it".to_owned());
+        return Err("it is reserved for the controller".to_owned());
     }
     if key == REMEDIATE {
-        return Err("only the object's owner writes it".to_owned());
+        return Err("only the owner of the object may set it".to_owned());
     }
     if !is_label_key(key) {
-        return Err("is no key that the API takes".to_owned());
+        return Err("is not a valid key".to_owned());
     }
     match value {
         Some(value) if field == "labels" && !is_label_value(value) => {
-            Err(format!("{} is no value that a label can have", short(&format!("{value:?}"))))
+            Err(format!("{} is not a valid label value", short(&format!("{value:?}"))))
         }
         _ => Ok(()),
     }

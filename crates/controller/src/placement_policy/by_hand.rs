@@ -91,7 +91,8 @@ impl Look {
     pub fn found(&self, namespace: Option<&str>) -> Result<Vec<Found>, String> {
         if !self.covered.is_whole {
             return Err(
-                "a GatewayClass has parameters that cannot be read: what it lists is not known".to_owned()
+                "the parameters of a GatewayClass cannot be read, so the kinds that it lists are unknown"
+                    .to_owned(),
             );
         }
         let spaces = self.loaded.objects(&GroupResource::namespaces())?;

@@ -29,8 +29,8 @@ pub enum Compliance {
 impl fmt::Display for Compliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AsSaid => f.write_str("as policies say"),
-            Self::Differs(change) => write!(f, "policies say otherwise: {change}"),
+            Self::AsSaid => f.write_str("complies with placement policies"),
+            Self::Differs(change) => write!(f, "placement policies require: {change}"),
             Self::Breaks(text) => f.write_str(text),
         }
     }
@@ -133,7 +133,7 @@ impl fmt::Display for Change {
         let lines: Vec<String> = self.lines().collect();
         if lines.is_empty() {
             // Only the record of the original values changes.
-            return f.write_str("what is kept of its owner's wish");
+            return f.write_str("the stored original values");
         }
         f.write_str(&lines.join("; "))
     }

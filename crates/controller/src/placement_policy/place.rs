@@ -33,7 +33,7 @@ pub fn place(object: &Value, wish: &Value, answer: &Answer) -> Result<Value, Ans
     let bytes: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
     if bytes > ANNOTATIONS && !placed.is_empty() {
         let (bytes, limit) = (grouped(bytes), grouped(ANNOTATIONS));
-        let text = format!("the object's would have {bytes} bytes, {limit} are allowed");
+        let text = format!("the object's annotations would have {bytes} bytes, at most {limit} are allowed");
         return Err(AnswerFault::new("annotations", text));
     }
     Ok(result)

@@ -55,7 +55,7 @@ impl Loaded {
     ) -> Result<Self, Fault> {
         let engine = settings.evaluator.engine(&Default::default())?;
         let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
-        let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
+        let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed yet".to_owned())));
         let found = Found {
             verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
             engine,
@@ -262,7 +262,7 @@ impl Loaded {
         let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });
         let refused = verdicts.modules.values().filter(is_refused).count();
         if refused > 0 {
-            let _ = writeln!(text, "[!]rego: {refused} of {} modules are refused", verdicts.modules.len());
+            let _ = writeln!(text, "[!]rego: {refused} of {} modules are rejected", verdicts.modules.len());
         }
         let (is_filled, lines) = self.0.settings.evaluator.opa().map_or((true, Vec::new()), Opa::health);
         let external = self.0.settings.evaluator.external().and_then(External::fault);
@@ -270,7 +270,7 @@ impl Loaded {
             let _ = writeln!(text, "[!]rego: {line}");
         }
         let starting = self.0.starting(view, &verdicts);
-        let _ = match starting.or_else(|| (!is_filled).then(|| "OPA has them not".to_owned())) {
+        let _ = match starting.or_else(|| (!is_filled).then(|| "OPA does not have them".to_owned())) {
             None => writeln!(text, "[+]rego ok"),
             Some(why) => writeln!(text, "[-]rego: policies are not loaded yet: {why}"),
         };

@@ -62,7 +62,7 @@ pub(super) struct Loader {
 pub(super) enum LoadError {
     #[error(transparent)]
     Check(#[from] CheckError),
-    #[error("the engine does not take what was checked: {0}")]
+    #[error("the engine rejected the checked modules: {0}")]
     Engine(#[from] Fault),
     #[error("cannot write the status of {object}")]
     Write { object: String, source: RequestError },

@@ -122,7 +122,9 @@ fn words(excess: Excess) -> String {
     match excess {
         Excess::Memory => format!("takes more than {} by itself for one review", OverLimit.limit()),
         Excess::Time => {
-            format!("takes more than {limit} s by itself, which all modules of its package may take together")
+            format!(
+                "takes more than {limit} s by itself, which is the limit for all modules of its package together"
+            )
         }
         Excess::MostTime(took) => format!(
             "takes {} ms of the {limit} s that all modules of its package may take together, more than any other",

@@ -147,7 +147,9 @@ impl<'m> View<'m> {
             None => return KindState::Awaited(None),
             Some(Served::Unknown(fault)) => return KindState::Awaited(Some(fault.clone())),
             Some(Served::Nowhere) => return KindState::Nowhere,
-            Some(Served::Unlisted) => return KindState::Forbidden("no server lists them".to_owned()),
+            Some(Served::Unlisted) => {
+                return KindState::Forbidden("the hub does not support list for them".to_owned());
+            }
             Some(Served::As(gvr)) => gvr,
         };
         let source = documents(&gvr.kind);

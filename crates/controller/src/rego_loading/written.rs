@@ -67,7 +67,7 @@ impl Loaded {
             };
             if let (true, Some(how), Some(first)) = (is_alive, &beside.died, own.first()) {
                 // All modules together exceed a limit, but the others passed without this object.
-                let fault = Fault::new(&first.id, None, format!("{how}, with all others"));
+                let fault = Fault::new(&first.id, None, format!("{how}, together with all other modules"));
                 faults.push(fault);
                 return Ok(Written { faults: Faults::new(faults), ..written });
             }

@@ -84,14 +84,14 @@ impl Audit {
             let findings = findings.in_order();
             let mut report = findings.report_of(now);
             if !leads && audited.places() {
-                let why = "what placement refuses: another replica leads, and knows it";
+                let why = "objects that placement policies reject: only the leader knows them";
                 report.left_out = vec![why.to_owned()];
             }
             serde_json::to_string(&report).map_err(|error| error.to_string())
         });
         let report = auditing.await.map_err(|error| {
             warn!(error = with_causes(&error), "an audit failed");
-            unknown("the audit has no end: see the log".to_owned())
+            unknown("the audit failed: see the log".to_owned())
         })?;
         let report = Bytes::from(report.map_err(unknown)?);
         *last = Some((Instant::now(), report.clone()));

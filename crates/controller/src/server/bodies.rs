@@ -71,7 +71,10 @@ impl Bodies {
         let room = lane.enter(caller.as_ref().map(Caller::address));
         let size = length.map_or(self.most << 10, |length| length.div_ceil(1 << 10));
         if timeout_at(began + HAS_ROOM, room.reserve(size)).await.is_err() {
-            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "no room for the body within 2 s"));
+            return Err(refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no memory for the request body within 2 s",
+            ));
         }
         let body = match timeout_at(began + ARRIVES, self.body(request.into_body(), &room)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
@@ -96,7 +99,7 @@ impl Bodies {
             let chunk = tokio::select! {
                 biased;
                 () = room.evicted() => {
-                    let why = "the body made room for those of other addresses";
+                    let why = "the request body was dropped in favor of other addresses";
                     return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
                 }
                 chunk = chunks.next() => chunk,
@@ -112,7 +115,7 @@ impl Bodies {
     }
 
     fn too_large(&self) -> String {
-        format!("a review has at most {} MiB", self.most)
+        format!("a review can have at most {} MiB", self.most)
     }
 }
 

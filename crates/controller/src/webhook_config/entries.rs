@@ -50,8 +50,8 @@ pub(super) fn plan(
     settings: &Settings,
     controller: &ControllerName,
 ) -> Plan {
-    let waits = |what: &str| Plan::Wait(format!("it is not known yet {what}"));
-    let Some(in_use) = &facts.in_use else { return waits("which policies there are") };
+    let waits = |what: &str| Plan::Wait(format!("not known yet: {what}"));
+    let Some(in_use) = &facts.in_use else { return waits("the Rego policies in use") };
     let wanted = in_use.admission.is_some()
         || match sort {
             Sort::Mutating => in_use.placement,
@@ -61,7 +61,7 @@ pub(super) fn plan(
     if wanted {
         // The user name comes first: otherwise the webhook would review the controller's own writes.
         if facts.user.is_none() {
-            return waits("who this controller is");
+            return waits("the user name of this controller");
         }
         let bundle = match trusted {
             Ok(bundle) => bundle.as_deref(),
@@ -70,7 +70,9 @@ pub(super) fn plan(
         let entry = Entry { settings, controller, bundle };
         match sort {
             Sort::Mutating if in_use.placement => {
-                let Some(covered) = &facts.covered else { return waits("what the classes list") };
+                let Some(covered) = &facts.covered else {
+                    return waits("the kinds that GatewayClasses list");
+                };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
                     // If the parameters of a class cannot be read, it may still list these kinds.
@@ -86,7 +88,7 @@ pub(super) fn plan(
         }
         if let Some(gated) = &in_use.admission {
             if let Some(plural) = &gated.awaited {
-                return waits(&format!("what {plural} are"));
+                return waits(&format!("the kind of {plural}"));
             }
             let mut kinds = gated.kinds.clone();
             if !gated.is_whole {

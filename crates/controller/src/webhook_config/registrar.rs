@@ -228,11 +228,8 @@ impl Registrar {
             Plan::Remove(gone) => removing(sort, name, &uid, gone),
         };
         if let Some(wait) = self.repeats.wait(key, &plan, now) {
-            let what = if self.shared.is_asked(sort, "") { "changes" } else { "takes out" };
-            self.note(
-                key,
-                Some(format!("somebody else {what} the entry of {} {name} again and again", sort.kind())),
-            );
+            let what = if self.shared.is_asked(sort, "") { "changing" } else { "removing" };
+            self.note(key, Some(format!("another client keeps {what} the entry of {} {name}", sort.kind())));
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }

@@ -67,7 +67,7 @@ impl Registered {
         let is_ready = serves || self.0.need_not_serve(view);
         let _ = match (serves, is_ready) {
             (true, _) => writeln!(text, "[+]webhooks ok"),
-            (false, true) => writeln!(text, "[!]webhooks: no certificate yet, and nobody asks"),
+            (false, true) => writeln!(text, "[!]webhooks: no certificate yet, and no webhook is registered"),
             (false, false) => writeln!(text, "[-]webhooks: no certificate yet"),
         };
         (is_ready, text)

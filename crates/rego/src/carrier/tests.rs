@@ -54,7 +54,7 @@ fn rego_policy_carries_one_module() {
     assert_eq!(ids(&policy(json!({"rego": "package a"}))), ["regopolicies/pci"]);
     for (spec, expected) in [
         (json!({}), "regopolicies/pci: spec.rego is required"),
-        (json!({"rego": 1}), "regopolicies/pci: spec.rego: expected a text"),
+        (json!({"rego": 1}), "regopolicies/pci: spec.rego: expected a string"),
     ] {
         let carried = policy(spec);
         assert!(

@@ -110,7 +110,7 @@ pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, S
                 _ => {}
             },
             "name" => {
-                let name = value.as_str().ok_or_else(|| format!("{path}: expected a text"))?;
+                let name = value.as_str().ok_or_else(|| format!("{path}: expected a string"))?;
                 if !name.is_empty() {
                     statements.push(one_of("name", &[name]));
                 }
@@ -137,12 +137,12 @@ fn one_of(variable: &str, patterns: &[&str]) -> String {
 fn selector(selector: &Value, path: &str, statements: &mut Vec<String>) -> Result<(), String> {
     let label = |key: &str| format!("object.get(object, [\"metadata\", \"labels\", {}], null)", quoted(key));
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        let value = value.as_str().ok_or_else(|| format!("{path}.matchLabels.{key}: expected a text"))?;
+        let value = value.as_str().ok_or_else(|| format!("{path}.matchLabels.{key}: expected a string"))?;
         statements.push(format!("{} == {}", label(key), quoted(value)));
     }
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let path = format!("{path}.matchExpressions");
-        let key = expression["key"].as_str().ok_or_else(|| format!("{path}[].key: expected a text"))?;
+        let key = expression["key"].as_str().ok_or_else(|| format!("{path}[].key: expected a string"))?;
         let values = texts(&expression["values"], &format!("{path}[].values"))?;
         let values = values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", ");
         statements.push(match expression["operator"].as_str() {
@@ -158,7 +158,7 @@ fn selector(selector: &Value, path: &str, statements: &mut Vec<String>) -> Resul
 
 /// The texts in the list `value`; none if it is missing.
 fn texts<'v>(value: &'v Value, path: &str) -> Result<Vec<&'v str>, String> {
-    let expected = || format!("{path}: expected a list of texts");
+    let expected = || format!("{path}: expected a list of strings");
     match value {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => items.iter().map(|item| item.as_str().ok_or_else(expected)).collect(),

@@ -77,7 +77,7 @@ fn required<'v>(object: &'v Value, pointer: &str) -> Result<&'v str, String> {
     let field = || pointer.trim_start_matches('/').replace('/', ".");
     text(object, pointer)
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| format!("{}: expected a text", field()))
+        .ok_or_else(|| format!("{}: expected a string", field()))
 }
 
 impl Template {
@@ -111,7 +111,7 @@ impl Template {
         let libraries = source.and_then(|source| source["libs"].as_array()).into_iter().flatten();
         let libraries = libraries.enumerate().map(|(index, library)| {
             let text = library.as_str().map(str::to_owned);
-            text.ok_or_else(|| format!("spec.targets[0].libs[{index}]: expected a text"))
+            text.ok_or_else(|| format!("spec.targets[0].libs[{index}]: expected a string"))
         });
         let (name, kind) =
             (required(object, "/metadata/name")?, required(object, "/spec/crd/spec/names/kind")?);

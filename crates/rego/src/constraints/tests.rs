@@ -222,8 +222,8 @@ fn unsupported_constraints_are_reported() {
             json!({"source": "Generated"}),
             "spec.match.source is not converted: write the condition into the module",
         ),
-        (json!({"namespaces": "a"}), "spec.match.namespaces: expected a list of texts"),
-        (json!({"name": 1}), "spec.match.name: expected a text"),
+        (json!({"namespaces": "a"}), "spec.match.namespaces: expected a list of strings"),
+        (json!({"name": 1}), "spec.match.name: expected a string"),
         (
             json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}),
             "spec.match.labelSelector.matchExpressions[].operator: expected In, NotIn, Exists or DoesNotExist",

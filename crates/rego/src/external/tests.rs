@@ -70,12 +70,12 @@ async fn response_without_a_result_is_an_error() {
     assert_eq!(at("/both/annotations").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
     assert_eq!(at("/fine/annotations").await, Ok(json!({"annotations": {}, "errors": []})));
     for (path, why) in [
-        ("/v1/none", "/v1/none answers without a result"),
-        ("/v1/null", "/v1/null answers without a result"),
+        ("/v1/none", "/v1/none returned no result"),
+        ("/v1/null", "/v1/null returned no result"),
         ("/v1/other", "/v1/other answers what cannot be read: "),
         ("/v1/nowhere", "/v1/nowhere answers 404 Not Found"),
         ("/half/annotations", "/half/errors answers 404 Not Found"),
-        ("/undefined/annotations", "/undefined/annotations answers without a result"),
+        ("/undefined/annotations", "/undefined/annotations returned no result"),
     ] {
         let error = at(path).await.unwrap_err();
         assert!(error.starts_with(&format!("{address}{why}")), "{path}: {error}");

@@ -77,7 +77,7 @@ impl Opa {
         for Policy { id, raw } in policies(client).await? {
             match wanted.remove(&id) {
                 Some(text) if *text == *raw => {}
-                Some(_) => return Ok(Some(format!("the text of module {id} is another"))),
+                Some(_) => return Ok(Some(format!("the text of module {id} differs"))),
                 None if id.starts_with(PREFIX) => return Ok(Some(format!("module {id} was added"))),
                 None => {}
             }
@@ -96,7 +96,7 @@ impl Opa {
                 return Err(client.refused(&answer).into());
             }
             if !is_same(value, &answer.body).map_err(|error| client.unread(&error))? {
-                return Ok(Some(format!("data.{} is other than it should be", path.join("."))));
+                return Ok(Some(format!("data.{} differs", path.join("."))));
             }
             if Instant::now() >= until {
                 break;

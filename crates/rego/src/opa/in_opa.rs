@@ -63,7 +63,7 @@ impl InOpa {
         let lacks = || {
             let address = opa.client.address();
             let why = self.opa.fault().map(|fault| format!(" ({fault})")).unwrap_or_default();
-            unreached(format!("{address} has not what is in force{why}"))
+            unreached(format!("{address} is out of date{why}"))
         };
         let mut is_lacking = false;
         loop {

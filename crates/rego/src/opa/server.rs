@@ -96,13 +96,13 @@ impl Opa {
             self.fault().map(|fault| format!("OPA does not have the current modules and data: {fault}")),
         );
         let unwatched = self.0.state.lock().unwatched.clone();
-        lines.extend(unwatched.map(|why| format!("changes of OPA by others are not noticed: {why}")));
+        lines.extend(unwatched.map(|why| format!("changes of OPA by other clients are not detected: {why}")));
         let others = self.others();
         if !others.is_empty() {
             let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
             let more = others.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            lines.push(format!("OPA has modules of others: {}{more}", named.join(", ")));
+            lines.push(format!("OPA has modules of other clients: {}{more}", named.join(", ")));
         }
         (self.is_ready(), lines)
     }

@@ -36,7 +36,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             *changes = all;
         }
         for change in out {
-            let fault = Fault::new(change.id(), None, format!("{how}, with all others"));
+            let fault = Fault::new(change.id(), None, format!("{how}, together with all other modules"));
             self.refuse(change.id(), Faults::of(fault), Cause::TooLarge);
         }
         Ok(())
@@ -114,9 +114,9 @@ impl Slowest {
     /// The fault of module `id`, if it is slow, or unread in an object with many slow ones.
     pub(super) fn fault(&self, id: &ModuleId, checked: &Checked, how: &str) -> Option<Fault> {
         let text = if let Some(time) = self.times.get(id) {
-            format!("{how}, with all others: this module took {} ms", time.as_millis())
+            format!("{how}, together with all other modules: this module took {} ms", time.as_millis())
         } else if self.carriers.contains(id.carrier()) && !checked.times.contains_key(id) {
-            format!("not checked: {how}, and {MANY} modules of {} took much of it", id.carrier())
+            format!("not checked: {how}, and {MANY} modules of {} took most of the time", id.carrier())
         } else {
             return None;
         };

@@ -115,9 +115,10 @@ fn older_of_two_conflicting_texts_stays() {
 fn library_change_that_breaks_its_users_is_rejected() {
     let changed = "package lib\nis_worse(x) { x.bad }";
     let found = fates(&[("lib", changed, Some(LIB)), ("user", USER, Some(USER)), ("new", OTHER, None)]);
-    let fault = "lib: does not go with what was there before: user:3:14: unknown function data.lib.is_bad";
+    let fault =
+        "lib: conflicts with modules that were loaded before: user:3:14: unknown function data.lib.is_bad";
     assert!(
-        found[0].0.starts_with("lib: does not go with what was there before: user:3:"),
+        found[0].0.starts_with("lib: conflicts with modules that were loaded before: user:3:"),
         "{found:?} {fault}"
     );
     assert_eq!(found[0].1.as_deref(), Some(LIB));

@@ -86,12 +86,12 @@ fn denials_are_sorted_and_those_beyond_twenty_counted() {
 #[test]
 fn invalid_policy_results_deny_the_request() {
     let list = "package authorization\ndeny := \"everything\"\n";
-    let fault = "data.authorization.deny: expected a set, found a text";
+    let fault = "data.authorization.deny: expected a set, found a string";
     assert_eq!(opinion(&[list], &exec("shop")), denied(fault));
     let number = "package authorization\ndeny[7] { true }\n";
     assert_eq!(
         opinion(&[number], &exec("shop")),
-        denied("deny: expected a text or an object, found a number")
+        denied("deny: expected a string or an object, found a number")
     );
     let empty = access("v1", &json!({"user": "jane"}));
     let fault = "the review has neither resourceAttributes nor nonResourceAttributes";

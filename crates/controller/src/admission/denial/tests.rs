@@ -42,15 +42,15 @@ fn denials_of_other_objects_are_omitted() {
 #[test]
 fn invalid_denials_deny_with_an_error_message() {
     for (element, expected) in [
-        (json!(1), ": deny: expected a text or an object, found a number"),
-        (json!([]), ": deny: expected a text or an object, found a list"),
+        (json!(1), ": deny: expected a string or an object, found a number"),
+        (json!([]), ": deny: expected a string or an object, found a list"),
         (json!({"policy": "p"}), "p: deny: expected an object with an id, found an object"),
         (json!({"id": 1}), ": deny: expected an object with an id, found an object"),
-        (json!({"id": "a", "resource": "web"}), "a: resource: expected an object, found a text"),
+        (json!({"id": "a", "resource": "web"}), "a: resource: expected an object, found a string"),
         (json!({"id": "a", "resolution": ["b"]}), "a: resolution: expected an object, found a list"),
         (
             json!({"id": "a", "resolution": {"message": 1}}),
-            "a: resolution.message: expected a text, found a number",
+            "a: resolution.message: expected a string, found a number",
         ),
         (
             json!({"id": "a", "resolution": {"patches": {}}}),

@@ -92,7 +92,7 @@ fn failed_and_excessive_operations_are_reported() {
     let many: Vec<_> = (0..1_001)
         .map(|number| json!({"op": "add", "path": format!("/spec/n{number}"), "value": 1}))
         .collect();
-    assert_eq!(merged(&[many.into()]).unwrap_err(), "1001 operations of patches, 1000 are allowed");
+    assert_eq!(merged(&[many.into()]).unwrap_err(), "patches with 1001 operations, at most 1000 are allowed");
     let large = json!({"op": "add", "path": "/spec/x", "value": "x".repeat(1 << 20)});
     assert!(error(large).ends_with("1048576 are allowed"));
 }
@@ -103,14 +103,14 @@ fn invalid_operations_are_reported_with_their_location() {
         (json!({"path": "/a"}), "[0]: expected an operation of a JSON Patch"),
         (json!({"op": "put", "path": "/a"}), "[0]: expected an operation of a JSON Patch"),
         (json!({"op": "replace", "value": 1}), "[0]: expected an operation of a JSON Patch"),
-        (json!({"op": "replace", "path": "/a~b", "value": 1}), r#"[0].path: "/a~b" is no JSON pointer"#),
-        (replace("", 1), "[0].path: the whole object is not a policy's to replace"),
-        (replace("/metadata/name", 1), "[0].path: /metadata/name is not a policy's to change"),
-        (replace("metadata", 1), "[0].path: /metadata is not a policy's to change"),
-        (replace("/kind/x", 1), "[0].path: /kind/x is not a policy's to change"),
+        (json!({"op": "replace", "path": "/a~b", "value": 1}), r#"[0].path: "/a~b" is not a JSON pointer"#),
+        (replace("", 1), "[0].path: a Rego policy cannot replace the whole object"),
+        (replace("/metadata/name", 1), "[0].path: a Rego policy cannot change /metadata/name"),
+        (replace("metadata", 1), "[0].path: a Rego policy cannot change /metadata"),
+        (replace("/kind/x", 1), "[0].path: a Rego policy cannot change /kind/x"),
         (
             json!({"op": "copy", "from": "/metadata/uid", "path": "/a"}),
-            "[0].from: /metadata/uid is not a policy's to change",
+            "[0].from: a Rego policy cannot change /metadata/uid",
         ),
     ] {
         let denial = denials(&[json!([patch])]).remove(0);

@@ -77,8 +77,8 @@ fn mutating_review_patches_and_validating_review_denies_unpatched_objects() {
     assert_eq!(verdict(&snapshot, &mended, Registration::Validating), Verdict::allowed());
     assert_eq!(
         message(verdict(&snapshot, &web, Registration::Validating)),
-        "403 pull: still wants replace /spec/containers/1/imagePullPolicy; \
-         pull: still wants replace /spec/containers/2/imagePullPolicy"
+        "403 pull: still requires replace /spec/containers/1/imagePullPolicy; \
+         pull: still requires replace /spec/containers/2/imagePullPolicy"
     );
 }
 
@@ -196,7 +196,7 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
     assert_eq!(of(|request| request["operation"] = "DELETE".into()), "[] []");
     assert_eq!(
         of(|request| request["subResource"] = "status".into()),
-        r#"[] ["policies review no subresource: status passes"]"#
+        r#"[] ["Rego policies are not evaluated for subresource status"]"#
     );
     assert_eq!(of(|request| request["object"] = serde_json::Value::Null), "500 there is no object");
 }
@@ -256,9 +256,9 @@ fn failed_evaluations_reject_the_write() {
     assert!(error.to_string().ends_with(":3:15: the evaluation took more than 32 MiB of memory"), "{error}");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
     let cannot =
-        Snapshot::new(engine, BTreeMap::from([(ADMISSION, "policy p cannot be asked: why".to_owned())]));
+        Snapshot::new(engine, BTreeMap::from([(ADMISSION, "Rego policy p is unavailable: why".to_owned())]));
     let answer = review(&cannot, &asked.request().unwrap(), &asked, Registration::Mutating);
-    assert_eq!(answer.unwrap_err().to_string(), "policy p cannot be asked: why");
+    assert_eq!(answer.unwrap_err().to_string(), "Rego policy p is unavailable: why");
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn patches_of_contents_are_rejected() {
                  {\"op\": \"replace\", \"path\": \"/data/password\", \"value\": \"YQ==\"}]}}] { input.request.name }";
     for contents in [None, Some(Contents::Readable)] {
         let found = message(of_secret(&[patch], contents).unwrap().verdict);
-        assert_eq!(found, "500 mends: resolution.patches: no policy changes the data of a Secret");
+        assert_eq!(found, "500 mends: resolution.patches: a Rego policy cannot change the data of a Secret");
     }
 }
 

@@ -35,8 +35,9 @@ fn patches_of_contents_become_faults() {
         };
         (denial.is_fault, denial.patches.len(), denial.message.clone())
     };
-    let refused =
-        |field: &str| (true, 0, format!("resolution.patches: no policy changes the {field} of a Secret"));
+    let refused = |field: &str| {
+        (true, 0, format!("resolution.patches: a Rego policy cannot change the {field} of a Secret"))
+    };
     for (patch, field) in [
         (json!({"op": "add", "path": "/data/a", "value": "b"}), "data"),
         (json!({"op": "remove", "path": "data"}), "data"),

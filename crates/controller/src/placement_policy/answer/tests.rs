@@ -35,27 +35,21 @@ fn invalid_results_are_rejected_with_their_location() {
     for (answer, expected) in [
         (json!([]), "answer: expected an object, found a list"),
         (json!({"annotations": ["a"]}), "annotations: expected an object, found a list"),
-        (json!({"labels": "zone"}), "labels: expected an object, found a text"),
-        (json!({"errors": "no"}), "errors: expected a list of texts, found a text"),
-        (json!({"errors": ["no", 1]}), "errors: expected a list of texts, found a list"),
-        (json!({"errors": {"no": 1}}), "errors: expected a list of texts, found an object"),
+        (json!({"labels": "zone"}), "labels: expected an object, found a string"),
+        (json!({"errors": "no"}), "errors: expected a list of strings, found a string"),
+        (json!({"errors": ["no", 1]}), "errors: expected a list of strings, found a list"),
+        (json!({"errors": {"no": 1}}), "errors: expected a list of strings, found an object"),
         (
             json!({"annotations": {"kuadrant.io/placed-by-policy": "{}"}}),
-            "annotations.kuadrant.io/placed-by-policy: only the controller writes it",
+            "annotations.kuadrant.io/placed-by-policy: it is reserved for the controller",
         ),
         (
             json!({"labels": {"clusters.kuadrant.io/c1_zone": "eu"}}),
-            "labels.clusters.kuadrant.io/c1_zone: only the controller writes it",
+            "labels.clusters.kuadrant.io/c1_zone: it is reserved for the controller",
         ),
-        (json!({"annotations": {"no key": "x"}}), "annotations.no key: is no key that the API takes"),
-        (
-            json!({"labels": {"zone": "no value"}}),
-            r#"labels.zone: "no value" is no value that a label can have"#,
-        ),
-        (
-            json!({"labels": {"zone": {"a": 1}}}),
-            r#"labels.zone: "{\"a\":1}" is no value that a label can have"#,
-        ),
+        (json!({"annotations": {"no key": "x"}}), "annotations.no key: is not a valid key"),
+        (json!({"labels": {"zone": "no value"}}), r#"labels.zone: "no value" is not a valid label value"#),
+        (json!({"labels": {"zone": {"a": 1}}}), r#"labels.zone: "{\"a\":1}" is not a valid label value"#),
     ] {
         assert_eq!(read(answer.clone()), Err(expected.to_owned()), "{answer}");
     }

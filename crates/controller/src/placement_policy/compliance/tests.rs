@@ -86,7 +86,7 @@ fn description_of_a_change_is_capped_in_length() {
     let Compliance::Differs(change) = compliance(&without_policies(), &wished).unwrap() else {
         panic!("it does not differ")
     };
-    assert_eq!(change.to_string(), "what is kept of its owner's wish");
+    assert_eq!(change.to_string(), "the stored original values");
 }
 
 #[test]

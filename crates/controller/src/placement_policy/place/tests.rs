@@ -186,6 +186,6 @@ fn annotations_over_the_api_limit_are_rejected() {
     };
     assert!(place(150 * 1024).is_ok());
     let error = place(300 * 1024).unwrap_err();
-    assert!(error.starts_with("annotations: the object's would have 409,"), "{error}");
+    assert!(error.starts_with("annotations: the object's annotations would have 409,"), "{error}");
     assert!(error.ends_with("262,144 are allowed"), "{error}");
 }

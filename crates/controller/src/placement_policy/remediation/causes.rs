@@ -174,7 +174,7 @@ pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIter
 pub(super) fn held(flapping: &BTreeMap<Object, Moment>) -> String {
     let named: Vec<String> = flapping.keys().take(NAMED).map(ToString::to_string).collect();
     format!(
-        "policies would move it because of changes of {}, which has moved objects three times within 10 minutes; it waits until these have passed",
+        "placement policies would move it because of changes of {}, which have moved objects three times within 10 minutes; it is left unchanged until these have passed",
         named.join(", ")
     )
 }

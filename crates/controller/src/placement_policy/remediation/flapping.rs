@@ -58,8 +58,8 @@ impl Remediator {
         for document in new {
             warn!(%document, "its changes have moved objects too often: they move no objects for a while");
             let text = format!(
-                "changes of {document} have moved objects three times within 10 minutes: nothing is moved on its account, and nothing \
-                 to it where it is a cluster, until these have passed"
+                "changes of {document} have moved objects three times within 10 minutes: until these have passed, its changes \
+                 move no objects, and no objects are moved to it if it is a cluster"
             );
             let found = self.loaded.object(&document.kind, &document.key);
             let about = found.map_or_else(|| in_namespace(&document.key.name), |found| reference(&found));

@@ -31,7 +31,7 @@ pub(super) fn judge(snapshot: &Snapshot, object: &Rego, hidden: &[(GroupResource
     }));
     judged.unwrap_or_else(|_| {
         error!("the evaluation of placement policies for an object panicked");
-        breaks("asking policies about it panicked: see the log of the controller".to_owned())
+        breaks("the evaluation of placement policies panicked: see the log of the controller".to_owned())
     })
 }
 

@@ -273,13 +273,14 @@ impl Remediator {
             && let Some(wait) = self.recent.wait(object, now)
         {
             let text = format!(
-                "it was changed three times within 10 minutes, and waits for these to pass: {change}"
+                "it was changed three times within 10 minutes, and is left unchanged until these have passed: {change}"
             );
             self.tell(object, &found, Why::Unsettled, text);
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
-        let failed = |source| RemediationError { what: format!("bring {object} where policies say"), source };
+        let failed =
+            |source| RemediationError { what: format!("apply placement policies to {object}"), source };
         let _turn = self.patching.acquire().await;
         let text =
             |field: &str| found["metadata"][field].as_string().map(ToString::to_string).unwrap_or_default();
@@ -297,7 +298,9 @@ impl Remediator {
                 self.written.note(key, |last| last.wrote(written.version()));
                 self.metrics.patched();
                 if !change.is_in(&written.labels, &written.annotations) {
-                    let text = format!("something else of the hub takes back what policies say: {change}");
+                    let text = format!(
+                        "another client or webhook reverts the changes of placement policies: {change}"
+                    );
                     self.refused.noted(object, now);
                     self.tell(object, &found, Why::Failed, text);
                     // The watch delivers no event if the object is unchanged.
@@ -315,7 +318,7 @@ impl Remediator {
                     reference(&found),
                     EventType::Normal,
                     CHANGED,
-                    format!("as policies say{}: {change}", mode.note()),
+                    format!("changed as placement policies require{}: {change}", mode.note()),
                 );
                 Ok(())
             }
@@ -331,7 +334,7 @@ impl Remediator {
                 // Temporary errors of the hub are no fault of the object.
                 if matches!(source.code(), 400..=407 | 410..=428) {
                     self.refused.noted(object, now);
-                    let text = format!("cannot be changed as policies say: {source}: {change}");
+                    let text = format!("cannot be changed as placement policies require: {source}: {change}");
                     self.tell(object, &found, Why::Failed, text);
                 }
                 Err(failed(source))
@@ -346,7 +349,7 @@ impl Remediator {
             Mode::Automatic => format!("annotation {REMEDIATE}"),
         };
         format!(
-            "policies say otherwise, which is done by hand ({who}, policy-sync placement apply): {change}"
+            "placement policies require changes, to be applied manually ({who}, policy-sync placement apply): {change}"
         )
     }
 

@@ -97,17 +97,19 @@ fn failed_evaluations_and_invalid_results_are_denied() {
         ("annotations := [1]", format!("{query}: annotations: expected an object, found a list")),
         (
             "annotations := {\"kuadrant.io/parent\": \"x\"}",
-            format!("{query}: annotations.kuadrant.io/parent: only the controller writes it"),
+            format!("{query}: annotations.kuadrant.io/parent: it is reserved for the controller"),
         ),
         (
             "annotations := {\"kuadrant.io/remediate\": \"manual\"}",
-            format!("{query}: annotations.kuadrant.io/remediate: only the object's owner writes it"),
+            format!("{query}: annotations.kuadrant.io/remediate: only the owner of the object may set it"),
         ),
         (
             "annotations := {\"big\": concat(\"\", [x | some i in numbers.range(1, 40000); x := \"12345678\"])}",
-            format!("{query}: annotations: the object's would have 320,099 bytes, 262,144 are allowed"),
+            format!(
+                "{query}: annotations: the object's annotations would have 320,099 bytes, at most 262,144 are allowed"
+            ),
         ),
-        ("errors := [1]", format!("{query}: errors: expected a list of texts, found a list")),
+        ("errors := [1]", format!("{query}: errors: expected a list of strings, found a list")),
     ] {
         let rego = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
         assert_eq!(denied(&rego), (500, expected), "{rules}");
@@ -169,9 +171,9 @@ fn writes_are_denied_until_policies_are_loaded_and_valid() {
     assert_eq!(written(&starting, &object, &Value::Null), Err(expected));
     let text = Text { id: ModuleId::new("a"), text: rego.into() };
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
-    let denials = BTreeMap::from([(PACKAGE, "policy b cannot be asked: it is wrong".to_owned())]);
+    let denials = BTreeMap::from([(PACKAGE, "Rego policy b is unavailable: it is wrong".to_owned())]);
     let unasked = Snapshot::new(engine, denials);
-    let expected = (500, "policy b cannot be asked: it is wrong".to_owned());
+    let expected = (500, "Rego policy b is unavailable: it is wrong".to_owned());
     assert_eq!(written(&unasked, &object, &Value::Null), Err(expected));
 }
 

@@ -8,7 +8,7 @@ use policy_sync_rego::asked::ASKED;
 use policy_sync_rego::settle::{Awaited, Outcome};
 
 /// The status message of an unchecked module, after "waits for".
-pub(super) const UNCHECKED: &str = "its check, because other modules end the check";
+pub(super) const UNCHECKED: &str = "its check, because other modules crash the check";
 
 /// The packages that are denied, each with the reason.
 #[must_use]
@@ -17,7 +17,7 @@ pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str
     for (id, verdict) in &verdicts.modules {
         let Some(why) = unasked(verdict, now) else { continue };
         for package in affected(verdicts, verdict.package.as_deref()) {
-            denials.entry(package).or_insert_with(|| format!("policy {id} cannot be asked: {why}"));
+            denials.entry(package).or_insert_with(|| format!("Rego policy {id} is unavailable: {why}"));
         }
     }
     denials
@@ -33,7 +33,7 @@ fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
         Outcome::Pending(awaited) => Some(waits(awaited)),
         Outcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
         Outcome::Refused { faults, .. } => {
-            Some(faults.told.first().map_or_else(|| "it is refused".to_owned(), |fault| fault.to_string()))
+            Some(faults.told.first().map_or_else(|| "it is rejected".to_owned(), |fault| fault.to_string()))
         }
     }
 }

@@ -121,7 +121,7 @@ pub(in crate::rego_loading) fn told(plural: &str, kind: &GroupResource, view: Vi
     let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
-            "{plural} of these namespaces are left out, they exceed their share of {FLAGS}: {}{more}",
+            "{plural} of these namespaces are left out, because they exceed their share of {FLAGS}: {}{more}",
             named.join(", ")
         )
     })

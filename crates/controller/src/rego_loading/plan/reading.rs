@@ -24,7 +24,7 @@ pub(in crate::rego_loading) fn faults(
 ) -> Vec<Fault> {
     let mut faults = where_read(bundle, |plural| match view.kind(plural) {
         _ if is_withheld(view, settings, plural) => Some(withheld(plural)),
-        KindState::Forbidden(words) => Some(format!("{plural} may not be listed: {words}")),
+        KindState::Forbidden(words) => Some(format!("{plural} cannot be listed: {words}")),
         KindState::Awaited(_) => {
             let (count, _) = too_large.get(view.resource(plural)?)?;
             Some(too_many(plural, *count, settings.limit))
@@ -42,10 +42,10 @@ pub(in crate::rego_loading) fn faults(
 fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {
-            Some(module.fault_of_package("data of ConfigMaps is there"))
+            Some(module.fault_of_package("data of ConfigMaps has this path"))
         }
         [kubernetes, plural, ..] if kubernetes == "kubernetes" && view.resource(plural).is_some() => {
-            Some(module.fault_of_package("the objects of the hub are there"))
+            Some(module.fault_of_package("objects of the hub have this path"))
         }
         _ => None,
     }
@@ -55,7 +55,9 @@ fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<F
 #[must_use]
 pub(in crate::rego_loading) fn too_many(what: &str, count: usize, limit: usize) -> String {
     let (count, limit) = (grouped(count), grouped(limit));
-    format!("{what} have {count} objects, all kinds may have {limit} (--replicate-limit)")
+    format!(
+        "{what} have {count} objects, at most {limit} are allowed for all kinds together (--replicate-limit)"
+    )
 }
 
 /// Warnings about the kinds that `bundle` reads. They do not affect loading.
@@ -72,12 +74,14 @@ pub(in crate::rego_loading) fn advice(view: View<'_>, settings: &Settings, bundl
             let scope = if is_cluster_scoped { "cluster-scoped" } else { "namespaced" };
             let (count, all, limit) = (grouped(count), grouped(all), grouped(settings.limit));
             format!(
-                "{plural} have {count} objects: all {scope} kinds have {all}, and may have {limit} (--replicate-limit)"
+                "{plural} have {count} objects: all {scope} kinds together have {all} of at most {limit} (--replicate-limit)"
             )
         })
     };
     where_read(bundle, |plural| match view.kind(plural) {
-        KindState::Nowhere => Some(format!("{plural}: the hub serves no such kind, so there are none")),
+        KindState::Nowhere => {
+            Some(format!("{plural}: the hub does not serve this kind, so there are no such objects"))
+        }
         KindState::Listed(kind) => left_out::told(plural, &kind, view).or_else(|| near(plural, &kind)),
         _ => None,
     })

@@ -70,7 +70,7 @@ pub(in crate::rego_loading) fn fare(
     fare.warnings.extend(carried.ignored.iter().cloned());
     if let Some(elsewhere) = verdicts.elsewhere.as_ref().filter(|_| !carried.texts.is_empty()) {
         fare.elsewhere = Some(elsewhere.clone());
-        fare.notes.insert(format!("not read: {elsewhere} decides"));
+        fare.notes.insert(format!("not loaded: {elsewhere} decides placement"));
     }
     for text in carried.texts.iter().filter(|_| verdicts.elsewhere.is_none()) {
         let is_judged = |verdict: &&Verdict| {
@@ -93,11 +93,11 @@ pub(in crate::rego_loading) fn fare(
     fare.faults.more += more;
     match unregistered(carried, verdicts, registered) {
         Some(Unregistered { why, is_asked: true }) => {
-            fare.notes.insert(format!("its webhook cannot be kept up to date: {why}"));
+            fare.notes.insert(format!("its webhook registration cannot be updated: {why}"));
         }
         Some(Unregistered { why, is_asked: false }) => {
             fare.good_stays &= !fare.faults.is_empty();
-            fare.waits.push(format!("the API server to ask it ({why})"));
+            fare.waits.push(format!("its webhook registration ({why})"));
         }
         None => {}
     }
@@ -105,7 +105,7 @@ pub(in crate::rego_loading) fn fare(
         && in_force(carried, verdicts).next().is_some()
     {
         fare.good_stays &= !fare.faults.is_empty();
-        fare.waits.push(format!("OPA to have it ({why})"));
+        fare.waits.push(format!("its upload to OPA ({why})"));
     }
     Some(fare)
 }
@@ -160,13 +160,13 @@ impl Fare {
             waits.dedup();
             format!("not in force yet: waits for {}", waits.join(", "))
         } else {
-            "refused".to_owned()
+            "rejected".to_owned()
         };
         let then = match (self.good_stays, self.faults.is_empty()) {
-            (true, _) if self.data_is_missing => "it is not in data",
-            (true, _) => "what was in force before stays",
+            (true, _) if self.data_is_missing => "it is not loaded into data",
+            (true, _) => "the previous version stays in force",
             (false, true) => return what,
-            (false, false) => "what it would decide is denied",
+            (false, false) => "everything that it would evaluate is denied",
         };
         format!("{what}; {then}")
     }
@@ -215,7 +215,7 @@ impl Fare {
         };
         let mut message = match &self.elsewhere {
             _ if !self.is_ok() => self.message(),
-            Some(_) => "its engine is asked".to_owned(),
+            Some(_) => "evaluated by the external engine".to_owned(),
             None => "in force".to_owned(),
         };
         if !self.faults.is_empty() {

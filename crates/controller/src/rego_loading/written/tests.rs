@@ -67,7 +67,7 @@ async fn carrier_that_crashes_the_check_is_rejected() {
         [("a.rego", "package a"), ("b.rego", "package b"), ("c.rego", "package c"), ("d.rego", "package d")];
     for (count, expected) in [
         (2, ""),
-        (3, "policies/new/a.rego: the check ended by signal 6, with all others"),
+        (3, "policies/new/a.rego: the check ended by signal 6, together with all other modules"),
         (4, "policies/new/d.rego: the check ended by signal 6"),
     ] {
         let new = object(&policy("new", "2026-01-01T00:00:00Z", &keys[..count]));

@@ -173,7 +173,7 @@ impl Readers {
         let review = self.create(&review).await?.status.unwrap_or_default();
         let user = review.user.filter(|_| review.authenticated == Some(true));
         let Some(user) = user else {
-            return Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned()));
+            return Err((StatusCode::UNAUTHORIZED, "the API server does not accept this token\n".to_owned()));
         };
         let name = user.username.clone().unwrap_or_default();
         match self.create(&access_of(user)).await?.status.unwrap_or_default().allowed {
@@ -189,7 +189,7 @@ impl Readers {
     {
         let failed = |error: String| {
             warn!(error, "cannot check who may read the audit");
-            (StatusCode::SERVICE_UNAVAILABLE, "the API server does not say who may read this\n".to_owned())
+            (StatusCode::SERVICE_UNAVAILABLE, "cannot check authorization with the API server\n".to_owned())
         };
         let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
         match timeout(WAIT, reviews.create(&params, review)).await {

@@ -154,9 +154,9 @@ fn entries_are_removed_without_policies() {
 #[test]
 fn unknown_inputs_change_nothing() {
     for (unknown, what) in [
-        (Facts { in_use: None, ..facts() }, "which policies there are"),
-        (Facts { covered: None, ..facts() }, "what the classes list"),
-        (Facts { user: None, ..facts() }, "who this controller is"),
+        (Facts { in_use: None, ..facts() }, "the Rego policies in use"),
+        (Facts { covered: None, ..facts() }, "the kinds that GatewayClasses list"),
+        (Facts { user: None, ..facts() }, "the user name of this controller"),
     ] {
         for there in [Configuration::default(), stored(entry(Sort::Mutating, &facts()))] {
             let Plan::Wait(why) = planned(Sort::Mutating, &there, &unknown) else { panic!("{what}") };
@@ -268,5 +268,5 @@ fn kinds_stay_covered_while_a_policy_is_unavailable() {
     let Plan::Wait(why) = planned(Sort::Mutating, &there, &gating(awaited)) else {
         panic!("it does not wait")
     };
-    assert!(why.contains("what quotas are"), "{why}");
+    assert!(why.contains("the kind of quotas"), "{why}");
 }

@@ -22,7 +22,7 @@ fn reports(violations: impl IntoIterator<Item = Violation>) -> BTreeMap<Arc<str>
 
 #[test]
 fn each_namespace_and_the_cluster_get_a_report() {
-    let error = Violation::error(Resource::default(), "policy p cannot be asked".to_owned());
+    let error = Violation::error(Resource::default(), "Rego policy p is unavailable".to_owned());
     let found = reports([violation("shop", "till", "deny"), violation("shop", "web", "warn"), error]);
     assert_eq!(found.keys().map(|namespace| &**namespace).collect::<Vec<_>>(), ["", "shop"]);
     let Report { says, object } = &found["shop"];
@@ -49,7 +49,7 @@ fn each_namespace_and_the_cluster_get_a_report() {
         (&json!("ClusterReport"), &json!(null))
     );
     let result = json!({"policy": "policy-sync", "rule": "", "result": "error", "scored": true,
-        "message": "policy p cannot be asked"});
+        "message": "Rego policy p is unavailable"});
     assert_eq!(of_cluster["results"], json!([result]));
 }
 

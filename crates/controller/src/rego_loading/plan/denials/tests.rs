@@ -66,7 +66,7 @@ fn packages_affected_by_an_unavailable_policy_are_denied() {
     assert_eq!(packages(refused(), None, false).len(), ASKED.len(), "whose package is not known: all");
     assert_eq!(packages(refused(), Some("lib"), false), ["admission"], "who refers to it");
     assert_eq!(packages(refused(), Some("other"), false), [""; 0]);
-    let why = "policy policies/a/a.rego cannot be asked: policies/a/a.rego: is wrong";
+    let why = "Rego policy policies/a/a.rego is unavailable: policies/a/a.rego: is wrong";
     assert_eq!(denied(refused(), Some("authorization"), false), [("authorization", why.to_owned())]);
 }
 
@@ -78,7 +78,7 @@ fn last_good_text_counts_and_new_modules_may_wait_a_second() {
         denied_at(Moment(now), is_new, pending(Some("no answer")), Some("admission"), good)
     };
     assert_eq!(waits(999, true, false), [], "as if it were not written yet");
-    let why = "policy policies/a/a.rego cannot be asked: it waits for pods (no answer)";
+    let why = "Rego policy policies/a/a.rego is unavailable: it waits for pods (no answer)";
     let expected = [("admission", why.to_owned())];
     assert_eq!(waits(1_000, true, false), expected, "not for ever");
     assert_eq!(waits(999, false, false), expected, "it was refused, or in force");

@@ -101,7 +101,7 @@ fn readers_and_owners_of_left_out_documents_get_messages() {
     let (view, kind) = (guard.view(NOW), GroupResource::new("", "pods"));
     assert_eq!(
         told("pods", &kind, view).unwrap(),
-        "pods of these namespaces are left out, they exceed their share of --replicate-bytes or --replicate-limit: greedy"
+        "pods of these namespaces are left out, because they exceed their share of --replicate-bytes or --replicate-limit: greedy"
     );
     assert_eq!(told("nodes", &GroupResource::new("", "nodes"), view), None);
     let of = |namespace: &str| note(&Part { namespace: namespace.into(), kind: kind.clone() }, view);

@@ -34,7 +34,7 @@ fn reading_a_forbidden_kind_is_a_fault_at_its_place() {
     hub.0.change(failing(FailureKind::Passing), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
     hub.0.change(failing(FailureKind::Refused), NOW);
-    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods may not be listed: no (403)"]);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods cannot be listed: no (403)"]);
     // Once listed, the objects are known, even if later lists are rejected.
     hub.documents("pods", &[]);
     hub.0.change(failing(FailureKind::Refused), NOW);
@@ -56,10 +56,13 @@ fn rules_at_paths_of_data_are_faults() {
     }
     hub.serves("services", Served::As(GroupVersionResource::new("", "v1", "services")));
     hub.serves("admission", Served::Nowhere);
-    let expected = ["a:1:9: package kubernetes.services.x: the objects of the hub are there"];
+    let expected = ["a:1:9: package kubernetes.services.x: objects of the hub have this path"];
     assert_eq!(faults_of(&hub, "kubernetes.services.x"), expected);
     assert_eq!(faults_of(&hub, "kubernetes.admission"), [""; 0]);
-    assert_eq!(faults_of(&hub, "policies.lib"), ["a:1:9: package policies.lib: data of ConfigMaps is there"]);
+    assert_eq!(
+        faults_of(&hub, "policies.lib"),
+        ["a:1:9: package policies.lib: data of ConfigMaps has this path"]
+    );
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn secrets_are_readable_only_if_replicated_under_any_alias() {
 #[test]
 fn too_many_objects_are_a_fault_and_nearly_too_many_a_warning() {
     let hub = Hub::new();
-    let expected = "a:2:14: pods have 1,200 objects, all kinds may have 100 (--replicate-limit)";
+    let expected =
+        "a:2:14: pods have 1,200 objects, at most 100 are allowed for all kinds together (--replicate-limit)";
     assert_eq!(faults_of(&hub, "pods", &settings(), &[("pods", 1200)]), [expected]);
     assert_eq!(faults_of(&hub, "nodes", &settings(), &[("pods", 1200)]), [""; 0]);
     let pods =
@@ -88,8 +92,7 @@ fn too_many_objects_are_a_fault_and_nearly_too_many_a_warning() {
     hub.documents("nodes", &[object("Node", None, "n1")]);
     assert_eq!(advice_of(&hub, "pods", &settings()), [""; 0]);
     hub.documents("pods", &pods(81));
-    let expected =
-        "a:2:14: pods have 81 objects: all namespaced kinds have 81, and may have 100 (--replicate-limit)";
+    let expected = "a:2:14: pods have 81 objects: all namespaced kinds together have 81 of at most 100 (--replicate-limit)";
     assert_eq!(advice_of(&hub, "pods", &settings()), [expected]);
     assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "they have a limit of their own");
 }

@@ -76,7 +76,7 @@ fn module_over_a_limit_is_reported_while_its_text_is_in_force() {
         says_with(&[("a.rego", verdict("text", Outcome::Loaded, true))], &registered)
     };
     let location = json!({"file": "a.rego"});
-    let message = "takes more than 1 s by itself, which all modules of its package may take together";
+    let message = "takes more than 1 s by itself, which is the limit for all modules of its package together";
     let warnings = json!([{"message": message, "location": location}]);
     assert_eq!(says("…", Excess::Time), json!({"status": "ok", "warnings": warnings}));
     let message = "takes more than 32 MiB of memory by itself for one review";
@@ -130,10 +130,10 @@ fn rejection_lists_faults_and_the_effective_state() {
         json!({"status": "error", "error": {"message": message, "errors": errors}})
     };
     let found = says(&[("a.rego", verdict("text", refused(id, 1), true))]);
-    assert_eq!(found, error("refused; what was in force before stays"));
+    assert_eq!(found, error("rejected; the previous version stays in force"));
     let loaded = || ("b.rego", verdict("text", Outcome::Loaded, true));
     let found = says(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
-    assert_eq!(found, error("refused; what it would decide is denied"));
+    assert_eq!(found, error("rejected; everything that it would evaluate is denied"));
     let many = says(&[
         ("a.rego", verdict("text", refused(id, 20), true)),
         ("b.rego", verdict("text", refused("policies/a/b.rego", 7), true)),
@@ -182,7 +182,7 @@ fn condition_keeps_its_transition_time() {
     let expected = json!({
         "type": "Loaded", "status": "False", "reason": "Refused", "observedGeneration": 3,
         "lastTransitionTime": "1970-01-01T00:16:40Z",
-        "message": "refused; what it would decide is denied\nregopolicies/a:1:3: is wrong",
+        "message": "rejected; everything that it would evaluate is denied\nregopolicies/a:1:3: is wrong",
     });
     assert_eq!(first, expected);
     object["status"] = json!({"conditions": [first]});
@@ -215,11 +215,11 @@ fn missing_webhook_is_reported_after_a_second() {
     };
     let long_ago = registered(false, Moment(0));
     let waits = json!({"status": "error", "error": {"errors": [],
-        "message": "not in force yet: waits for the API server to ask it (why)"}});
+        "message": "not in force yet: waits for its webhook registration (why)"}});
     assert_eq!(says_with(&placement, &long_ago), waits);
     assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
     assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
-    let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept up to date: why"]});
+    let kept = json!({"status": "ok", "notes": ["its webhook registration cannot be updated: why"]});
     assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
     // The earlier text in force is not evaluated either.
     let refused = [(
@@ -227,7 +227,7 @@ fn missing_webhook_is_reported_after_a_second() {
         Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },
     )];
     let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
-    assert_eq!(message, "refused; what was in force before stays");
+    assert_eq!(message, "rejected; the previous version stays in force");
 }
 
 #[test]
@@ -245,12 +245,12 @@ fn outdated_opa_is_reported_after_a_second() {
     let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
     let unfilled = |since| Registered { unfilled: Some("why".to_owned()), since, ..Registered::default() };
     let waits = json!({"status": "error", "error": {"errors": [],
-        "message": "not in force yet: waits for OPA to have it (why)"}});
+        "message": "not in force yet: waits for its upload to OPA (why)"}});
     assert_eq!(says_with(&in_force, &unfilled(Moment(0))), waits);
     assert_eq!(says_with(&in_force, &unfilled(NOW)), Value::Null, "it may have it in a moment");
     let never = [("a.rego", verdict("text", refused("a.rego", 1), false))];
     assert_eq!(
         says_with(&never, &unfilled(Moment(0)))["error"]["message"],
-        "refused; what it would decide is denied"
+        "rejected; everything that it would evaluate is denied"
     );
 }
