@@ -43,34 +43,30 @@ fn eval_places_an_app_with_card_data_on_the_certified_eu_cluster() {
 
 /// A description, a module, and the message for it after the module's name.
 const REFUSED: [(&str, &str, &str); 40] = [
-    ("an empty module", "", ":1:1: a module begins with a package: write package NAME first"),
-    ("no package", "p := 1", ":1:1: a module begins with a package: write package NAME first"),
-    ("JSON", "{\"a\": 1}", ":1:1: a module begins with a package: write package NAME first"),
+    ("an empty module", "", ":1:1: a module must begin with its package: write package NAME first"),
+    ("no package", "p := 1", ":1:1: a module must begin with its package: write package NAME first"),
+    ("JSON", "{\"a\": 1}", ":1:1: a module must begin with its package: write package NAME first"),
     (
         "a body with a syntax error",
         "package a\np if { x := ) }",
-        ":2:10: expected }: something does not end, or two statements are on one line",
+        ":2:10: expected }: a construct is not closed, or two statements are on one line",
     ),
     (
         "a v0 rule body in a v1 module",
         "package a\nimport rego.v1\np { input.x }",
-        ":3:3: version 1 of Rego has if before a body: write if, or the whole module in version 0",
+        ":3:3: Rego version 1 requires if before a body: write if, or the whole module in version 0",
     ),
     ("an unterminated string", "package a\np := \"open", ":2:6: the string does not end"),
-    ("an invalid character", "package a\np := ü", ":2:6: a character that Rego does not have"),
+    ("an invalid character", "package a\np := ü", ":2:6: a character that is not allowed in Rego"),
     (
         "an import of an unknown path",
         "package a\nimport x.y\np := 1",
-        ":2:8: an import is of data, input, rego.v1 or future.keywords",
+        ":2:8: only data, input, rego.v1 and future.keywords can be imported",
     ),
     ("a line of 5,000 characters", "", ":2:7: the line has more than 4,096 bytes: split it"),
     ("20,001 lines", "", ": has 20,001 lines, 20,000 are allowed"),
     ("1,100,010 bytes", "", ": has 1,100,010 bytes, 1,048,576 are allowed"),
-    (
-        "40 nested parentheses",
-        "",
-        ":2:38: more than 32 expressions inside each other: assign some to variables",
-    ),
+    ("40 nested parentheses", "", ":2:38: more than 32 nested expressions: assign some to variables"),
     (
         "a package that OPA reserves",
         "package system.authz\nallow := true",
@@ -114,44 +110,44 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "an HTTP request",
         "package a\np := http.send({\"url\": \"http://example.com\"})",
-        ":2:6: http.send may not be called: a policy does not wait for the network",
+        ":2:6: http.send may not be called: a Rego policy cannot access the network",
     ),
     (
         "a DNS lookup",
         "package a\np := net.lookup_ip_addr(\"example.com\")",
-        ":2:6: net.lookup_ip_addr may not be called: a policy does not wait for the network",
+        ":2:6: net.lookup_ip_addr may not be called: a Rego policy cannot access the network",
     ),
     (
         "a read of the environment",
         "package a\np := opa.runtime().env",
-        ":2:6: opa.runtime may not be called: a policy does not read the environment",
+        ":2:6: opa.runtime may not be called: a Rego policy cannot read the environment",
     ),
     (
         "a random number",
         "package a\np := rand.intn(\"a\", 6)",
-        ":2:6: rand.intn may not be called: a policy gives the same answer each time",
+        ":2:6: rand.intn may not be called: a Rego policy must be deterministic",
     ),
     (
         "a random UUID",
         "package a\np := uuid.rfc4122(\"a\")",
-        ":2:6: uuid.rfc4122 may not be called: a policy gives the same answer each time",
+        ":2:6: uuid.rfc4122 may not be called: a Rego policy must be deterministic",
     ),
     (
         "a built-in function that the embedded engine lacks",
         "package a\np := rego.parse_module(`a`, input.text)",
-        ":2:6: the embedded engine has no rego.parse_module: OPA has (--opa-url)",
+        ":2:6: rego.parse_module is not available in the embedded engine: use OPA (--opa-url)",
     ),
-    ("a recursive rule", "package a\np if q\nq if not p", ":2:1: a.p refers to itself, through a.q"),
-    ("a recursive function", "package a\nf(x) := f(x - 1)", ":2:1: a.f refers to itself"),
+    ("a recursive rule", "package a\np if q\nq if not p", ":2:1: a.p is recursive, through a.q"),
+    ("a recursive function", "package a\nf(x) := f(x - 1)", ":2:1: a.f is recursive"),
     (
         "a variable that is bound only inside `not`",
         "package a\np if { not input.x[y] }",
-        ":2:20: variable y is unsafe: nothing outside of not gives it a value",
+        ":2:20: variable y is unsafe: no statement outside of not gives it a value",
     ),
     (
         "an unbound variable",
         "package a\ndeny contains x if { input.y }",
-        ":2:15: variable x is unsafe: nothing gives it a value",
+        ":2:15: variable x is unsafe: no statement gives it a value",
     ),
     (
         "a variable that is used before its declaration",
@@ -166,7 +162,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "a `some` variable with the name of a rule",
         "package a\nname := 1\np if {\n  some name\n  input[name]\n}",
-        ":4:8: variable name is called like a rule or an import: call it otherwise",
+        ":4:8: variable name has the name of a rule or an import: rename it",
     ),
     (
         "two values for one complete rule",
@@ -263,7 +259,7 @@ fn deeply_nested_modules_overflow_no_stack() {
 fn likely_mistakes_cause_warnings_only() {
     let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
-    let expected = "stdin:1:9: warning: package a is neither asked nor imported\n\
+    let expected = "stdin:1:9: warning: package a is neither evaluated nor imported\n\
         stdin:2:6: warning: reads objects of kinds that it does not name: there are only those that --replicate names\n\
         stdin:3:6: warning: \"Pod\": use the plural: pods\n";
     assert_eq!(ran.stderr, expected);
@@ -275,7 +271,7 @@ fn strict_check_fails_on_a_misspelt_package() {
     let check = |package: &str, more: &[&str]| {
         run_with(&[&["rego", "check", "-"], more].concat(), &format!("package {package}\n{rules}"))
     };
-    let warning = "stdin:1:9: warning: package admision is neither asked nor imported\n";
+    let warning = "stdin:1:9: warning: package admision is neither evaluated nor imported\n";
     let ran = check("admision", &[]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", warning));
     let ran = check("admision", &["--strict"]);
@@ -376,7 +372,7 @@ metadata: {name: policies}
         .replace("spec: {rego", "spec: {text");
     let expected = "policies/settings/names: not JSON: EOF while parsing a list at line 1 column 1\n\
         regopolicies/labels: spec.rego is required\n\
-        policies/pci/main:2:29: variable unput is unsafe: nothing outside of not gives it a value\n";
+        policies/pci/main:2:29: variable unput is unsafe: no statement outside of not gives it a value\n";
     assert_eq!(check(&wrong), (1, expected.to_owned(), String::new()));
     let (code, stdout, stderr) = check("{apiVersion: v1, kind: Namespace, metadata: {name: a}}");
     assert!(code == 2 && stdout.is_empty() && stderr.contains("there is no module in "), "{stderr}");

@@ -41,7 +41,7 @@ fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
     let unused = modules.iter().filter(|module| !is_used(module));
     unused
         .map(|module| {
-            let text = format!("package {} is neither asked nor imported", module.package());
+            let text = format!("package {} is neither evaluated nor imported", module.package());
             Fault::new(&module.id, module.declared, text)
         })
         .collect()

@@ -26,12 +26,12 @@ pub(super) enum Builtin {
 
 /// Functions that are not deterministic, or that depend on the network or the environment.
 const FORBIDDEN: [(&str, &str); 6] = [
-    ("http.send", "a policy does not wait for the network"),
-    ("net.lookup_ip_addr", "a policy does not wait for the network"),
-    ("opa.runtime", "a policy does not read the environment"),
-    ("providers.aws.sign_req", "a policy holds no credentials"),
-    ("rand.intn", "a policy gives the same answer each time"),
-    ("uuid.rfc4122", "a policy gives the same answer each time"),
+    ("http.send", "a Rego policy cannot access the network"),
+    ("net.lookup_ip_addr", "a Rego policy cannot access the network"),
+    ("opa.runtime", "a Rego policy cannot read the environment"),
+    ("providers.aws.sign_req", "a Rego policy has no credentials"),
+    ("rand.intn", "a Rego policy must be deterministic"),
+    ("uuid.rfc4122", "a Rego policy must be deterministic"),
 ];
 
 /// Further functions of OPA 1.22, according to its capabilities file.

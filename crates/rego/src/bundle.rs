@@ -286,7 +286,7 @@ impl Bundle {
                 return Err(Fault::new(
                     &self.some_module(),
                     None,
-                    "cannot be read together with others of its package",
+                    "cannot be loaded together with other modules of its package",
                 ));
             }
         }
@@ -305,11 +305,15 @@ impl Bundle {
             for part in module.path() {
                 match value {
                     Value::Object(fields) => value = fields.get(&part.as_str().into())?,
-                    _ => return Some(module.fault_of_package("data has a value above it: remove that")),
+                    _ => {
+                        return Some(
+                            module.fault_of_package("data has a value at a parent of this path: remove it"),
+                        );
+                    }
                 }
             }
             let Value::Object(fields) = value else {
-                return Some(module.fault_of_package("data has a value there: remove it"));
+                return Some(module.fault_of_package("data has a value at this path: remove it"));
             };
             let rule = module.rules.iter().find(|rule| fields.contains_key(&rule.as_str().into()))?;
             let text = format!(

@@ -51,13 +51,13 @@ const SIGXCPU: i32 = 24;
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The process cannot start, or its pipes fail.
-    #[error("cannot run the check of Rego")]
+    #[error("cannot run the Rego check")]
     Process(#[source] std::io::Error),
     /// The request or the result is not valid JSON.
-    #[error("cannot read what the check of Rego says")]
+    #[error("cannot parse the result of the Rego check")]
     Answer(#[source] serde_json::Error),
     /// The process was ended from outside, or by modules that passed before.
-    #[error("the check of Rego ended: {0}")]
+    #[error("the Rego check ended: {0}")]
     Died(String),
 }
 

@@ -44,10 +44,10 @@ fn fault(module: &LoadedModule, enforcement: Enforcement) -> Option<Fault> {
         return None;
     }
     if enforcement == Enforcement::Warn && module.asked_for == Some(AUTHORIZATION) {
-        let text = "enforcement warn is nothing for package authorization: who asks is shown no warnings";
+        let text = "enforcement warn is not supported for package authorization: the API server shows no warnings for authorization";
         return Some(Fault::new(module.id(), None, text));
     }
-    let text = format!("enforcement {enforcement} needs the rule deny, each head of which is an object");
+    let text = format!("enforcement {enforcement} requires that each element of the rule deny is an object");
     (module.denials == Denials::Others).then(|| Fault::new(module.id(), None, text))
 }
 

@@ -8,7 +8,7 @@ use super::evaluation_error::EvaluationError;
 use super::module::{LONG_LINE, NO_VALUE};
 
 /// The fault of an `else`, or of a further body, of a set.
-pub(super) const ELSE_OF_SET: &str = "a rule of a set has no else: write another rule";
+pub(super) const ELSE_OF_SET: &str = "a rule for a set cannot have else: write another rule";
 
 /// The replacement of unknown messages.
 const OTHER: &str =
@@ -16,7 +16,7 @@ const OTHER: &str =
 
 /// Prefixes of messages and their replacements. The first match is used.
 const MESSAGES: &[(&str, &str)] = &[
-    ("expecting `package`", "a module begins with a package: write package NAME first"),
+    ("expecting `package`", "a module must begin with its package: write package NAME first"),
     ("expecting identifier", "expected a name"),
     ("expecting expression", "expected an expression"),
     ("expecting EOF", "expected the end of the text"),
@@ -24,7 +24,7 @@ const MESSAGES: &[(&str, &str)] = &[
         "invalid character in string",
         "a control character in a string: write \\t or \\n, or put the string into backquotes",
     ),
-    ("invalid character", "a character that Rego does not have"),
+    ("invalid character", "a character that is not allowed in Rego"),
     ("invalid whitespace", "unexpected blank: remove it"),
     (
         "invalid escape sequence",
@@ -37,11 +37,11 @@ const MESSAGES: &[(&str, &str)] = &[
     ("unmatched", "the string does not end"),
     (
         "`if` keyword is required",
-        "version 1 of Rego has if before a body: write if, or the whole module in version 0",
+        "Rego version 1 requires if before a body: write if, or the whole module in version 0",
     ),
     (
         "`contains` keyword is required",
-        "version 1 of Rego has contains before the element of a set: write contains, or the whole module in version 0",
+        "Rego version 1 requires contains before the element of a set: write contains, or the whole module in version 0",
     ),
     ("rule must have a body or assignment", NO_VALUE),
     ("else cannot be used with set rules", ELSE_OF_SET),
@@ -50,12 +50,12 @@ const MESSAGES: &[(&str, &str)] = &[
     ("data cannot be shadowed", "a variable cannot have the name data"),
     ("line exceeds maximum column width", LONG_LINE),
     ("data must be object", "data must be an object"),
-    ("expression nesting too deep", "more than 32 expressions inside each other: assign some to variables"),
-    ("import path must begin", "an import is of data, input, rego.v1 or future.keywords"),
+    ("expression nesting too deep", "more than 32 nested expressions: assign some to variables"),
+    ("import path must begin", "only data, input, rego.v1 and future.keywords can be imported"),
     ("previous value is not", "conflicting values of a rule or a function"),
     ("invalid future keyword", "future.keywords has no such keyword"),
-    ("invalid import", "an import is of data, input, rego.v1 or future.keywords"),
-    ("invalid ref in import", "an import is of data, input, rego.v1 or future.keywords"),
+    ("invalid import", "only data, input, rego.v1 and future.keywords can be imported"),
+    ("invalid ref in import", "only data, input, rego.v1 and future.keywords can be imported"),
     ("invalid some-decl", "some has names, or names and a collection after in"),
     (
         "duplicated definition of local variable",
@@ -67,9 +67,9 @@ const MESSAGES: &[(&str, &str)] = &[
     ),
     ("could not find function", "unknown function"),
     ("mismatch in number of arguments", "wrong number of arguments"),
-    ("not a valid target for with modifier", "with replaces input, data or a function"),
-    ("invalid `", "a default value has no variables, references and calls"),
-    ("multiple default rules", "a rule has one default value"),
+    ("not a valid target for with modifier", "with can only replace input, data or a function"),
+    ("invalid `", "a default value cannot have variables, references or calls"),
+    ("multiple default rules", "a rule can have only one default value"),
 ];
 
 /// The `message` of the engine, without its place.
@@ -84,7 +84,7 @@ pub(super) fn explained(message: &str) -> Cow<'_, str> {
     }
     if let Some(name) = variable(message) {
         let what = if message.ends_with(" is unsafe") || message.contains(" is unsafe (") {
-            "is unsafe: nothing gives it a value"
+            "is unsafe: no statement gives it a value"
         } else {
             "is used before its definition"
         };
@@ -98,7 +98,7 @@ pub(super) fn explained(message: &str) -> Cow<'_, str> {
         return (*text).into();
     }
     if let Some(token) = token(message, "expecting ") {
-        let text = format!("expected {token}: something does not end, or two statements are on one line");
+        let text = format!("expected {token}: a construct is not closed, or two statements are on one line");
         return text.into();
     }
     if let Some(keyword) = token(message, "unexpected keyword ") {
@@ -135,16 +135,19 @@ mod tests {
         for (message, expected) in [
             (
                 "expecting `}` while parsing query",
-                "expected }: something does not end, or two statements are on one line",
+                "expected }: a construct is not closed, or two statements are on one line",
             ),
-            ("expecting }", "expected }: something does not end, or two statements are on one line"),
+            ("expecting }", "expected }: a construct is not closed, or two statements are on one line"),
             ("expecting identifier. Failed to parse rule-ref.", "expected a name"),
             ("unexpected keyword `some`", "unexpected keyword some: a name cannot be a keyword"),
             ("var `x` used before definition below.", "variable x is used before its definition"),
-            ("use of undefined variable `x` is unsafe", "variable x is unsafe: nothing gives it a value"),
+            (
+                "use of undefined variable `x` is unsafe",
+                "variable x is unsafe: no statement gives it a value",
+            ),
             (
                 "var x is unsafe (path [\"a\", \"x\"], scopes [{\"k\": String(\"hunter2\")}])",
-                "variable x is unsafe: nothing gives it a value",
+                "variable x is unsafe: no statement gives it a value",
             ),
             ("rules must not produce multiple outputs", "conflicting values of a rule or a function"),
             ("numbers.range: more than 100000 elements", "numbers.range: more than 100000 elements"),

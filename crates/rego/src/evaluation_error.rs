@@ -51,7 +51,7 @@ pub(super) enum EvaluationError {
     #[error("arithmetic without a result")]
     Arithmetic,
     /// A rule depends on itself.
-    #[error("a rule refers to itself")]
+    #[error("a rule is recursive")]
     Recursion,
     /// It took too long.
     #[error("the evaluation took too long")]

@@ -309,7 +309,7 @@ pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
         for call in calls {
             if is_shadowed(modules, metadata.module, call.rule) {
                 let text = format!(
-                    "{} has the name of a rule, an import or a variable: rename that",
+                    "{} has the name of a rule, an import or a variable: rename it",
                     call.function.name()
                 );
                 faults.push(metadata.module.fault(tree::start(call.expr), text));
@@ -346,7 +346,7 @@ fn replacements(module: &Module) -> Vec<Fault> {
             for with in &statement.with_mods {
                 if let Some(function) = function(&with.refr).or_else(|| function(&with.r#as)) {
                     let text =
-                        format!("{} may not be replaced, and may not replace a function", function.name());
+                        format!("{} cannot be replaced, and cannot replace a function", function.name());
                     faults.push(module.fault(tree::start(&with.refr), text));
                 }
             }
@@ -376,10 +376,10 @@ fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
                     if is_above {
                         "of a document comes after metadata of a document below it: put it first"
                     } else {
-                        "is there twice for this scope and path: remove one"
+                        "is duplicated for this scope and path: remove one"
                     }
                 }
-                Scope::Package => "is there twice for this package: remove one",
+                Scope::Package => "is duplicated for this package: remove one",
             };
             faults.push(fault(metadata.module, one.annotation.line, text));
         }
@@ -399,7 +399,7 @@ fn fault_of_call(own: &Metadata<'_>, call: &Call<'_>, all: &[Metadata<'_>]) -> O
     }
     if call.is_shared() {
         return fault(format!(
-            "{name} has another result for each body of this rule: write a rule for each body"
+            "{name} has a different result for each body of this rule: write a rule for each body"
         ));
     }
     let (_, steps) = tree::steps(tree::reference(call.rule));
@@ -410,7 +410,7 @@ fn fault_of_call(own: &Metadata<'_>, call: &Call<'_>, all: &[Metadata<'_>]) -> O
         && !is_variable(index)
     {
         return fault(format!(
-            "{name} in a rule with a constant key that is no text: assign it in another rule"
+            "{name} in a rule with a constant key that is not a string: assign it in another rule"
         ));
     }
     if call.function == Function::Rule {

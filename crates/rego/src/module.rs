@@ -259,15 +259,15 @@ fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
         let (path, keyword) = (import.get(1)?, import.get(2).map(|keyword| keyword.as_str()));
         let missing = match keyword {
             Some("and" | "or") => {
-                "the embedded engine lacks the keywords and and or: write two statements for and, and two rules for or"
+                "the embedded engine does not support the keywords and and or: write two statements for and, and two rules for or"
             }
             Some("not") | None if path.as_str().starts_with("future") => {
                 if !BODY.as_ref()?.is_match(text) {
                     continue;
                 }
-                "the embedded engine lacks negated bodies (not { … }): write a rule with the body, and negate that"
+                "the embedded engine does not support negated bodies (not { … }): move the body to a rule, and negate the rule"
             }
-            None => "the embedded engine has rego.v1 only: import that",
+            None => "the embedded engine only supports rego.v1: import it instead",
             Some(_) => continue,
         };
         return Some((path.start(), missing));

@@ -29,7 +29,7 @@ const CLASSES: [&str; 66] = [
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
     /// The pattern is not valid in Go.
-    #[error("is no regular expression of Go: {0}")]
+    #[error("is not a regular expression of Go: {0}")]
     Syntax(String),
     /// The pattern may be valid in Go, but is not supported here.
     #[error("is not supported: {0}")]
@@ -256,7 +256,7 @@ impl Translator<'_> {
     /// Parses an escape sequence of one character, after its `\`.
     fn escaped(&mut self) -> Result<char, PatternError> {
         let Some(char) = self.next() else { return Err(syntax(r"it ends with \")) };
-        let invalid = || syntax(format!(r"\{char} is no escape"));
+        let invalid = || syntax(format!(r"\{char} is not an escape sequence"));
         Ok(match char {
             'a' => '\u{7}',
             'f' => '\u{c}',

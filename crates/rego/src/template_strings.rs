@@ -85,7 +85,7 @@ impl Scanner<'_> {
         let start = self.at - 1;
         let Some(quote) = self.next() else { return Ok(()) };
         if self.depth == DEPTH {
-            let text = "more than 16 template strings inside each other: assign some to variables";
+            let text = "more than 16 nested template strings: assign some to variables";
             return Err(TemplateError { at: start, text });
         }
         self.depth += 1;

@@ -13,7 +13,7 @@ fn told(texts: &[&str]) -> Vec<String> {
 #[test]
 fn unused_package_is_reported() {
     let library = "package lib.a\nf(x) := x";
-    assert_eq!(told(&[library]), ["1:1:9: package lib.a is neither asked nor imported"]);
+    assert_eq!(told(&[library]), ["1:1:9: package lib.a is neither evaluated nor imported"]);
     for user in [
         "package admission\nimport data.lib.a\np := a.f(1)",
         "package admission\nimport data.lib\np := lib.a.f(1)",
@@ -28,7 +28,7 @@ fn unused_package_is_reported() {
     {
         let told = told(&[library, other]);
         assert!(
-            told.contains(&"1:1:9: package lib.a is neither asked nor imported".to_owned()),
+            told.contains(&"1:1:9: package lib.a is neither evaluated nor imported".to_owned()),
             "{other}: {told:?}"
         );
     }

@@ -67,7 +67,7 @@ impl Called<'_> {
             None => Some(format!("unknown function {name}")),
             Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
             Some(What::Builtin(Builtin::Lacking)) => (evaluator == EvaluatedBy::Embedded)
-                .then(|| format!("the embedded engine has no {name}: OPA has (--opa-url)")),
+                .then(|| format!("{name} is not available in the embedded engine: use OPA (--opa-url)")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
                 let may_have_output = match position {

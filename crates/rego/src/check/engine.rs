@@ -52,10 +52,8 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             for name in vars {
                 faults.extend(reserved(module, name));
                 if rules.names(module, name.text()) || names.import(name.text()).is_some() {
-                    let text = format!(
-                        "variable {0} is called like a rule or an import: call it otherwise",
-                        name.text()
-                    );
+                    let text =
+                        format!("variable {0} has the name of a rule or an import: rename it", name.text());
                     faults.push(module.fault(name, text));
                 }
             }
@@ -166,7 +164,7 @@ fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
     let found = within_comprehension(rhs, &tree::variables(lhs))?;
     let text = format!(
-        "variable {found} is assigned a value with another variable of this name: call one otherwise"
+        "variable {found} is assigned a value with another variable of this name: rename one of them"
     );
     Some(module.fault(tree::start(lhs), text))
 }
@@ -236,7 +234,7 @@ fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut
 /// An object in a `pattern`. The engine ignores the other keys of the value.
 fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     objects::has_object(pattern).then(|| {
-        let text = "an object as a pattern: take a variable, and write {…} = variable in the body";
+        let text = "an object as a pattern: use a variable, and write {…} = variable in the body";
         module.fault(tree::start(pattern), text)
     })
 }
@@ -246,7 +244,7 @@ fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::UnaryExpr { span, expr, .. } = expr else { return None };
     let is_number = matches!(expr.as_ref(), Expr::Number { .. });
     (!is_number)
-        .then(|| module.fault(span, "a minus before something else than a number: write 0 - x for -x"))
+        .then(|| module.fault(span, "a minus before an expression that is not a number: write 0 - x for -x"))
 }
 
 /// A negation that OPA parses as a negated body because of the module's imports. The engine parses it as a set, or
@@ -259,7 +257,7 @@ fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
         // In the text, `set()` is a call.
         Expr::Set { items, .. } if items.is_empty() => return None,
         Expr::Set { .. } | Expr::Object { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => {
-            "with this import of future.keywords, the braces have a body: write a rule with it, and negate that"
+            "with this import of future.keywords, the braces are a negated body: move the body to a rule, and negate the rule"
         }
         Expr::AssignExpr { .. } => {
             "with this import of future.keywords, = binds variables in a negation: compare with =="
@@ -286,9 +284,11 @@ fn imports(module: &Module) -> Vec<Fault> {
     for import in &module.tree.imports {
         let path = tree::constants(&import.refr);
         let text = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["rego", version] if *version != "v1" => "the embedded engine has rego.v1 only: import that",
+            ["rego", version] if *version != "v1" => {
+                "the embedded engine only supports rego.v1: import it instead"
+            }
             ["future", "keywords", word] if !KEYWORDS.contains(word) => {
-                "the embedded engine lacks this keyword: write two rules for or, and two statements for and"
+                "the embedded engine does not support this keyword: write two rules for or, and two statements for and"
             }
             _ => continue,
         };
@@ -317,7 +317,7 @@ fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
         AssignOp::Eq => return None,
     };
     let found = wildcard_value(value)?;
-    Some(module.fault(found.span(), "variable _ is unsafe: nothing gives it a value"))
+    Some(module.fault(found.span(), "variable _ is unsafe: no statement gives it a value"))
 }
 
 /// A `_` in `expr` that is not an index of a reference.
@@ -392,7 +392,7 @@ fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) ->
     };
     let mut arguments = document.into_iter().chain([schema]).map(AsRef::as_ref);
     if let Some(other) = arguments.find(is_other) {
-        return Some(module.fault(other.span(), format!("{name} takes a text of JSON or an object")));
+        return Some(module.fault(other.span(), format!("{name} takes a JSON string or an object")));
     }
     // The schema may be the value of a rule.
     let of_rule = || {

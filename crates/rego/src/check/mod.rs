@@ -80,9 +80,9 @@ impl<'m> Rules<'m> {
             let (module, rule) = rules.iter().find(|(_, rule)| tree::arity(rule) != tree::arity(first))?;
             let reference = tree::start(tree::reference(rule));
             let text = match (tree::arity(rule), tree::arity(first)) {
-                (Some(_), Some(_)) => "is a function of another number of arguments elsewhere",
-                (Some(_), None) => "is elsewhere a rule, which is no function",
-                (None, _) => "is elsewhere a function",
+                (Some(_), Some(_)) => "is also defined as a function with another number of arguments",
+                (Some(_), None) => "is also defined as a rule that is not a function",
+                (None, _) => "is also defined as a function",
             };
             Some(module.fault(reference, format!("{} {text}", tree::name(reference))))
         };

@@ -35,8 +35,8 @@ pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
             let (module, rule) = rules.by_path[paths[*circle.first()?]].first()?;
             let called = circle.iter().map(|number| paths[*number][1..].join(".")).collect::<Vec<_>>();
             let text = match called.as_slice() {
-                [one] => format!("{one} refers to itself"),
-                [one, others @ ..] => format!("{one} refers to itself, through {}", others.join(", ")),
+                [one] => format!("{one} is recursive"),
+                [one, others @ ..] => format!("{one} is recursive, through {}", others.join(", ")),
                 [] => return None,
             };
             Some(module.fault(tree::start(tree::reference(rule)), text))

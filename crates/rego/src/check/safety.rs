@@ -161,7 +161,7 @@ impl<'m> Safety<'m> {
     }
 
     fn unsafe_variable(&mut self, span: &Span, where_else: &str) {
-        let text = format!("variable {} is unsafe: nothing{where_else} gives it a value", span.text());
+        let text = format!("variable {} is unsafe: no statement{where_else} gives it a value", span.text());
         self.faults.push(self.bindings.module.fault(span, text));
     }
 }

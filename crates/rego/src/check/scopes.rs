@@ -45,7 +45,7 @@ impl<'m> Scopes<'m> {
             names.remove("_");
             if let Some(name) = names.intersection(&all).next() {
                 let text = format!(
-                    "several parameters are called {name}: give each a name and compare them with =="
+                    "several parameters have the name {name}: give each a name and compare them with =="
                 );
                 self.faults.push(self.module.fault(tree::start(argument), text));
             }
@@ -93,7 +93,7 @@ impl<'m> Scopes<'m> {
         for (name, place) in query.stmts.iter().flat_map(declared) {
             if outer.contains(name) {
                 let text = format!(
-                    "variable {name} is declared within the scope of another {name}: call one otherwise"
+                    "variable {name} is declared within the scope of another {name}: rename one of them"
                 );
                 self.faults.push(self.module.fault(place, text));
             }
@@ -107,7 +107,8 @@ impl<'m> Scopes<'m> {
         let (mut keys, values) = (tree::variables(key), tree::variables(value));
         keys.remove("_");
         if let Some(name) = keys.intersection(&values).next() {
-            let text = format!("key and value are called {name}: give each a name and compare them with ==");
+            let text =
+                format!("key and value have the same name {name}: give each a name and compare them with ==");
             self.faults.push(self.module.fault(tree::start(key), text));
         }
     }
@@ -117,7 +118,7 @@ impl<'m> Scopes<'m> {
         for (name, place) in declared(statement) {
             if earlier.contains(name) {
                 let text = format!(
-                    "variable {name} is declared after a comprehension with another {name}: call one otherwise"
+                    "variable {name} is declared after a comprehension with another {name}: rename one of them"
                 );
                 self.faults.push(self.module.fault(place, text));
             }
@@ -174,10 +175,10 @@ mod tests {
     #[test]
     fn names_shared_by_several_variables_are_rejected() {
         for (rule, expected) in [
-            ("f(n, n) := 1 if true", "several parameters are called n"),
-            ("f([n, m], m) := 1", "several parameters are called m"),
+            ("f(n, n) := 1 if true", "several parameters have the name n"),
+            ("f([n, m], m) := 1", "several parameters have the name m"),
             ("f([n, n], _, _) := 1", ""),
-            ("p if { some x, x in input.l }", "key and value are called x"),
+            ("p if { some x, x in input.l }", "key and value have the same name x"),
             (
                 "p if { some i; input.l[i]; q := [1 | some i; input.m[i]]; q }",
                 "variable i is declared within",

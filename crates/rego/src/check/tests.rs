@@ -24,10 +24,13 @@ fn calls_must_be_of_known_functions_with_the_right_number_of_arguments() {
         ("data.b.f(1)", "1.rego:3:11: unknown function data.b.f"),
         ("y := numbers.range(1, 2, x)", "1.rego:3:16: numbers.range takes 2 arguments, found 3"),
         ("x := [y | y := nothing(1)]", "1.rego:3:26: unknown function nothing"),
-        ("http.send({})", "1.rego:3:11: http.send may not be called: a policy does not wait for the network"),
+        (
+            "http.send({})",
+            "1.rego:3:11: http.send may not be called: a Rego policy cannot access the network",
+        ),
         (
             "rego.parse_module(`a`, input.text)",
-            "1.rego:3:11: the embedded engine has no rego.parse_module: OPA has (--opa-url)",
+            "1.rego:3:11: rego.parse_module is not available in the embedded engine: use OPA (--opa-url)",
         ),
         ("count(input.pods)", ""),
         ("count(input.pods, n); n > 1", ""),
@@ -65,14 +68,14 @@ fn recursive_rules_are_rejected() {
         let expected = if expected.is_empty() { vec![] } else { vec![expected.to_owned()] };
         assert_eq!(faults(&texts), expected, "{rules:?}");
     };
-    itself(&["f(x) := f(x)"], "1.rego:3:1: a.f refers to itself");
-    itself(&["f(x) := y if { y := [z | z := f(x)] }"], "1.rego:3:1: a.f refers to itself");
-    itself(&["f(x) := g(x)", "g(x) := data.a.f(x)"], "1.rego:3:1: a.f refers to itself, through a.g");
-    itself(&["p if q\nq if not p"], "1.rego:3:1: a.p refers to itself, through a.q");
-    itself(&["p if data.a"], "1.rego:3:1: a.p refers to itself");
-    itself(&["p := {\"x\": 1} if data.a.p.x"], "1.rego:3:1: a.p refers to itself");
-    itself(&["p contains x if { some x in data.a[input.rule] }"], "1.rego:3:1: a.p refers to itself");
-    itself(&["p[x] := y if { x := 1; y := p[2] }"], "1.rego:3:1: a.p refers to itself");
+    itself(&["f(x) := f(x)"], "1.rego:3:1: a.f is recursive");
+    itself(&["f(x) := y if { y := [z | z := f(x)] }"], "1.rego:3:1: a.f is recursive");
+    itself(&["f(x) := g(x)", "g(x) := data.a.f(x)"], "1.rego:3:1: a.f is recursive, through a.g");
+    itself(&["p if q\nq if not p"], "1.rego:3:1: a.p is recursive, through a.q");
+    itself(&["p if data.a"], "1.rego:3:1: a.p is recursive");
+    itself(&["p := {\"x\": 1} if data.a.p.x"], "1.rego:3:1: a.p is recursive");
+    itself(&["p contains x if { some x in data.a[input.rule] }"], "1.rego:3:1: a.p is recursive");
+    itself(&["p[x] := y if { x := 1; y := p[2] }"], "1.rego:3:1: a.p is recursive");
     // Local variables with the names of rules.
     itself(&["p := x if { p := 1; x := p }"], "");
     itself(&["f(p) := p\np := f(1)"], "");
@@ -85,32 +88,35 @@ fn recursive_rules_are_rejected() {
 #[test]
 fn unbound_variables_are_rejected_even_if_negation_uses_them() {
     for (rule, expected) in [
-        ("deny contains x if { input.z }", "3:15: variable x is unsafe: nothing gives it a value"),
+        ("deny contains x if { input.z }", "3:15: variable x is unsafe: no statement gives it a value"),
         (
             "deny contains 1 if { not input.x[y] }",
-            "3:34: variable y is unsafe: nothing outside of not gives it a value",
+            "3:34: variable y is unsafe: no statement outside of not gives it a value",
         ),
         (
             "deny contains 1 if { not y = 1 }",
-            "3:26: variable y is unsafe: nothing outside of not gives it a value",
+            "3:26: variable y is unsafe: no statement outside of not gives it a value",
         ),
-        ("deny contains 1 if { y > 1 }", "3:22: variable y is unsafe: nothing gives it a value"),
-        ("deny contains 1 if { count(y) > 1 }", "3:28: variable y is unsafe: nothing gives it a value"),
-        ("deny contains 1 if { z := y.name }", "3:27: variable y is unsafe: nothing gives it a value"),
-        ("deny contains 1 if { x := [y | input.z] }", "3:28: variable y is unsafe: nothing gives it a value"),
+        ("deny contains 1 if { y > 1 }", "3:22: variable y is unsafe: no statement gives it a value"),
+        ("deny contains 1 if { count(y) > 1 }", "3:28: variable y is unsafe: no statement gives it a value"),
+        ("deny contains 1 if { z := y.name }", "3:27: variable y is unsafe: no statement gives it a value"),
+        (
+            "deny contains 1 if { x := [y | input.z] }",
+            "3:28: variable y is unsafe: no statement gives it a value",
+        ),
         (
             "deny contains 1 if { some y; not input[y] }",
-            "3:40: variable y is unsafe: nothing outside of not gives it a value",
+            "3:40: variable y is unsafe: no statement outside of not gives it a value",
         ),
         (
             "deny contains 1 if { every x in y { x > 1 } }",
-            "3:33: variable y is unsafe: nothing gives it a value",
+            "3:33: variable y is unsafe: no statement gives it a value",
         ),
-        ("f(x) := y", "3:9: variable y is unsafe: nothing gives it a value"),
-        ("p[x] := 1 if { input.z }", "3:3: variable x is unsafe: nothing gives it a value"),
+        ("f(x) := y", "3:9: variable y is unsafe: no statement gives it a value"),
+        ("p[x] := 1 if { input.z }", "3:3: variable x is unsafe: no statement gives it a value"),
         (
             "p := 1 if { input.z } else := y if { input.y }",
-            "3:31: variable y is unsafe: nothing gives it a value",
+            "3:31: variable y is unsafe: no statement gives it a value",
         ),
         ("deny contains x if { x := input.z }", ""),
         ("deny contains x if { x = input.z }", ""),
@@ -123,7 +129,7 @@ fn unbound_variables_are_rejected_even_if_negation_uses_them() {
         ("deny contains x if { input.z[x]; not input.y[x] }", ""),
         (
             "deny contains 1 if { not input.x[_] }",
-            "3:34: variable _ is unsafe: nothing outside of not gives it a value",
+            "3:34: variable _ is unsafe: no statement outside of not gives it a value",
         ),
         ("deny contains x if { walk(input, [x, _]) }", ""),
         ("deny contains 1 if { every k, v in input.z { k != v } }", ""),
@@ -147,9 +153,9 @@ fn unbound_variables_are_rejected_even_if_negation_uses_them() {
 #[test]
 fn function_has_one_arity_and_is_not_a_rule() {
     for (rules, expected) in [
-        ("p(x) := x\np := 2", "3:1: p is elsewhere a function"),
-        ("p := 2\np(x) := x", "3:1: p is elsewhere a rule, which is no function"),
-        ("p(x) := x\np(x, y) := y", "3:1: p is a function of another number of arguments elsewhere"),
+        ("p(x) := x\np := 2", "3:1: p is also defined as a function"),
+        ("p := 2\np(x) := x", "3:1: p is also defined as a rule that is not a function"),
+        ("p(x) := x\np(x, y) := y", "3:1: p is also defined as a function with another number of arguments"),
         ("p(1) := 2\np(x) := x if x > 1", ""),
         ("default p(_) := 1\np(x) := x if x > 1", ""),
     ] {
@@ -176,7 +182,7 @@ fn names_in_rules_whose_names_begin_with_keywords_are_unambiguous() {
             "4:9: the package a.if has a rule count: give it another name",
         ),
         ("p if not[false]", "3:6: variable not is unsafe: write a blank after not to negate an array"),
-        ("if.x := if_y\nif_y if if.x", "3:1: a.if.x refers to itself, through a.if_y"),
+        ("if.x := if_y\nif_y if if.x", "3:1: a.if.x is recursive, through a.if_y"),
         ("if.f(x) := x\np := y if { if.f(1, 2, 3); y := 1 }", "4:13: data.a.if.f takes 1 argument, found 3"),
     ] {
         let expected = if expected.is_empty() { vec![] } else { vec![format!("1.rego:{expected}")] };
@@ -203,7 +209,7 @@ fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
         ("div(a, b) := 1\np := div(7, 2) * 2", ""),
         (
             "p if { x := 1; y := -x; y < 0 }",
-            "3:21: a minus before something else than a number: write 0 - x for -x",
+            "3:21: a minus before an expression that is not a number: write 0 - x for -x",
         ),
         (
             "p if { x := 1; not input.l.a[[[x | true]]] }",
@@ -219,7 +225,7 @@ fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
         ("p if policysync_walk(1)", "3:6: unknown function policysync_walk"),
         (
             "p if regex.match(`a(`, input.x)",
-            "3:19: regex.match: the pattern is no regular expression of Go: a group is not closed",
+            "3:19: regex.match: the pattern is not a regular expression of Go: a group is not closed",
         ),
         (
             "p if regex.match(`^\\pL{1,253}$`, input.x)",
@@ -227,7 +233,7 @@ fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
         ),
         (
             "p := regex.replace(\"a\", `[`, \"\")",
-            "3:26: regex.replace: the pattern is no regular expression of Go: a class is not closed",
+            "3:26: regex.replace: the pattern is not a regular expression of Go: a class is not closed",
         ),
         ("p if regex.match(`^.{1,253}$`, input.x)", ""),
         ("re_match(a, b) := a == b\np if re_match(`(`, input.x)", ""),

@@ -176,8 +176,8 @@ fn data_at_the_path_of_a_rule_is_rejected() {
             json!({"a": {"b": {"p": 2}}}),
             "data has a value at the path of the rule p: remove the value, or rename the rule",
         ),
-        (json!({"a": {"b": 2}}), "data has a value there: remove it"),
-        (json!({"a": [1]}), "data has a value above it: remove that"),
+        (json!({"a": {"b": 2}}), "data has a value at this path: remove it"),
+        (json!({"a": [1]}), "data has a value at a parent of this path: remove it"),
     ] {
         let expected = format!("m.rego:1:9: package a.b: {expected}");
         assert_eq!(fault(data.clone()), Some(expected.clone()));

@@ -14,7 +14,7 @@ const PLACEMENT: &str = "package io.k8s.federation.admission\nerrors[\"no\"] { t
 #[test]
 fn only_denials_that_are_objects_can_be_warnings() {
     let refused = |enforcement: &str| {
-        Some(format!("m: enforcement {enforcement} needs the rule deny, each head of which is an object"))
+        Some(format!("m: enforcement {enforcement} requires that each element of the rule deny is an object"))
     };
     for text in [OBJECTS, MIXED, PLACEMENT] {
         assert_eq!(said(Enforcement::Deny, text), None);
@@ -23,7 +23,7 @@ fn only_denials_that_are_objects_can_be_warnings() {
     assert_eq!(said(Enforcement::Warn, MIXED), refused("warn"));
     assert_eq!(said(Enforcement::Dryrun, PLACEMENT), refused("dryrun"));
     let access = OBJECTS.replace("package admission", "package authorization");
-    let nothing = "m: enforcement warn is nothing for package authorization: who asks is shown no warnings";
+    let nothing = "m: enforcement warn is not supported for package authorization: the API server shows no warnings for authorization";
     assert_eq!(said(Enforcement::Warn, &access).as_deref(), Some(nothing));
     assert_eq!(said(Enforcement::Dryrun, &access), None);
 }

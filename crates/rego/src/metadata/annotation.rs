@@ -61,7 +61,7 @@ impl Annotation {
             return Err("nothing follows # METADATA: write YAML there, or remove it".to_owned());
         }
         let root = single(&block.yaml).map_err(|error| match error {
-            Error::Invalid => "is no valid YAML".to_owned(),
+            Error::Invalid => "is not valid YAML".to_owned(),
             Error::Unsupported(what) => format!("has YAML with {what}, which is not supported"),
             Error::Memory(over) => over.to_string(),
         })?;
@@ -152,7 +152,7 @@ fn string(node: &Node) -> Result<String> {
     match &node.content {
         Content::Scalar { .. } if is_null(node) => Ok(String::new()),
         Content::Scalar { text, .. } => Ok(text.clone()),
-        _ => Err("is no text".to_owned()),
+        _ => Err("is not a string".to_owned()),
     }
 }
 
@@ -172,7 +172,7 @@ fn list(node: &Node) -> Result<&[Node]> {
     match &node.content {
         Content::List(items) => Ok(items),
         _ if is_null(node) => Ok(&[]),
-        _ => Err("is no list".to_owned()),
+        _ => Err("is not a list".to_owned()),
     }
 }
 
@@ -180,16 +180,16 @@ fn list(node: &Node) -> Result<&[Node]> {
 fn mapping(node: &Node) -> Result<Vec<(&str, &Node)>> {
     check_anchor(node)?;
     let Content::Map(fields) = &node.content else {
-        return if is_null(node) { Ok(Vec::new()) } else { Err("is no object of YAML".to_owned()) };
+        return if is_null(node) { Ok(Vec::new()) } else { Err("is not a YAML object".to_owned()) };
     };
     let mut names = HashSet::new();
     fields
         .iter()
         .map(|(key, value)| {
             check_anchor(key)?;
-            let key = text(key).ok_or("has a key that is no text: put it in quotes")?;
+            let key = text(key).ok_or("has a key that is not a string: put it in quotes")?;
             if !names.insert(key) {
-                return Err(format!("has the key {key} twice"));
+                return Err(format!("has the duplicate key {key}"));
             }
             Ok((key, value))
         })
@@ -252,7 +252,7 @@ fn author(node: &Node) -> Result<Value> {
         }
         return Ok(filled([("name", words.join(" ")), ("email", email.unwrap_or_default().to_owned())]));
     }
-    let [name, email] = texts(node, ["name", "email"]).map_err(|_| "has an entry that is no author")?;
+    let [name, email] = texts(node, ["name", "email"]).map_err(|_| "has an entry that is not an author")?;
     if name.is_empty() && email.is_empty() {
         return Err("has an entry without name and email".to_owned());
     }
@@ -266,7 +266,7 @@ fn resource(node: &Node) -> Result<Value> {
         Some(url) => (url.to_owned(), String::new()),
         None => {
             let texts =
-                texts(node, ["ref", "description"]).map_err(|_| "has an entry that is no resource")?;
+                texts(node, ["ref", "description"]).map_err(|_| "has an entry that is not a resource")?;
             let [url, description] = texts;
             (url, description)
         }
@@ -331,7 +331,7 @@ fn schema(node: &Node) -> Result<Value> {
 
 /// Checks the part of `compile` that OPA reads. It is not part of the object.
 fn check_compile(node: &Node) -> Result<()> {
-    const SUPPORTED: &str = "has unknowns or a mask_rule that are no references, such as input.app";
+    const SUPPORTED: &str = "has unknowns or a mask_rule that are not references, such as input.app";
     value(node)?;
     for (name, node) in mapping(node)? {
         let is_reference = |node: &Node| text(node).is_some_and(|text| reference(text).is_some());

@@ -32,22 +32,22 @@ fn package_has_the_parts_of_its_declaration() {
 #[test]
 fn parse_errors_have_their_place() {
     for (text, expected) in [
-        ("", "1:1: a module begins with a package: write package NAME first"),
-        ("p := 1", "1:1: a module begins with a package: write package NAME first"),
+        ("", "1:1: a module must begin with its package: write package NAME first"),
+        ("p := 1", "1:1: a module must begin with its package: write package NAME first"),
         // The fault that occurs later in the text.
         (
             "package a\np contains x if {\n  x := )\n}",
-            "3:5: expected }: something does not end, or two statements are on one line",
+            "3:5: expected }: a construct is not closed, or two statements are on one line",
         ),
         (
             "package a\np[x] {\n  x := )\n}",
-            "2:6: expected }: something does not end, or two statements are on one line",
+            "2:6: expected }: a construct is not closed, or two statements are on one line",
         ),
         // The older syntax parses these as rules named `p`, `if`, `contains` and `x`.
         ("package a\np if { input := 1 }", "2:14: a variable cannot have the name input"),
         (
             "package a\np contains x if { x := 1 } else := 2 if { input.y }",
-            "2:28: a rule of a set has no else: write another rule",
+            "2:28: a rule for a set cannot have else: write another rule",
         ),
         ("package a\np", "2:1: a rule has a value or a body"),
         ("package a\np := \"open", "2:6: the string does not end"),

@@ -270,7 +270,7 @@ fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
     let arguments = argument_names(rule);
     let mut variables = declared(rule).into_iter().filter(|name| !arguments.contains(name));
     variables.find(|name| names.contains(*name)).map(|name| {
-        format!("the variable {name} of this rule, whose name begins with the keyword {keyword}, is called like another rule: call it otherwise")
+        format!("the variable {name} of this rule, whose name begins with the keyword {keyword}, has the name of another rule: rename it")
     })
 }
 
@@ -322,7 +322,7 @@ mod tests {
             ),
             (
                 "p := 1\nif.x := y if { y := [p | p := 2] }",
-                "3:1: the variable p of this rule, whose name begins with the keyword if, is called like another rule: call it otherwise",
+                "3:1: the variable p of this rule, whose name begins with the keyword if, has the name of another rule: rename it",
             ),
             ("policysync_word_if.x := 1", "2:1: names that begin with policysync_ are reserved"),
         ] {
