@@ -57,7 +57,7 @@ async fn request_timeout_limits_each_request() -> Result<()> {
     for (name, timeout, says) in [("silent-1", "700ms", "700ms"), ("silent-2", "1", "1s")] {
         let hub = silent_hub(name).await?;
         let ran = status(hub.kubeconfig(), &["--request-timeout", timeout]);
-        refused(&ran, &format!(": no answer within {says}\n"))?;
+        refused(&ran, &format!(": no response within {says}\n"))?;
         ensure!(ran.stderr.contains("cannot reach the hub at http://127.0.0.1:"), "{ran:?}");
         // The timeout applies to each request, and the others are fast.
         let ran = status(hub.kubeconfig(), &["--request-timeout=20s"]);

@@ -71,7 +71,7 @@ fn invalid_arguments_are_reported() {
 fn invalid_log_filter_is_reported() {
     let mut controller = command(&["controller", "--log-level=debug"]);
     controller.env("RUST_LOG", "policy_sync=loud");
-    let fault = fault(&finish(controller, ""), "RUST_LOG \"policy_sync=loud\" is no filter such as");
+    let fault = fault(&finish(controller, ""), "RUST_LOG \"policy_sync=loud\" is not a filter such as");
     assert!(fault.is_none(), "{fault:?}");
 }
 

@@ -41,6 +41,6 @@ async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
         lines.iter().find(|line| line["message"] == "reconcile failed, retrying").context("no line")?;
     let error = failed["error"].as_str().context("no error")?;
     ensure!(error.starts_with("cannot create ManifestWork eu-1/"), "{failed}");
-    ensure!(error.contains(": no answer: ") && error.ends_with("connection reset"), "{failed}");
+    ensure!(error.contains(": no response: ") && error.ends_with("connection reset"), "{failed}");
     Ok(())
 }

@@ -28,7 +28,7 @@ async fn outage_is_shown_and_changes_are_followed_again_afterwards() {
     // The page keeps its content, and pages that read from the hub show an error.
     assert!(browser.text("#matrix").await.contains("shop/limits"));
     let page = site.get("/clusters/eu-1").await;
-    assert!(page.status == 502 && page.body.contains("The hub does not answer"), "{page:?}");
+    assert!(page.status == 502 && page.body.contains("The hub does not respond"), "{page:?}");
     tokio::time::sleep(AWAY.saturating_sub(stopped.elapsed())).await;
     hub.start_api_server().await.unwrap();
     browser.until_text("main", |text| !text.contains("cannot be watched")).await;

@@ -233,7 +233,8 @@ async fn explanation_matches_the_explain_command() {
     // The page does not reload: each change would read all objects of the hub again.
     assert!(page.contains("data-once") && !page.contains("http-equiv"), "{page}");
 
-    for (cluster, fault) in [("nowhere", "ManagedCluster nowhere"), ("Not_A_Name", "is no name of a cluster")]
+    for (cluster, fault) in
+        [("nowhere", "ManagedCluster nowhere"), ("Not_A_Name", "is not a valid cluster name")]
     {
         let page = site.get(&format!("{address}?why={cluster}")).await;
         assert!(page.status == 200 && page.body.contains(fault), "{cluster}: {page:?}");

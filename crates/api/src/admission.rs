@@ -154,7 +154,7 @@ impl Asked {
         if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
             return Err(format!("expected an AdmissionReview, found {} {}", review.api_version, review.kind));
         }
-        let text = review.request.ok_or("an AdmissionReview has a request")?;
+        let text = review.request.ok_or("an AdmissionReview must have a request")?;
         let raw = serde_json::from_str(text.get()).map_err(|error| error.to_string())?;
         Ok(Self { api_version: review.api_version, text, raw })
     }
@@ -224,7 +224,7 @@ impl Asked {
             namespace: raw.namespace.clone(),
             name: raw.name.clone(),
             object: read(&raw.object, "the object")?,
-            old_object: read(&raw.old_object, "the object that is stored")?,
+            old_object: read(&raw.old_object, "the stored object")?,
             dry_run: raw.dry_run.unwrap_or_default(),
             tenant: self.requester().0,
         })

@@ -370,7 +370,7 @@ fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Opti
     if field.name.is_empty() {
         Some("must not be empty".to_owned())
     } else if field.name.starts_with('_') {
-        Some("must not start with `_`: such names are the controller's own".to_owned())
+        Some("must not start with `_`: such names are reserved for the controller".to_owned())
     } else if !names.insert(&field.name) {
         Some(format!("{:?} is used twice", excerpt(&field.name)))
     } else {

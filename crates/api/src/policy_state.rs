@@ -167,7 +167,7 @@ impl PolicyState {
             Self::NotApplied => "the cluster's agent cannot apply it",
             Self::Frozen => "it is left unchanged on the cluster, because the hub cannot plan it",
             Self::PartiallyEnforced => {
-                "it is in force on a part of its targets, according to the message of its condition Enforced"
+                "it is in force on some of its targets, according to the message of its condition Enforced"
             }
             Self::Pending => "the cluster has not reported on the current revision yet",
             Self::Unreachable => "the cluster or its agent is not available",

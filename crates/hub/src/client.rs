@@ -75,7 +75,7 @@ impl HubClient {
             .client
             .list_api_groups()
             .await
-            .map_err(|error| self.failure("ask for the APIs", &error))
+            .map_err(|error| self.failure("list the APIs", &error))
         {
             Ok(list) => list.groups,
             Err(error) if error.is_forbidden() => return Ok(()),
@@ -109,7 +109,7 @@ impl HubClient {
             Ok(served) => served.map(|list| list.resources).unwrap_or_default(),
             // A later list request fails and names the missing right.
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Serves::Required),
-            Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
+            Err(error) => return Err(self.failure(&format!("look up {gvr}"), &error)),
         };
         let has = |plural: &str| served.iter().any(|served| served.name == plural);
         Ok(match (has(resource), of_spokes) {

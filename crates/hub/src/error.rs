@@ -6,7 +6,7 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     /// The client cannot be created, for example without credentials.
-    #[error("cannot make a client of {url}: {cause}")]
+    #[error("cannot create a client for {url}: {cause}")]
     Client {
         /// The URL.
         url: String,

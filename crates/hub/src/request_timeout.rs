@@ -43,7 +43,7 @@ impl RequestTimeout {
 
 /// The response did not arrive completely within the limit.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {0:?}")]
+#[error("no response within {0:?}")]
 struct NoAnswer(Duration);
 
 async fn answer(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {

@@ -33,7 +33,7 @@ pub enum Ended {
     Panicked,
     /// The hub was restored from a backup: its lists have long been older than the last seen version. A restart
     /// discards that version.
-    #[error("the hub is older than what was seen of it: see the log")]
+    #[error("the hub was restored to an earlier state: see the log")]
     HubRestored,
 }
 

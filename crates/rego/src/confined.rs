@@ -351,7 +351,7 @@ impl Checker {
             let _ = stdin.write_all(&request).await;
         }
         let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
-            return Err(CheckError::Died(format!("no answer in {} s", PATIENCE.as_secs())));
+            return Err(CheckError::Died(format!("no response within {} s", PATIENCE.as_secs())));
         };
         let output = output.map_err(CheckError::Process)?;
         let Progressed { at, times, answer } = Progressed::of(&output.stdout);

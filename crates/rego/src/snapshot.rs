@@ -24,7 +24,7 @@ pub struct Snapshot {
     packages: Packages,
     gates: Arc<Gates>,
     incomplete: Arc<Incomplete>,
-    /// The reason why policies are not loaded yet, if so.
+    /// The reason why Rego policies are not loaded yet, if so.
     starting: Option<String>,
     /// Receives queries that exceeded a limit.
     exceeded: Option<mpsc::Sender<Exceeded>>,
@@ -52,8 +52,8 @@ pub struct Policies {
 /// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// Policies are not loaded yet.
-    #[error("policies are not loaded yet: {0}")]
+    /// Rego policies are not loaded yet.
+    #[error("Rego policies are not loaded yet: {0}")]
     Starting(String),
     /// A module is rejected and has no last good text.
     #[error("{0}")]
@@ -214,7 +214,7 @@ impl Snapshot {
         Self { starting: Some(why), ..self }
     }
 
-    /// Whether policies are not loaded yet.
+    /// Whether Rego policies are not loaded yet.
     #[must_use]
     pub fn is_starting(&self) -> bool {
         self.starting.is_some()

@@ -242,15 +242,13 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         "*" => None,
         name => match ClusterName::parse(name) {
             Some(cluster) => Some(cluster),
-            None => return Err(pages.missing(&format!("{name:?} is no name of a cluster."))),
+            None => return Err(pages.missing(&format!("{name:?} is not a valid cluster name."))),
         },
     };
     let asked = AcrossQuery { settings: &pages.settings, cluster: cluster.as_ref(), scope: &scope };
     let across = pages.live.across(asked).await.map_err(|error| match &error {
         ReadError::Hub(error) => pages.failed(error),
-        error => {
-            (StatusCode::BAD_GATEWAY, Page(web::error(&shown.hub, "No hub of ours", &with_causes(error))))
-        }
+        error => (StatusCode::BAD_GATEWAY, Page(web::error(&shown.hub, "Unknown hub", &with_causes(error)))),
     })?;
     let Some(across) = across else {
         return Err(pages.missing(&format!("There is no ManagedCluster {}.", shown.query.cluster)));

@@ -86,7 +86,7 @@ pub fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, 
     let mut fields = BTreeMap::new();
     for (key, json) in entries {
         if fields.contains_key(&key) {
-            return Err(Fault::here("the key is there twice").under(&Step::key(&key)));
+            return Err(Fault::here("duplicate key").under(&Step::key(&key)));
         }
         fields.insert(key, json);
     }

@@ -75,5 +75,5 @@ impl Merge {
 /// The names of `path`, which may contain nothing else.
 fn names(path: &str) -> Result<Vec<String>, String> {
     let parsed = StatusPath::parse(path).map_err(|error| error.to_string())?;
-    parsed.names().ok_or_else(|| "expected names alone, found an index or a filter".to_owned())
+    parsed.names().ok_or_else(|| "expected only names, found an index or a filter".to_owned())
 }

@@ -128,15 +128,15 @@ impl Parser {
                     Some('\'') => self.quoted('\'').map(Segment::Name)?,
                     Some('?') => self.filter()?,
                     Some(c) if c.is_ascii_digit() => self.index()?,
-                    Some('-') => return self.fault("an index from the end is not shared by all agents"),
-                    Some('*') => return self.fault("a wildcard gives more than one value"),
+                    Some('-') => return self.fault("not all agents support an index from the end"),
+                    Some('*') => return self.fault("a wildcard can select more than one value"),
                     Some('"') => return self.fault("a name is quoted with ' here"),
                     _ => return self.fault("expected a quoted name, an index or a filter"),
                 };
                 self.expect(']')?;
                 Ok(segment)
             }
-            Some('$' | '{' | '@') => self.fault("a path starts with `.`"),
+            Some('$' | '{' | '@') => self.fault("a path must start with `.`"),
             _ => self.fault("expected `.` or `[`"),
         }
     }
@@ -154,8 +154,8 @@ impl Parser {
                     _ => return self.fault("only `.` and `/` can be escaped"),
                 },
                 Some('/') => name.push('/'),
-                Some('.') if name.is_empty() => return self.fault("`..` gives more than one value"),
-                Some('*') => return self.fault("a wildcard gives more than one value"),
+                Some('.') if name.is_empty() => return self.fault("`..` can select more than one value"),
+                Some('*') => return self.fault("a wildcard can select more than one value"),
                 _ if name.is_empty() => return self.fault("expected a name"),
                 _ => return Ok(name),
             }
@@ -197,7 +197,9 @@ impl Parser {
         let digits: String = self.chars[start..self.position].iter().collect();
         match digits.parse() {
             Ok(index) if digits == "0" || !digits.starts_with('0') => Ok(Segment::Index(index)),
-            _ => Err(PathError { fault: format!("{} is no index", excerpt(&digits)), position: start + 1 }),
+            _ => {
+                Err(PathError { fault: format!("{} is not an index", excerpt(&digits)), position: start + 1 })
+            }
         }
     }
 
@@ -208,13 +210,13 @@ impl Parser {
         let name = self.name()?;
         for expected in ['=', '='] {
             if self.peek() != Some(expected) {
-                return self.fault("a filter compares with `==`");
+                return self.fault("a filter must compare with `==`");
             }
             self.position += 1;
         }
         let text = match self.peek() {
             Some(mark @ ('"' | '\'')) => self.quoted(mark)?,
-            _ => return self.fault("a filter compares with a quoted text"),
+            _ => return self.fault("a filter must compare with a quoted string"),
         };
         self.expect(')')?;
         Ok(Segment::Equals { name, text })

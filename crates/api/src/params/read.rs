@@ -90,7 +90,7 @@ impl Reader {
                 let place = fields.at(&plain_excerpt(&key));
                 self.fault(place, format!("unknown key, expected one of {}", known.join(", ")));
             } else if fields.entries.iter().any(|(earlier, _)| *earlier == key) {
-                self.fault(fields.at(&key), "the key is there twice");
+                self.fault(fields.at(&key), "duplicate key");
             } else {
                 fields.entries.push((key, value));
             }
@@ -174,7 +174,7 @@ impl Reader {
         let (new, old) = (fields.take_optional("policiesToSync"), fields.take_optional(OLD_KEY));
         match (&new, &old) {
             (Some(_), Some(_)) => {
-                self.fault(OLD_KEY, "is an old name of policiesToSync: only one of them may be there")
+                self.fault(OLD_KEY, "is an old name of policiesToSync: only one of them is allowed")
             }
             (None, Some(_)) => self.warnings.push(ParamsError {
                 place: OLD_KEY.into(),

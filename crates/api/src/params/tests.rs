@@ -34,7 +34,7 @@ fn old_name_is_accepted_unless_the_new_one_is_present() {
     assert_eq!(Params::parse(old).unwrap().policies_to_sync.len(), 1);
     assert_eq!(
         fault(r#"{"experimentalPolicySync": [], "policiesToSync": []}"#),
-        "experimentalPolicySync: is an old name of policiesToSync: only one of them may be there"
+        "experimentalPolicySync: is an old name of policiesToSync: only one of them is allowed"
     );
 }
 
@@ -50,7 +50,7 @@ fn faults_have_their_place() {
         (r#"{"policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].version: expected a string, found 2"),
         (r#"{"policiesToSync": [{"group": "g", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0]: version is required"),
         (r#"{"policiesToSync": [{"group": "", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].group: must not be empty"),
-        (r#"{"conflicts": "keep", "conflicts": "keep"}"#.to_owned(), "conflicts: the key is there twice"),
+        (r#"{"conflicts": "keep", "conflicts": "keep"}"#.to_owned(), "conflicts: duplicate key"),
         (r#"{"conflicts": "both"}"#.to_owned(), "conflicts: expected \"keep\" or \"overwrite\", found \"both\""),
         (r#"{"tlsSecrets": true}"#.to_owned(), "tlsSecrets: expected \"none\" or \"copy\", found true"),
         (r#"{"policyWaitSeconds": -1}"#.to_owned(), "policyWaitSeconds: expected a whole number from 0 to 4294967295, found -1"),
@@ -97,7 +97,7 @@ fn faults_name_the_accepted_values() {
             assert_eq!(fault(&format!(r#"{{"{key}": {value}}}"#)), says);
         }
         let twice = format!(r#"{{"{key}": null, "{key}": null}}"#);
-        assert_eq!(fault(&twice), format!("{key}: the key is there twice"));
+        assert_eq!(fault(&twice), format!("{key}: duplicate key"));
     }
 }
 
@@ -247,7 +247,7 @@ fn merge_settings_are_parsed() {
         (r#"{"level": "rule", "rules": ["a"]}"#, "merge.rules[0]: expected `.` or `[` at character 1"),
         (
             r#"{"level": "rule", "rules": [".a[0]"]}"#,
-            "merge.rules[0]: expected names alone, found an index or a filter",
+            "merge.rules[0]: expected only names, found an index or a filter",
         ),
         (
             r#"{"level": "rule", "rules": [".b", ".a.c", ".a"]}"#,

@@ -139,13 +139,13 @@ impl Rules {
         let fitting =
             |schemas: &[Schema]| schemas.iter().filter(|schema| schema.admits(value, false).is_ok()).count();
         if !self.any.is_empty() && fitting(&self.any) == 0 {
-            return fault("fits none of the alternatives of anyOf".to_owned());
+            return fault("matches none of the alternatives of anyOf".to_owned());
         }
         if !self.one.is_empty() && fitting(&self.one) != 1 {
-            return fault(format!("fits {} of the alternatives of oneOf", fitting(&self.one)));
+            return fault(format!("matches {} of the alternatives of oneOf", fitting(&self.one)));
         }
         if self.not.as_ref().is_some_and(|not| not.admits(value, false).is_ok()) {
-            return fault("fits what the schema rules out by not".to_owned());
+            return fault("matches the schema under not".to_owned());
         }
         Ok(())
     }

@@ -183,14 +183,14 @@ fn alternatives_are_checked() {
     wrong(
         object.clone(),
         [
-            (json!({}), ": fits 0 of the alternatives of oneOf"),
-            (json!({"a": 1, "b": 1}), ": fits 2 of the alternatives of oneOf"),
+            (json!({}), ": matches 0 of the alternatives of oneOf"),
+            (json!({"a": 1, "b": 1}), ": matches 2 of the alternatives of oneOf"),
         ],
     );
     object["oneOf"] = json!([]);
     object["anyOf"] = json!([{"properties": {"a": {"minimum": 5}}}, {"required": ["b"]}]);
     fine(object.clone(), [json!({"a": 5}), json!({"a": 1, "b": 1})]);
-    wrong(object.clone(), [(json!({"a": 1}), ": fits none of the alternatives of anyOf")]);
+    wrong(object.clone(), [(json!({"a": 1}), ": matches none of the alternatives of anyOf")]);
     object["anyOf"] = json!([]);
     object["allOf"] = json!([{"properties": {"a": {"maximum": 5}}}]);
     object["not"] = json!({"required": ["b"]});
@@ -199,7 +199,7 @@ fn alternatives_are_checked() {
         object,
         [
             (json!({"a": 6}), ".a: expected at most 5, found 6"),
-            (json!({"b": 1}), ": fits what the schema rules out by not"),
+            (json!({"b": 1}), ": matches the schema under not"),
         ],
     );
 }

@@ -110,7 +110,7 @@ fn invalid_federation_selectors_are_rejected_with_their_place() {
         (r#"[{"key": "a"}]"#, "[0]: operator is required"),
         (r#"[{"key": 3, "operator": "Exists"}]"#, "[0].key: expected a string, found 3"),
         (r#"[{"key": "a b", "operator": "Exists"}]"#, r#"[0].key: "a b" is not a label key"#),
-        (r#"[{"key": "a", "key": "b"}]"#, "[0].key: the key is there twice"),
+        (r#"[{"key": "a", "key": "b"}]"#, "[0].key: duplicate key"),
         (
             r#"[{"key": "a", "operator": "Exists", "value": "b"}]"#,
             "[0].value: unknown key, expected one of key, operator, values",

@@ -272,7 +272,7 @@ impl Loaded {
         let starting = self.0.starting(view, &verdicts);
         let _ = match starting.or_else(|| (!is_filled).then(|| "OPA does not have them".to_owned())) {
             None => writeln!(text, "[+]rego ok"),
-            Some(why) => writeln!(text, "[-]rego: policies are not loaded yet: {why}"),
+            Some(why) => writeln!(text, "[-]rego: Rego policies are not loaded yet: {why}"),
         };
         (verdicts.is_whole && is_filled, text)
     }

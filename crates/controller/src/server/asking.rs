@@ -25,7 +25,7 @@ pub(super) enum Silence {
     #[error("too many reviews are waiting")]
     TooMany,
     /// The timeout expired.
-    #[error("no answer within {0} s")]
+    #[error("no response within {0} s")]
     Late(u64),
     /// The evaluation panicked.
     #[error("the review panicked: see the log")]

@@ -152,7 +152,7 @@ impl Webhooks {
             self.asking.loaded().check(&object, before.as_ref()).await
         };
         match timeout_at(began + ANSWERED, checking).await {
-            Err(_) => unchecked(&format!("no answer within {} s", ANSWERED.as_secs())),
+            Err(_) => unchecked(&format!("no response within {} s", ANSWERED.as_secs())),
             Ok(Err(error)) => unchecked(&with_causes(&error)),
             Ok(Ok(Written { faults, warnings })) if faults.is_empty() => {
                 Verdict::warned(warnings.iter().map(ToString::to_string).collect())

@@ -188,7 +188,7 @@ impl HubMetrics {
         }
     }
 
-    /// Sets all gauges from `view`. If this process does not lead, sets them to 0.
+    /// Sets all gauges from `view`. If this process is not the leader, sets them to 0.
     pub fn measure(&self, view: View<'_>, leads: bool) {
         let counts = if leads { Counted::new(self, view) } else { Counted::default() };
         let by_state =

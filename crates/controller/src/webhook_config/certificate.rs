@@ -49,7 +49,7 @@ pub(super) enum Due {
 
 /// A certificate could not be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a certificate for {host}")]
+#[error("cannot create a certificate for {host}")]
 pub(super) struct MakeError {
     host: String,
     source: rcgen::Error,

@@ -51,7 +51,7 @@ pub enum FileError {
     #[error("{0} has no token: expected one line of printable characters")]
     Token(PathBuf),
     /// Like [`FileError::Token`], for a token given directly.
-    #[error("the token is none: expected one line of printable characters")]
+    #[error("invalid token: expected one line of printable characters")]
     Text,
     /// A CA bundle has no certificate.
     #[error("{0} has no certificate")]
@@ -60,7 +60,7 @@ pub enum FileError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// The TLS configuration is not supported, or the operating system has no trust store.
-    #[error("cannot set TLS up")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
 }
 

@@ -94,7 +94,7 @@ pub enum AskError {
         may_pass: bool,
     },
     /// The server returned an error status.
-    #[error("{address} answers {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
+    #[error("{address} returned {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
     Refused {
         /// The address.
         address: String,
@@ -104,7 +104,7 @@ pub enum AskError {
         code: Option<&'static str>,
     },
     /// The body is not the expected JSON.
-    #[error("{address} answers what cannot be read: {why}")]
+    #[error("{address} returned an invalid response: {why}")]
     Unread {
         /// The address.
         address: String,
@@ -217,7 +217,7 @@ impl JsonClient {
             let body = body.await.map_err(|error| unreached(with_causes(&error), true))?;
             Ok(Answer { status: head.status, retry_after: retry_after(&head.headers), body })
         };
-        let late = || unreached(format!("no answer within {} ms", limit.as_millis()), true);
+        let late = || unreached(format!("no response within {} ms", limit.as_millis()), true);
         timeout(limit, asking).await.map_err(|_| late())?
     }
 
@@ -232,9 +232,9 @@ impl JsonClient {
     #[must_use]
     pub fn unread(&self, error: &serde_json::Error) -> AskError {
         let what = match error.classify() {
-            Category::Data => "another shape is expected",
-            Category::Eof => "it ends too soon",
-            Category::Io | Category::Syntax => "it is no JSON",
+            Category::Data => "unexpected structure",
+            Category::Eof => "unexpected end",
+            Category::Io | Category::Syntax => "invalid JSON",
         };
         let why = format!("{what} at line {} column {}", error.line(), error.column());
         AskError::Unread { address: self.0.address.to_string(), why }

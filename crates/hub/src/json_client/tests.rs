@@ -79,7 +79,7 @@ async fn only_transient_errors_are_retried() {
     assert_eq!(stand_in.count(), 1);
     let (stand_in, address) = StandIn::start(&[(503, "", "hunter2")]).await;
     let error = ask(&client(&address)).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("{address} answers 503 Service Unavailable"));
+    assert_eq!(error.to_string(), format!("{address} returned 503 Service Unavailable"));
     assert_eq!(stand_in.count(), 5);
 }
 
@@ -183,18 +183,18 @@ async fn errors_do_not_quote_the_body() {
         let body = Bytes::from_static(body.as_bytes());
         client.refused(&Answer { status: StatusCode::UNAUTHORIZED, body, retry_after: None }).to_string()
     };
-    assert_eq!(refused("hunter2"), format!("{address} answers 401 Unauthorized"));
-    assert_eq!(refused(r#"{"code": "hunter2"}"#), format!("{address} answers 401 Unauthorized"));
+    assert_eq!(refused("hunter2"), format!("{address} returned 401 Unauthorized"));
+    assert_eq!(refused(r#"{"code": "hunter2"}"#), format!("{address} returned 401 Unauthorized"));
     let told = refused(r#"{"code": "unauthorized", "message": "hunter2"}"#);
-    assert_eq!(told, format!("{address} answers 401 Unauthorized (unauthorized)"));
+    assert_eq!(told, format!("{address} returned 401 Unauthorized (unauthorized)"));
 
     for (body, why) in [
-        (r#""hunter2""#, "another shape is expected at line 1 column 9"),
-        ("hunter2", "it is no JSON at line 1 column 1"),
-        ("[", "it ends too soon at line 1 column 1"),
+        (r#""hunter2""#, "unexpected structure at line 1 column 9"),
+        ("hunter2", "invalid JSON at line 1 column 1"),
+        ("[", "unexpected end at line 1 column 1"),
     ] {
         let error = serde_json::from_str::<Vec<u8>>(body).unwrap_err();
-        let expected = format!("{address} answers what cannot be read: {why}");
+        let expected = format!("{address} returned an invalid response: {why}");
         assert_eq!(client.unread(&error).to_string(), expected);
     }
 }

@@ -45,16 +45,16 @@ pub enum RequestError {
     #[error("{} ({})", .0.message, .0.code)]
     Stale(Box<Status>),
     /// The term ended before the request was sent, or before its response.
-    #[error("this process does not lead")]
+    #[error("this process is not the leader")]
     NotLeader,
     /// There was no response within the time limit.
-    #[error("no answer in {} s", TIMEOUT.as_secs())]
+    #[error("no response within {} s", TIMEOUT.as_secs())]
     Timeout,
     /// The connection failed, or the response could not be parsed.
     #[error("no answer")]
     Connection(#[source] kube::Error),
     /// The request could not be built.
-    #[error("not a request that can be made")]
+    #[error("cannot build the request")]
     Build(#[source] request::Error),
 }
 

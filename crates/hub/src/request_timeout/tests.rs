@@ -31,7 +31,7 @@ async fn request_without_response_ends_at_the_limit() {
     let start = Instant::now();
     let error = client.send(get("/api")).await.unwrap_err();
     assert_eq!(start.elapsed(), LIMIT);
-    assert_eq!(innermost(&error).to_string(), "no answer within 2s");
+    assert_eq!(innermost(&error).to_string(), "no response within 2s");
     assert_eq!(client.default_namespace(), "shop");
 }
 

@@ -15,7 +15,7 @@ pub fn at(level: Level) -> EnvFilter {
 
 /// `RUST_LOG` is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("RUST_LOG {text:?} is no filter such as info or policy_sync=debug")]
+#[error("RUST_LOG {text:?} is not a filter such as info or policy_sync=debug")]
 pub struct FilterError {
     text: String,
 }

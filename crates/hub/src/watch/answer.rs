@@ -19,7 +19,7 @@ pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 /// Those of `request`; [`Error::Service`] if there is no response in time.
 pub async fn answered<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(ANSWERED_WITHIN, request).await.unwrap_or_else(|_| {
-        let fault = format!("no answer in {} s", ANSWERED_WITHIN.as_secs());
+        let fault = format!("no response within {} s", ANSWERED_WITHIN.as_secs());
         Err(Error::Service(io::Error::new(io::ErrorKind::TimedOut, fault).into()))
     })
 }

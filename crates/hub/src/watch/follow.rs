@@ -58,7 +58,7 @@ pub struct Followed {
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The API server sent an error or no response.
-    #[error("request refused")]
+    #[error("request rejected")]
     Request(#[source] kube::Error),
     /// An item of a list is not a valid object.
     #[error("object {number} of a page cannot be read")]
@@ -69,10 +69,10 @@ pub enum FollowError {
         source: serde_json::Error,
     },
     /// The request cannot be built.
-    #[error("request cannot be made")]
+    #[error("cannot build the request")]
     Build(#[source] kube::core::request::Error),
     /// The API server returned an older state than before, for example after a restore.
-    #[error("the hub shows version {shown}, but version {seen} was seen already")]
+    #[error("the hub returned version {shown}, but version {seen} was seen already")]
     Stale {
         /// The resource version of the response.
         shown: u64,

@@ -72,9 +72,9 @@ async fn response_without_a_result_is_an_error() {
     for (path, why) in [
         ("/v1/none", "/v1/none returned no result"),
         ("/v1/null", "/v1/null returned no result"),
-        ("/v1/other", "/v1/other answers what cannot be read: "),
-        ("/v1/nowhere", "/v1/nowhere answers 404 Not Found"),
-        ("/half/annotations", "/half/errors answers 404 Not Found"),
+        ("/v1/other", "/v1/other returned an invalid response: "),
+        ("/v1/nowhere", "/v1/nowhere returned 404 Not Found"),
+        ("/half/annotations", "/half/errors returned 404 Not Found"),
         ("/undefined/annotations", "/undefined/annotations returned no result"),
     ] {
         let error = at(path).await.unwrap_err();
@@ -103,7 +103,7 @@ async fn configuration_file_is_parsed_strictly_and_reloaded() {
         (json!({"url": "opa"}), "EnforceSchedulingPolicy.url: expected http(s)://<host>[:<port>][/<path>]"),
         (json!({"token": "secret"}), "missing field `url`"),
         (json!({"url": address, "tokens": "secret"}), "unknown field `tokens`"),
-        (json!({"url": address, "token": "a\nsecret"}), "the token is none"),
+        (json!({"url": address, "token": "a\nsecret"}), "invalid token"),
         (json!([]), "invalid"),
     ] {
         write(policy);

@@ -66,7 +66,7 @@ impl std::fmt::Debug for Key {
 
 /// The system provides no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this machine gives no random bytes")]
+#[error("cannot get random bytes from the operating system")]
 pub struct NoDice;
 
 /// Checks each request before it is processed.
@@ -133,7 +133,7 @@ impl Guard {
             return refused(StatusCode::NOT_FOUND, "no such page\n");
         }
         if !self.is_of_this_origin(headers) {
-            return refused(StatusCode::FORBIDDEN, "expected a request of these pages, not of others\n");
+            return refused(StatusCode::FORBIDDEN, "requests from other sites are not allowed\n");
         }
         let shown = parse(uri.query().unwrap_or_default().as_bytes()).find(|(name, _)| name == "key");
         if let Some((_, key)) = shown.filter(|_| uri.path() == FLEET)
@@ -146,7 +146,7 @@ impl Guard {
         }
         refused(
             StatusCode::UNAUTHORIZED,
-            "These pages are for who has their key: open the address that policy-sync web printed.\n",
+            "A key is required: open the address that policy-sync web printed.\n",
         )
     }
 

@@ -23,7 +23,7 @@ use policy_sync_topology::locator::{KindRef, Locator};
 use policy_sync_topology::show::{self, Named};
 
 /// The message while the topology is still being read.
-const LISTING: &str = "What is attached is still being read: try again.";
+const LISTING: &str = "Attachments are still being loaded: try again.";
 /// How long a page waits for optional data.
 pub(super) const A_MOMENT: Duration = Duration::from_secs(2);
 
@@ -90,8 +90,8 @@ impl Pages {
             HubError::NotServed { .. } | HubError::Absent { .. } | HubError::Spoke { .. } => {
                 (StatusCode::NOT_FOUND, "Not found")
             }
-            error if error.is_forbidden() => (StatusCode::FORBIDDEN, "Not to be read"),
-            _ => (StatusCode::BAD_GATEWAY, "The hub does not answer"),
+            error if error.is_forbidden() => (StatusCode::FORBIDDEN, "Forbidden"),
+            _ => (StatusCode::BAD_GATEWAY, "The hub does not respond"),
         };
         (status, Page(web::error(&self.hub(), title, &with_causes(error))))
     }
@@ -100,7 +100,7 @@ impl Pages {
     pub(super) fn refused(&self, unanswered: Unanswered) -> Refusal {
         match unanswered {
             Unanswered::Forbidden(text) => {
-                (StatusCode::FORBIDDEN, Page(web::error(&self.hub(), "Not to be read", &text)))
+                (StatusCode::FORBIDDEN, Page(web::error(&self.hub(), "Forbidden", &text)))
             }
             Unanswered::Other(refusal) => refusal,
         }
@@ -152,7 +152,7 @@ impl Pages {
             Err(_) => {
                 let away = attached.away();
                 let why = if away.is_empty() { LISTING.to_owned() } else { away.join(" ") };
-                Err((StatusCode::SERVICE_UNAVAILABLE, Page(web::error(&self.hub(), "Not read yet", &why))))
+                Err((StatusCode::SERVICE_UNAVAILABLE, Page(web::error(&self.hub(), "Not loaded yet", &why))))
             }
         }
     }
@@ -169,7 +169,7 @@ impl Pages {
             Some(OnHub { targets, report })
         });
         asked.await.unwrap_or_else(|_| {
-            let unknown = vec!["what is attached has not been read yet".to_owned()];
+            let unknown = vec!["attachments are not loaded yet".to_owned()];
             let report = show::PolicyReport { unknown, ..show::PolicyReport::default() };
             Some(OnHub { report, ..OnHub::default() })
         })
@@ -178,11 +178,11 @@ impl Pages {
     /// Why `policy` is on the cluster, or is not; `None` if the pages are about files.
     pub(super) async fn why(&self, policy: &PolicyReport, cluster: String) -> Option<Why> {
         let answer = match ClusterName::parse(&cluster) {
-            None => Err(format!("{cluster:?} is no name of a cluster.")),
+            None => Err(format!("{cluster:?} is not a valid cluster name.")),
             Some(name) => {
                 let kind = self.live.look().roster().kind(policy.origin.kind()).cloned();
                 match kind {
-                    None => Err(format!("{} is no longer a kind that is synced.", policy.kind)),
+                    None => Err(format!("{} is no longer a synced kind.", policy.kind)),
                     Some(kind) => {
                         let key = policy.origin.object().clone();
                         let explained = self.live.explain(&self.settings, &kind, key, &name).await;
@@ -196,7 +196,7 @@ impl Pages {
 
     /// The error page after an internal error.
     pub(super) fn unmade(&self) -> Refusal {
-        let why = "It could not be made: see standard error.";
+        let why = "The page could not be rendered: see standard error.";
         (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
     }
 

@@ -123,7 +123,7 @@ fn dryrun_policies_deny_nothing() {
 fn review_fails_while_policies_cannot_be_evaluated() {
     let starting = snapshot(&[], Enforcement::Deny).starting("pods are not listed".to_owned());
     let error = review(&starting, &exec("shop")).unwrap_err();
-    assert_eq!(error.to_string(), "policies are not loaded yet: pods are not listed");
+    assert_eq!(error.to_string(), "Rego policies are not loaded yet: pods are not listed");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
     let denials = BTreeMap::from([(AUTHORIZATION, "a policy is refused".to_owned())]);
     let error = review(&Snapshot::new(engine, denials), &exec("shop")).unwrap_err();

@@ -167,7 +167,7 @@ fn no_evaluation_without_policies_or_when_finalizers_are_removed() {
 fn writes_are_denied_until_policies_are_loaded_and_valid() {
     let (object, rego) = (app(json!({})), "package admission");
     let starting = snapshot(rego, json!({})).starting("pods are not listed".to_owned());
-    let expected = (500, "policies are not loaded yet: pods are not listed".to_owned());
+    let expected = (500, "Rego policies are not loaded yet: pods are not listed".to_owned());
     assert_eq!(written(&starting, &object, &Value::Null), Err(expected));
     let text = Text { id: ModuleId::new("a"), text: rego.into() };
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();

@@ -193,7 +193,7 @@ impl Readers {
         };
         let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
         match timeout(WAIT, reviews.create(&params, review)).await {
-            Err(_) => Err(failed(format!("no answer in {} s", WAIT.as_secs()))),
+            Err(_) => Err(failed(format!("no response within {} s", WAIT.as_secs()))),
             Ok(Err(error)) => Err(failed(with_causes(&error))),
             Ok(Ok(review)) => Ok(review),
         }

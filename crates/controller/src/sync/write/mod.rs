@@ -49,7 +49,7 @@ pub enum WriteError {
         source: RequestError,
     },
     /// The cause of a delete on the server differs from the mirror. Holds a description of the cause.
-    #[error("deletes wait: the hub has changed {0} since it was seen")]
+    #[error("deletes are postponed until the watch shows the change of {0}")]
     CauseChanged(String),
     /// The failure of a request that several keys share.
     #[error(transparent)]

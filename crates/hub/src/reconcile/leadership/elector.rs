@@ -49,7 +49,7 @@ pub struct Elector {
 /// Why an attempt to take or renew the Lease failed.
 #[derive(Debug, thiserror::Error)]
 enum LeaseError {
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Timeout,
     #[error("request failed: {0}")]
     Request(#[from] kube::Error),

@@ -23,7 +23,7 @@ fn other_crates_log_at_most_warnings() {
 
 #[test]
 fn invalid_filter_is_rejected_with_its_text() {
-    let refused = Err("RUST_LOG \"bogus=what\" is no filter such as info or policy_sync=debug".to_owned());
+    let refused = Err("RUST_LOG \"bogus=what\" is not a filter such as info or policy_sync=debug".to_owned());
     assert_eq!(chosen("bogus=what"), refused);
     assert!(chosen("info,[{").is_err());
 }

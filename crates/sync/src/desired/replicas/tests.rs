@@ -155,7 +155,7 @@ fn invalid_preferences_are_reported_with_their_position() {
             r#"{"clusters": {"c1": {"min": 3}}}"#,
             ".clusters.c1.min: unknown key, expected one of weight, minReplicas, maxReplicas",
         ),
-        (r#"{"clusters": {"c1": {}, "c1": {}}}"#, ".clusters.c1: the key is there twice"),
+        (r#"{"clusters": {"c1": {}, "c1": {}}}"#, ".clusters.c1: duplicate key"),
     ] {
         let (place, text_of_fault) = Preferences::read(text).unwrap_err();
         assert_eq!(format!("{place}: {text_of_fault}"), fault, "{text}");

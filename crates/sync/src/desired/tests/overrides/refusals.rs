@@ -36,7 +36,7 @@ fn unreadable_overrides_freeze_with_a_position() {
             &of(r#"{"clusterSelector": "", "patch": {}, "patches": []}"#),
             "[1].patches: unknown key, expected one of clusterSelector, patch".to_owned(),
         ),
-        (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: the key is there twice".to_owned()),
+        (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: duplicate key".to_owned()),
         (
             &of(r#"{"clusterSelector": null, "patch": {}}"#),
             "[1].clusterSelector: expected a string, found null".to_owned(),
@@ -51,7 +51,7 @@ fn unreadable_overrides_freeze_with_a_position() {
         ),
         (
             &of(r#"{"clusterSelector": "", "patch": {"a": [{"b c": {"": 1, "": 2}}]}}"#),
-            "[1].patch.a[0][\"b c\"][\"\"]: the key is there twice".to_owned(),
+            "[1].patch.a[0][\"b c\"][\"\"]: duplicate key".to_owned(),
         ),
         (
             &json!(vec![json!({}); LIMIT + 1]).to_string(),
