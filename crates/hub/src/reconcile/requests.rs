@@ -51,7 +51,7 @@ pub enum RequestError {
     #[error("no response within {} s", TIMEOUT.as_secs())]
     Timeout,
     /// The connection failed, or the response could not be parsed.
-    #[error("no answer")]
+    #[error("no response")]
     Connection(#[source] kube::Error),
     /// The request could not be built.
     #[error("cannot build the request")]
