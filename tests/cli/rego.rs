@@ -64,8 +64,8 @@ const REFUSED: [(&str, &str, &str); 40] = [
         ":2:8: only data, input, rego.v1 and future.keywords can be imported",
     ),
     ("a line of 5,000 characters", "", ":2:7: the line has more than 4,096 bytes: split it"),
-    ("20,001 lines", "", ": has 20,001 lines, 20,000 are allowed"),
-    ("1,100,010 bytes", "", ": has 1,100,010 bytes, 1,048,576 are allowed"),
+    ("20,001 lines", "", ": has 20,001 lines, at most 20,000 are allowed"),
+    ("1,100,010 bytes", "", ": has 1,100,010 bytes, at most 1,048,576 are allowed"),
     ("40 nested parentheses", "", ":2:38: more than 32 nested expressions: assign some to variables"),
     (
         "a package that OPA reserves",
@@ -157,7 +157,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "a second body for a set rule with a head of several lines",
         "package a\np[{\n  \"a\": x}] { x := input.x } { x := input.y }",
-        ":3:29: a rule of a set has one body: write the rule twice",
+        ":3:29: a rule for a set can have only one body: write the rule twice",
     ),
     (
         "a `some` variable with the name of a rule",
@@ -260,7 +260,7 @@ fn likely_mistakes_cause_warnings_only() {
     let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
     let expected = "stdin:1:9: warning: package a is neither evaluated nor imported\n\
-        stdin:2:6: warning: reads objects of kinds that it does not name: there are only those that --replicate names\n\
+        stdin:2:6: warning: reads objects of kinds that it does not name: only kinds in --replicate are available\n\
         stdin:3:6: warning: \"Pod\": use the plural: pods\n";
     assert_eq!(ran.stderr, expected);
 }
@@ -497,7 +497,7 @@ fn bundle_over_the_module_limit_is_rejected_with_both_numbers() {
     }
     let ran = run(&["rego", "check", folder.path().to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let expected = "4000.rego: all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes";
+    let expected = "4000.rego: all Rego policies together can have at most 4,000 modules of 2,097,152 bytes, and would have 4,001 modules of 40,010 bytes";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
 }
 

@@ -65,7 +65,7 @@ const FLAGS: [(&str, &str, &str); 27] = [
     (
         "a file without a token",
         "--authorize-token-file=OTHER/empty",
-        "OTHER/empty has no token: expected one a line",
+        "OTHER/empty has no token: expected one token per line",
     ),
     (
         "a token that is too short",

@@ -176,7 +176,7 @@ async fn kinds_that_cannot_be_synced_are_rejected_and_block_no_others() -> Resul
         (
             "NotSyncable",
             kind("kuadrant.io", "v1", "ratelimitpolicies"),
-            "kuadrant.io/v1 ratelimitpolicies: GatewayClass not-syncable lists it as policies",
+            "kuadrant.io/v1 ratelimitpolicies: GatewayClass not-syncable lists it in policiesToSync",
         ),
         (
             "UnknownResource",

@@ -183,7 +183,7 @@ async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
     let controller = controller(&hub).await?;
     let said = || async {
         let log = controller.log()?;
-        ensure!(log.contains("is not this controller's own"), "{log}");
+        ensure!(log.contains("has another owner"), "{log}");
         Ok(())
     };
     wait::until("it is told", LIMIT, said).await?;

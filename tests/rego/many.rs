@@ -155,7 +155,7 @@ async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_i
     })
     .await?;
     for part in
-        ["may be 4,000 modules of 2,097,152 bytes", "this object has 1,501 modules", "1,500 modules of"]
+        ["at most 4,000 modules of 2,097,152 bytes", "this object has 1,501 modules", "1,500 modules of"]
     {
         ensure!(error.contains(part), "{part:?} is missing: {error}");
     }

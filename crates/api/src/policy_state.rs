@@ -163,7 +163,7 @@ impl PolicyState {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Rejected => "its controller on the cluster does not accept it",
-            Self::NotEnforced => "its controller on the cluster accepts it, and it has no effect",
+            Self::NotEnforced => "its controller on the cluster accepts it, but it has no effect",
             Self::NotApplied => "the cluster's agent cannot apply it",
             Self::Frozen => "it is left unchanged on the cluster, because the hub cannot plan it",
             Self::PartiallyEnforced => {
@@ -175,7 +175,7 @@ impl PolicyState {
             Self::Removing => "the cluster's agent is removing it",
             Self::Overridden => "another policy on the cluster takes precedence",
             Self::Accepted => {
-                "its controller on the cluster accepts it, and does not report whether it is enforced"
+                "its controller on the cluster accepts it, but does not report whether it is enforced"
             }
             Self::Applied => "the cluster has the current revision",
             Self::Enforced => "it is in force",

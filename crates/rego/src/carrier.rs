@@ -78,9 +78,9 @@ impl Carried {
         let id = |key: &str| ModuleId::new(&format!("{namespace}/{name}/{key}"));
         for key in object.binary_keys() {
             if is_policy || key.ends_with(ENDING) {
-                carried.unread(id(&key), "is binary: a text is expected");
+                carried.unread(id(&key), "is binary: expected text");
             } else if is_data {
-                carried.faults.push(Fault::new(&id(&key), None, "is binary: JSON is expected"));
+                carried.faults.push(Fault::new(&id(&key), None, "is binary: expected JSON"));
             }
         }
         for (key, text) in object.data_as::<BTreeMap<String, String>>() {

@@ -32,7 +32,7 @@ impl Incomplete {
         };
         if let Some(kind) = common(own, &self.denying) {
             return Err(format!(
-                "policies read {kind}, and those of namespace {namespace} exceed its share of --replicate-bytes or --replicate-limit: \
+                "Rego policies read {kind}, and those of namespace {namespace} exceed its share of --replicate-bytes or --replicate-limit: \
                  delete some of them",
             ));
         }
@@ -64,7 +64,8 @@ mod tests {
         };
         let denied = incomplete.review(ADMISSION, "greedy").unwrap_err();
         assert!(
-            denied.starts_with("policies read configmaps, and those of namespace greedy exceed its share"),
+            denied
+                .starts_with("Rego policies read configmaps, and those of namespace greedy exceed its share"),
             "{denied}"
         );
         for namespace in ["shop", "", "lenient"] {

@@ -59,7 +59,7 @@ impl Size {
         let left = Self { modules: MODULES, bytes: BYTES }.minus(others);
         let told = |size: Self| format!("{} of {} bytes", counted(size.modules), grouped(size.bytes));
         Some(format!(
-            "all policies together may be {} modules of {} bytes, and would be {}: this object has {}, and {} fit",
+            "all Rego policies together can have at most {} modules of {} bytes, and would have {}: this object has {}, and {} fit",
             grouped(MODULES),
             grouped(BYTES),
             told(all),
@@ -163,7 +163,7 @@ mod tests {
         let half = MODULES / 2;
         let (a, b, c) = (carrier("a", half, 10, 0), carrier("b", half, 10, 0), carrier("c", 1, 10, 0));
         assert_eq!(refused(&[a.clone(), b.clone()]), []);
-        let expected = "all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes: \
+        let expected = "all Rego policies together can have at most 4,000 modules of 2,097,152 bytes, and would have 4,001 modules of 40,010 bytes: \
                         this object has 1 module of 10 bytes, and 0 modules of 2,057,152 bytes fit";
         assert_eq!(
             refused(&[a.clone(), b.clone(), c.clone()]),

@@ -38,7 +38,7 @@ const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The fault of a rule without a value and a body.
-pub(super) const NO_VALUE: &str = "a rule has a value or a body";
+pub(super) const NO_VALUE: &str = "a rule must have a value or a body";
 
 /// The fault of a line with too many columns.
 pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
@@ -130,7 +130,8 @@ impl Module {
     /// As [`Self::parse`].
     pub(super) fn parse_edited(text: &Text) -> Result<Self, Fault> {
         let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
-            let fault = format!("has {} {what}, {} are allowed", grouped(count), grouped(limit.get()));
+            let fault =
+                format!("has {} {what}, at most {} are allowed", grouped(count), grouped(limit.get()));
             if count > limit.get() { Err(Fault::new(&text.id, None, fault)) } else { Ok(()) }
         };
         too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;

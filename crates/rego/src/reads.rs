@@ -76,8 +76,7 @@ impl Reads {
     /// A fault for each place that reads kinds which are not constant.
     #[must_use]
     pub fn faults(&self, module: &Module) -> Vec<Fault> {
-        let text =
-            "reads objects of kinds that it does not name: there are only those that --replicate names";
+        let text = "reads objects of kinds that it does not name: only kinds in --replicate are available";
         self.any.iter().map(|place| Fault::new(module.id(), *place, text)).collect()
     }
 }

@@ -29,7 +29,7 @@ pub enum Problem {
     },
     /// The grace period of the Gateway is invalid.
     #[error(
-        "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: {used} are used"
+        "annotation kuadrant.io/grace-timeout: expected whole seconds, at most 31536000, found {found}: using {used} s"
     )]
     BadGraceTimeout {
         /// The value of the annotation.
@@ -39,7 +39,7 @@ pub enum Problem {
     },
     /// The grace period of the Gateway exceeds the maximum of its class.
     #[error(
-        "annotation kuadrant.io/grace-timeout: {asked} is more than maxGraceSeconds of GatewayClass {class}: {used} are used"
+        "annotation kuadrant.io/grace-timeout: {asked} is more than maxGraceSeconds of GatewayClass {class}: using {used} s"
     )]
     GraceTooLong {
         /// The requested grace period in seconds.
@@ -101,7 +101,7 @@ pub enum Problem {
         fault: String,
     },
     /// The work would exceed the size that Open Cluster Management allows.
-    #[error("its work would have {bytes} bytes, {limit} are allowed")]
+    #[error("its work would have {bytes} bytes, at most {limit} are allowed")]
     TooLarge {
         /// The size of the manifests in bytes.
         bytes: usize,
@@ -109,7 +109,7 @@ pub enum Problem {
         limit: usize,
     },
     /// The distinct copies of the policy would together exceed the size that is allowed for one policy.
-    #[error("its {copies} copies would have {} bytes, {} are allowed", grouped(*bytes), grouped(*limit))]
+    #[error("its {copies} copies would have {} bytes, at most {} are allowed", grouped(*bytes), grouped(*limit))]
     CopiesTooLarge {
         /// The number of distinct copies.
         copies: usize,

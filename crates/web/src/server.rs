@@ -92,7 +92,7 @@ async fn policy(
         Item::Gateway(_) | Item::Copy(_) => None,
     });
     let Some(mut found) = found else {
-        return Err(pages.missing(&format!("There is no {what}, or nothing places it.")));
+        return Err(pages.missing(&format!("There is no {what}, or it has no Placement.")));
     };
     let clusters_unread = {
         let look = pages.live.look();

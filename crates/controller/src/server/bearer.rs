@@ -32,10 +32,10 @@ pub enum TokenError {
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] io::Error),
     /// It is too large.
-    #[error("{0} has {1} bytes: expected tokens, one a line, of at most {SIZE} bytes in all")]
+    #[error("{0} has {1} bytes: expected one token per line, at most {SIZE} bytes in all")]
     Large(PathBuf, u64),
     /// It contains no token.
-    #[error("{0} has no token: expected one a line")]
+    #[error("{0} has no token: expected one token per line")]
     Empty(PathBuf),
     /// A line is not a valid token.
     #[error("{0}:{1}: no token: expected at least {SHORTEST} printable characters without blanks")]

@@ -186,10 +186,7 @@ impl Storer {
             Next::Foreign(uid) => {
                 self.metrics.stored(false);
                 if self.last.lock().foreign.replace(uid.to_owned()).as_deref() != Some(uid) {
-                    warn!(
-                        object,
-                        "the topology is not stored: a ConfigMap of this name is not this controller's own"
-                    );
+                    warn!(object, "the topology is not stored: a ConfigMap of this name has another owner");
                 }
                 return Ok(());
             }

@@ -82,6 +82,6 @@ fn binary_values_are_unreadable_modules() {
     let carried = by(&object).unwrap();
     assert_eq!(ids(&carried), ["policies/pci/b.rego", "policies/pci/a.rego"]);
     let fault = |key: &str| carried.fault_of(&ModuleId::new(&format!("policies/pci/{key}")));
-    assert_eq!(fault("b.rego").unwrap().text, "is binary: a text is expected");
+    assert_eq!(fault("b.rego").unwrap().text, "is binary: expected text");
     assert_eq!((fault("a.rego"), fault("logo.png")), (None, None));
 }

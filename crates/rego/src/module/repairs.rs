@@ -103,9 +103,10 @@ fn is_body(original: &str, at: usize, fault: &Fault) -> bool {
 fn explained(read: &Edited, fault: Fault) -> Fault {
     let original = read.source();
     match fault.place.map(|place| offset_of(original, place)) {
-        Some(at) if is_body(original, at, &fault) => {
-            Fault { text: "a rule of a set has one body: write the rule twice".to_owned(), ..fault }
-        }
+        Some(at) if is_body(original, at, &fault) => Fault {
+            text: "a rule for a set can have only one body: write the rule twice".to_owned(),
+            ..fault
+        },
         _ => fault,
     }
 }

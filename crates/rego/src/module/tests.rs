@@ -49,7 +49,7 @@ fn parse_errors_have_their_place() {
             "package a\np contains x if { x := 1 } else := 2 if { input.y }",
             "2:28: a rule for a set cannot have else: write another rule",
         ),
-        ("package a\np", "2:1: a rule has a value or a body"),
+        ("package a\np", "2:1: a rule must have a value or a body"),
         ("package a\np := \"open", "2:6: the string does not end"),
     ] {
         assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
@@ -59,9 +59,9 @@ fn parse_errors_have_their_place() {
 #[test]
 fn module_size_is_limited() {
     let lines = "package a\n".to_owned() + &"#\n".repeat(20_000);
-    assert_eq!(fault(&lines), "shop/policy/main.rego: has 20,001 lines, 20,000 are allowed");
+    assert_eq!(fault(&lines), "shop/policy/main.rego: has 20,001 lines, at most 20,000 are allowed");
     let bytes = "package a\n".to_owned() + &format!("# {}\n", "x".repeat(1000)).repeat(1100);
-    assert_eq!(fault(&bytes), "shop/policy/main.rego: has 1,103,310 bytes, 1,048,576 are allowed");
+    assert_eq!(fault(&bytes), "shop/policy/main.rego: has 1,103,310 bytes, at most 1,048,576 are allowed");
     let columns = format!("package a\np := \"{}\"", "x".repeat(5000));
     assert_eq!(fault(&columns), "shop/policy/main.rego:2:7: the line has more than 4,096 bytes: split it");
     assert!(parse(&format!("package a\np := \"{}\"", "x".repeat(4000))).is_ok());
@@ -115,7 +115,10 @@ fn further_bodies_of_sets_become_rules() {
     let fault =
         |bodies: usize| fault(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(bodies)));
     assert!(parse(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(64))).is_ok());
-    assert_eq!(fault(65), "shop/policy/main.rego:66:17: a rule of a set has one body: write the rule twice");
+    assert_eq!(
+        fault(65),
+        "shop/policy/main.rego:66:17: a rule for a set can have only one body: write the rule twice"
+    );
     for text in [
         "package a\np[{\n\"a\": x}] { x := 1 } { x := 2 }",
         "package a\npolicysync_repair[x] { x := 1 } { x := 2 }",
@@ -131,8 +134,8 @@ fn functions_without_a_value_and_a_body_are_true() {
     assert_eq!(module.text.as_ref(), "package a\nf(\"x\") := true # (y)\nf(\"z\") := true\np if f(1)");
     assert_eq!(parse("package a\nf(\"x\")").unwrap().syntax, Syntax::V0);
     for (text, expected) in [
-        ("package a\np # f(x)\nq := 1", "2:1: a rule has a value or a body"),
-        ("package a\np\nf(x)", "2:1: a rule has a value or a body"),
+        ("package a\np # f(x)\nq := 1", "2:1: a rule must have a value or a body"),
+        ("package a\np\nf(x)", "2:1: a rule must have a value or a body"),
     ] {
         assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
     }

@@ -75,7 +75,7 @@ pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<Stri
     }
     let lists = |(_, params): &(&ObjectKey, Arc<Params>)| params.lists(Role::Policy, kind);
     let class = view.listing().into_iter().find(lists).map(|(class, _)| class.name.to_string());
-    Some(format!("GatewayClass {} lists it as policies", class.unwrap_or_default()))
+    Some(format!("GatewayClass {} lists it in policiesToSync", class.unwrap_or_default()))
 }
 
 /// The version that is synced: the first of `versions` that can be synced or is not checked yet; if none can, the

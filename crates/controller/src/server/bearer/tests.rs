@@ -53,14 +53,14 @@ fn requests_with_any_of_the_tokens_are_accepted() {
 #[test]
 fn invalid_tokens_are_reported_with_their_line() {
     for empty in ["", "\n", " \n\t\n"] {
-        assert_eq!(File::with(empty).fault(), "token has no token: expected one a line");
+        assert_eq!(File::with(empty).fault(), "token has no token: expected one token per line");
     }
     let fault = "no token: expected at least 16 printable characters without blanks";
     assert_eq!(File::with("short").fault(), format!("token:1: {fault}"));
     assert_eq!(File::with(format!("{FIRST}\n{SECOND} two\n")).fault(), format!("token:2: {fault}"));
     assert_eq!(File::with("é".repeat(20)).fault(), format!("token:1: {fault}"));
     assert!(File::with([0xff; 20]).fault().starts_with("cannot read token: "));
-    let large = "token has 65537 bytes: expected tokens, one a line, of at most 65536 bytes in all";
+    let large = "token has 65537 bytes: expected one token per line, at most 65536 bytes in all";
     assert_eq!(File::with("a".repeat(65_537)).fault(), large);
     let file = File::with("");
     fs::remove_file(file.path()).unwrap();

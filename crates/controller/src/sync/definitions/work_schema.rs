@@ -21,7 +21,7 @@ pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitio
             Ok(schema) => {
                 backoff.reset();
                 if !schema.feedback_scrape_type {
-                    warn!("the hub's ManifestWork has no feedbackScrapeType: status of spokes will be late");
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: status from spokes is delayed");
                 }
                 if !schema.condition_rules {
                     warn!("the hub's ManifestWork has no conditionRules: status.ancestors is not reported");

@@ -215,7 +215,7 @@ fn class_limits_the_grace_period() {
     let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
     let world = with_longest(60);
     assert_eq!(problems(&world), NOTHING, "it asks for nothing");
-    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: 60 are used";
+    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: using 60 s";
     for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(told))] {
         assert_eq!(problems(&world), problem.into_iter().collect::<Vec<_>>());
         assert_eq!(gateway_writes(&world.after(59_000)), NOTHING);
@@ -267,7 +267,7 @@ fn invalid_grace_period_is_reported_and_the_default_applies() {
         let problems: Vec<String> =
             world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect();
         let told = format!(
-            "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: 600 are used"
+            "annotation kuadrant.io/grace-timeout: expected whole seconds, at most 31536000, found {found}: using 600 s"
         );
         assert_eq!(problems, [told]);
         assert_eq!(gateway_writes(&world), NOTHING, "it freezes nothing");

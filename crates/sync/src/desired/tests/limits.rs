@@ -81,7 +81,7 @@ fn work_is_limited_to_500_kib() {
     assert_eq!(sized(SIZE_LIMIT).outcomes("limits"), ["eu-1"]);
     let world = sized(SIZE_LIMIT + 1);
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
-    assert_eq!(world.problems("limits"), ["its work would have 512001 bytes, 512000 are allowed"]);
+    assert_eq!(world.problems("limits"), ["its work would have 512001 bytes, at most 512000 are allowed"]);
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn class_that_lists_the_kind_as_policies_withdraws_nothing() {
     let mistake = json!({"policiesToSync": [{"group": "apps", "version": "v1", "resource": "deployments"}]});
     let world = world.class("zzz", &mistake);
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
-    assert_eq!(problems(&world), ["apps/v1 deployments: GatewayClass zzz lists it as policies"]);
+    assert_eq!(problems(&world), ["apps/v1 deployments: GatewayClass zzz lists it in policiesToSync"]);
     let world = world.params("zzz", "{}");
     assert_eq!((world.writes_of(&web()), problems(&world)), (vec![], vec![]));
 }

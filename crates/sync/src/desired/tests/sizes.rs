@@ -36,7 +36,7 @@ fn distinct_copies_that_together_pass_32_mib_freeze_the_policy() {
     let bytes =
         problem.strip_prefix("its 64 copies would have ").and_then(|text| text.split_once(" bytes, "));
     let (bytes, limit) = bytes.unwrap_or_else(|| panic!("{problem}"));
-    assert_eq!(limit, "33,554,432 are allowed");
+    assert_eq!(limit, "at most 33,554,432 are allowed");
     let bytes: usize = bytes.replace(',', "").parse().unwrap();
     assert!((36_000_000..41_000_000).contains(&bytes), "{bytes}");
     assert_eq!(world.plan("limits").problems[0].category(), "TooLarge");
