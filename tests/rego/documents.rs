@@ -307,7 +307,7 @@ async fn messages_about_kinds_and_data_are_documented() -> Result<()> {
             "package kubernetes.events\nbad = 1 { true }\n".to_owned(),
             "error",
         ),
-        ("a package that is neither queried nor imported", "package rego_said\nbad = 1 { true }\n".to_owned(), "neither asked"),
+        ("a package that is neither queried nor imported", "package rego_said\nbad = 1 { true }\n".to_owned(), "neither evaluated"),
     ];
     let data = [
         ("data that is not JSON", "[\"eu\"", "error"),

@@ -265,7 +265,7 @@ async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
     world.until_ok("zero").await?;
     let is_told = |status: &Value| {
         let text = status.to_string();
-        text.contains("with all others: this module took") && !text.contains("waits for its check")
+        text.contains("with all other modules: this module took") && !text.contains("waits for its check")
     };
     world.until_status("slow", is_told).await?;
     // The modules in force leave time for others.

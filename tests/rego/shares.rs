@@ -119,7 +119,8 @@ async fn denies_no_write_of_another(greed: Greed) -> Result<()> {
     }
     hub.world
         .until_status("closed", |status| {
-            status["status"] == "ok" && status.to_string().contains("left out, they exceed their share")
+            status["status"] == "ok"
+                && status.to_string().contains("left out, because they exceed their share")
         })
         .await?;
     wait::until("an Event is in its namespace", LIMIT, || async {

@@ -55,7 +55,7 @@ fn message_names_ten_problems_and_counts_the_rest() {
     }
     let world = world.with(policy("limits").spec("targetRefs", json!(targets)));
     let message = &world.annotations("limits")["kuadrant.io/policy-sync-message"];
-    assert_eq!(message.matches("is dropped").count(), 10);
+    assert_eq!(message.matches("is ignored").count(), 10);
     assert!(message.ends_with("; and 3 more"), "{message}");
 }
 
