@@ -193,7 +193,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "Secrets, without `--replicate secrets`",
         "package a\np if { data.kubernetes.secrets[_][_].type == \"x\" }",
-        ":2:8: secrets are read only where --replicate names them",
+        ":2:8: secrets are only available if --replicate lists them",
     ),
 ];
 
@@ -450,7 +450,7 @@ fn check_rejects_reads_of_secrets_without_replicate() {
     assert_eq!((both.code, both.stdout.as_str()), (0, "1 module: ok\n"), "{both:?}");
     let refused = [
         (TELLS, "stdin:5:27: reads the contents of a Secret: this needs --replicate secrets\n"),
-        (reads, "stdin:3:23: secrets are read only where --replicate names them\n"),
+        (reads, "stdin:3:23: secrets are only available if --replicate lists them\n"),
     ];
     for (text, expected) in refused {
         let ran = check(text);

@@ -213,7 +213,7 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
     let elsewhere = of("reader", &["elsewhere"]).await?;
     let mut rows = "| request | response | message |\n|---|---|---|\n".to_owned();
     for (what, method, token, expected, words) in [
-        ("no token", "GET", None, 401, "expected a token of a user of this hub"),
+        ("no token", "GET", None, 401, "expected a bearer token of a user of this hub"),
         ("an unknown token", "GET", Some("nonsense"), 401, "the API server does not accept this token"),
         (
             "a token for another audience",

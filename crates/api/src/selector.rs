@@ -94,7 +94,7 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         });
     }
     if parts.contains(&"") {
-        let fault = "a requirement is missing beside a comma";
+        let fault = "a requirement is missing before or after a comma";
         return Err(SelectorError { fault, requirement: text.to_owned() });
     }
     parts.into_iter().map(requirement).collect()

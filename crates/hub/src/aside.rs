@@ -17,7 +17,7 @@ const NICE: i32 = 19;
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     /// The system could not start a thread.
-    #[error("no thread can be started")]
+    #[error("cannot start a thread")]
     Unstarted(#[from] io::Error),
     /// The work panicked.
     #[error("it panicked")]

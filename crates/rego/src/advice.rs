@@ -79,7 +79,7 @@ fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
         for (id, place) in &module.ids {
             let other = *first.entry(id).or_insert(module);
             if other.id != module.id {
-                advice.push(Fault::new(&module.id, *place, format!("{} has the id {id:?} too", other.id)));
+                advice.push(Fault::new(&module.id, *place, format!("{} has the same id {id:?}", other.id)));
             }
         }
     }
@@ -119,7 +119,7 @@ fn contents_in_works(module: &Module) -> Option<Fault> {
             }
         }
     });
-    let text = "Secrets among the manifests of works have no data and no stringData: a rule about these denies nothing";
+    let text = "Secrets in the manifests of works are reviewed without data and stringData: rules on these fields have no effect";
     manifests.filter(|_| has_contents).map(|place| Fault::new(&module.id, place, text))
 }
 

@@ -25,7 +25,7 @@ const MESSAGES: &[(&str, &str)] = &[
         "a control character in a string: write \\t or \\n, or put the string into backquotes",
     ),
     ("invalid character", "a character that is not allowed in Rego"),
-    ("invalid whitespace", "unexpected blank: remove it"),
+    ("invalid whitespace", "unexpected whitespace: remove it"),
     (
         "invalid escape sequence",
         "invalid escape in a string: double the backslash, or put the string into backquotes",

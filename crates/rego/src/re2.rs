@@ -370,7 +370,7 @@ impl Translator<'_> {
         let end = rest.find([':', ')']).ok_or_else(|| syntax("a group is not closed"))?;
         let (flags, rest) = rest.split_at(end);
         if !flags.chars().all(|flag| "imsU-".contains(flag)) {
-            return Err(syntax("(? begins no group that Go has"));
+            return Err(syntax("(? does not begin a group that Go supports"));
         }
         let (separator, rest) = rest.split_at(1);
         self.text.push_str(&format!("(?{flags}{separator}"));

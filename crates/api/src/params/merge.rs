@@ -62,7 +62,7 @@ impl Merge {
                     };
                     if let Some((_, other)) = known.iter().find(holds) {
                         let (path, other) = (excerpt(path), excerpt(other));
-                        fault(format!("{path:?} and {other:?} have fields in common"));
+                        fault(format!("{path:?} and {other:?} overlap"));
                     }
                     known.push((found, path));
                 }

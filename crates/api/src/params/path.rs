@@ -130,7 +130,7 @@ impl Parser {
                     Some(c) if c.is_ascii_digit() => self.index()?,
                     Some('-') => return self.fault("not all agents support an index from the end"),
                     Some('*') => return self.fault("a wildcard can select more than one value"),
-                    Some('"') => return self.fault("a name is quoted with ' here"),
+                    Some('"') => return self.fault("a name in brackets must be quoted with '"),
                     _ => return self.fault("expected a quoted name, an index or a filter"),
                 };
                 self.expect(']')?;

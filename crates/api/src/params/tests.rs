@@ -249,10 +249,7 @@ fn merge_settings_are_parsed() {
             r#"{"level": "rule", "rules": [".a[0]"]}"#,
             "merge.rules[0]: expected only names, found an index or a filter",
         ),
-        (
-            r#"{"level": "rule", "rules": [".b", ".a.c", ".a"]}"#,
-            r#"merge.rules[2]: ".a" and ".a.c" have fields in common"#,
-        ),
+        (r#"{"level": "rule", "rules": [".b", ".a.c", ".a"]}"#, r#"merge.rules[2]: ".a" and ".a.c" overlap"#),
         (
             &format!(r#"{{"level": "rule", "rules": [{}]}}"#, many.join(",")),
             "merge.rules: has 33 paths, at most 32 are allowed",

@@ -36,8 +36,8 @@ fn label_selector_syntaxes_match_labels() {
 #[test]
 fn invalid_label_selectors_are_rejected_with_the_reason() {
     for (selector, error) in [
-        ("region=us,", r#"a requirement is missing beside a comma in "region=us,""#),
-        ("a,,b", r#"a requirement is missing beside a comma in "a,,b""#),
+        ("region=us,", r#"a requirement is missing before or after a comma in "region=us,""#),
+        ("a,,b", r#"a requirement is missing before or after a comma in "a,,b""#),
         (
             &vec!["!a"; 101].join(","),
             &format!("more than 100 requirements in {:?}", excerpt(&vec!["!a"; 101].join(","))),

@@ -36,9 +36,7 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
             continue;
         }
         let done = json_patch::patch(&mut patched, std::slice::from_ref(&operation.operation));
-        done.map_err(|error| {
-            format!("{}: {} cannot be done: {}", operation.id, operation.text(), error.kind)
-        })?;
+        done.map_err(|error| format!("{}: {} failed: {}", operation.id, operation.text(), error.kind))?;
         patch.0.push(operation.operation.clone());
     }
     let size = serde_json::to_vec(&patch).map_or(usize::MAX, |text| text.len());

@@ -113,14 +113,14 @@ impl Change {
         json!({"metadata": metadata})
     }
 
-    /// The changes, one line each: `annotation a: "b"` or `label c: gone`.
+    /// The changes, one line each: `annotation a: "b"` or `label c: removed`.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let of = |what: &'static str, changes: &BTreeMap<String, Option<String>>| {
             // The annotation with the original values is internal.
             let told = changes.iter().filter(|(key, _)| *key != PLACED_BY_POLICY);
             let told = told.map(|(key, value)| match value {
                 Some(value) => format!("{what} {key}: {:?}", capped(value, VALUE)),
-                None => format!("{what} {key}: gone"),
+                None => format!("{what} {key}: removed"),
             });
             told.collect::<Vec<_>>()
         };

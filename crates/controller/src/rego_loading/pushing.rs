@@ -114,7 +114,7 @@ impl Pusher {
         self.compare_at = now + COMPARE_EVERY.max((now - began) * SHARE);
         self.opa.unwatched(changed.as_ref().err().map(|error| with_causes(error)));
         if let Ok(Some(what)) = changed {
-            warn!(what, "others have changed modules or data in OPA");
+            warn!(what, "another client changed modules or data in OPA");
             self.opa.was_changed();
             self.there = None;
         }

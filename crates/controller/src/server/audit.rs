@@ -100,7 +100,10 @@ impl Audit {
 
     async fn answer(&self, headers: &HeaderMap, caller: Option<Caller>) -> Result<Bytes, Refused> {
         let Some(token) = bearer::shown(headers) else {
-            return Err((StatusCode::UNAUTHORIZED, "expected a token of a user of this hub\n".to_owned()));
+            return Err((
+                StatusCode::UNAUTHORIZED,
+                "expected a bearer token of a user of this hub\n".to_owned(),
+            ));
         };
         self.readers.admit(token, caller.as_ref().map(Caller::address)).await?;
         if let Some(caller) = caller {

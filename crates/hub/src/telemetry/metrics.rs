@@ -64,12 +64,12 @@ impl Metrics {
             work: WorkMetrics::new(made)?,
             requests: made.counters(
                 "rest_client_requests_total",
-                "Requests to the API server, by method, status code, host and resource; code <error> had no answer.",
+                "Requests to the API server, by method, status code, host and resource; code <error> means no response.",
                 &["method", "code", "host", "resource"],
             )?,
             request_seconds: made.histograms(
                 "rest_client_request_duration_seconds",
-                "Time until a request to the API server was answered, or given up; of a watch, until it began.",
+                "Time until the response of the API server, or until the request was aborted; of a watch, until it started.",
                 &["verb"],
                 &SECONDS,
             )?,

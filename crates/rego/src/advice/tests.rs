@@ -41,7 +41,7 @@ fn unused_package_is_reported() {
 #[test]
 fn id_shared_by_two_modules_is_reported() {
     let deny = "package admission\ndeny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"a\", \"name\": \"b\"}}]";
-    assert_eq!(told(&[deny, deny]), ["2:2:14: 1 has the id \"pull\" too"]);
+    assert_eq!(told(&[deny, deny]), ["2:2:14: 1 has the same id \"pull\""]);
     assert_eq!(told(&[deny, &deny.replace("\"pull\"", "\"other\"")]), [""; 0]);
     assert_eq!(told(&[&format!("{deny}\n{}", deny.replace("package admission\n", ""))]), [""; 0]);
 }
@@ -50,7 +50,7 @@ fn id_shared_by_two_modules_is_reported() {
 fn reads_of_contents_in_works_are_reported() {
     let expected = |place: &str| {
         format!(
-            "1:{place}: Secrets among the manifests of works have no data and no stringData: a rule about these denies nothing"
+            "1:{place}: Secrets in the manifests of works are reviewed without data and stringData: rules on these fields have no effect"
         )
     };
     for (rule, place) in [

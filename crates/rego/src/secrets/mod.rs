@@ -118,7 +118,7 @@ pub fn replicated(bundle: &Bundle, names: &BTreeSet<String>) -> Vec<Fault> {
 /// The message about a policy that reads `plural`, a name of Secrets, without `--replicate`.
 #[must_use]
 pub fn withheld(plural: &str) -> String {
-    format!("{plural} are read only where --replicate names them")
+    format!("{plural} are only available if --replicate lists them")
 }
 
 #[cfg(test)]

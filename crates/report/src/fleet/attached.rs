@@ -64,7 +64,7 @@ pub enum AttachedError {
     #[error(transparent)]
     Hub(#[from] HubError),
     /// The thread for the graph cannot be started.
-    #[error("no thread can be started")]
+    #[error("cannot start a thread")]
     Unstarted(#[from] io::Error),
 }
 

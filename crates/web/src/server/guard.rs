@@ -125,7 +125,7 @@ impl Guard {
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response =
-                plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET: nothing is written here\n");
+                plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET: these pages are read-only\n");
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return Verdict::Answered(Box::new(response));
         }

@@ -35,7 +35,7 @@ fn other_paths_are_rejected_with_their_position() {
         (".status[*]", "a wildcard can select more than one value at character 9"),
         (".status[-1]", "not all agents support an index from the end at character 9"),
         (".status[01]", "01 is not an index at character 9"),
-        (".status[\"x\"]", "a name is quoted with ' here at character 9"),
+        (".status[\"x\"]", "a name in brackets must be quoted with ' at character 9"),
         (".status['x", "expected ' at character 11"),
         (".a['b.c']", "a dot in a quoted name is written `\\.` at character 6"),
         (".a[?(@.b>1)]", "a filter must compare with `==` at character 9"),

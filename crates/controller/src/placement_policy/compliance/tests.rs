@@ -64,7 +64,7 @@ fn patch_contains_the_difference_with_uid_and_version() {
     let mut patch = change.merge_patch("u", "7");
     assert!(patch["metadata"]["annotations"].as_object_mut().unwrap().remove(PLACED_BY_POLICY).is_some());
     assert_eq!(patch, json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {"b": null}}}));
-    assert_eq!(change.to_string(), "annotation b: gone");
+    assert_eq!(change.to_string(), "annotation b: removed");
 }
 
 #[test]

@@ -133,8 +133,8 @@ pub(in crate::rego_loading) fn note(part: &Part, view: View<'_>) -> Option<Strin
     let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;
     let (objects, mebibytes) = (grouped(found.objects), grouped(found.bytes >> 20));
     Some(format!(
-        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAGS}: policies cannot read \
-         them, and policies that read them deny writes in this namespace",
+        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAGS}: Rego policies cannot \
+         read them, and Rego policies that read them deny writes in this namespace",
         part.kind
     ))
 }

@@ -65,33 +65,33 @@ impl WorkMetrics {
         Ok(Self {
             ended: made.counters(
                 "controller_runtime_reconcile_total",
-                "Keys that were planned and carried out, by kind of key and by how that ended.",
+                "Reconciliations of keys, by kind of key and result.",
                 &["controller", "result"],
             )?,
             errors: made.counters(
                 "controller_runtime_reconcile_errors_total",
-                "Keys that could not be planned and carried out, by kind of key.",
+                "Failed reconciliations of keys, by kind of key.",
                 by_controller,
             )?,
             reconcile_seconds: made.histograms(
                 "controller_runtime_reconcile_time_seconds",
-                "Time to plan a key and to carry the plan out, by kind of key.",
+                "Duration of a reconciliation, by kind of key.",
                 by_controller,
                 &SECONDS,
             )?,
             active: made.gauges(
                 "controller_runtime_active_workers",
-                "Keys that are worked on now, by kind of key.",
+                "Keys that are being reconciled, by kind of key.",
                 by_controller,
             )?,
             workers: made.gauges(
                 "controller_runtime_max_concurrent_reconciles",
-                "How many keys can be worked on at once: all kinds of keys share these workers.",
+                "Maximum number of keys that are reconciled at the same time. All kinds of keys share these workers.",
                 by_controller,
             )?,
             depth: made.gauges(
                 "workqueue_depth",
-                "Keys that wait to be worked on, by kind of key.",
+                "Keys in the queue, by kind of key.",
                 by_name,
             )?,
             adds: made.counters(
@@ -101,7 +101,7 @@ impl WorkMetrics {
             )?,
             retries: made.counters(
                 "workqueue_retries_total",
-                "Keys added again after a failure, by kind of key.",
+                "Retries of keys after a failure, by kind of key.",
                 by_name,
             )?,
             queue_seconds: made.histograms(
@@ -112,18 +112,18 @@ impl WorkMetrics {
             )?,
             work_seconds: made.histograms(
                 "workqueue_work_duration_seconds",
-                "Time that a key is worked on, by kind of key.",
+                "Time for which a key is processed, by kind of key.",
                 by_name,
                 &SECONDS,
             )?,
             unfinished: made.seconds_by(
                 "workqueue_unfinished_work_seconds",
-                "For how long keys have been worked on that are not done, added up, by kind of key.",
+                "Total processing time of the keys that are in progress, by kind of key.",
                 by_name,
             )?,
             longest: made.seconds_by(
                 "workqueue_longest_running_processor_seconds",
-                "For how long the key has been worked on that takes the longest, by kind of key.",
+                "Longest processing time of a key that is in progress, by kind of key.",
                 by_name,
             )?,
             running: Mutex::default(),

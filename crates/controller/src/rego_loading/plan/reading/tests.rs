@@ -72,7 +72,7 @@ fn secrets_are_readable_only_if_replicated_under_any_alias() {
     hub.serves("secrets", secrets.clone());
     hub.serves("passwords", secrets);
     for kind in ["secrets", "passwords"] {
-        let expected = format!("a:2:14: {kind} are read only where --replicate names them");
+        let expected = format!("a:2:14: {kind} are only available if --replicate lists them");
         assert_eq!(faults_of(&hub, kind, &settings(), &[]), [expected]);
         let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
         assert_eq!(faults_of(&hub, kind, &replicate, &[]), [""; 0]);
