@@ -79,7 +79,7 @@ fn conflict_errors_name_both_operations() {
     assert!(
         merged(&[json!([replace("/spec/a", 1)]), json!([replace("/spec/ab", 1)])])
             .unwrap_err()
-            .contains("cannot be done")
+            .contains(" failed: ")
     );
 }
 
