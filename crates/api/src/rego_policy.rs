@@ -26,7 +26,7 @@ pub fn crd_name() -> String {
     version = "v1alpha1",
     kind = "RegoPolicy",
     plural = "regopolicies",
-    doc = "A policy in Rego, for all of the hub.",
+    doc = "A Rego policy for the whole hub.",
     status = "RegoPolicyStatus",
     derive = "Default",
     derive = "PartialEq",
