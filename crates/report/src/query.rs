@@ -325,7 +325,7 @@ impl Report {
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
                 let list = served_beside(hub.client(), &gvr).await;
-                let list = list.map_err(|error| hub.failure(&format!("look up {gvr}"), &error))?;
+                let list = list.map_err(|error| hub.failure(&format!("look {gvr} up"), &error))?;
                 served.insert(api_version.clone(), list);
             }
             let list = served.get(&api_version).and_then(Option::as_ref);

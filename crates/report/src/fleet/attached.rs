@@ -64,7 +64,7 @@ pub enum AttachedError {
     #[error(transparent)]
     Hub(#[from] HubError),
     /// The thread for the graph cannot be started.
-    #[error("cannot start a thread")]
+    #[error("no thread can be started")]
     Unstarted(#[from] io::Error),
 }
 

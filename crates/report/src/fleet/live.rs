@@ -291,7 +291,7 @@ pub enum LiveError {
     #[error(transparent)]
     Watch(#[from] WatchError),
     /// The thread for the topology cannot be started.
-    #[error("cannot start a thread")]
+    #[error("no thread can be started")]
     Unstarted(#[from] io::Error),
 }
 
