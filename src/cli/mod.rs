@@ -165,7 +165,7 @@ async fn namespaces_exist(
 fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
     for (argument, text) in arguments {
         if let Some(text) = text.filter(|text| !is_dns_subdomain(text)) {
-            anyhow::bail!("{argument} {text:?} is no name of Kubernetes");
+            anyhow::bail!("{argument} {text:?} is not a valid Kubernetes name");
         }
     }
     Ok(())

@@ -264,7 +264,7 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
         &status(kubeconfig, &["anything"]),
         "\"anything\" is no kind that is synced: the parameters of our GatewayClasses list RateLimit",
     );
-    refused(&status(kubeconfig, &["-n", "../.."]), "is no name of Kubernetes");
+    refused(&status(kubeconfig, &["-n", "../.."]), "is not a valid Kubernetes name");
     let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, "no policy nothing found in namespace shop\n"));
     let ran = status(kubeconfig, &["policies", "-n", "shpo"]);

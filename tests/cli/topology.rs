@@ -46,12 +46,12 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a name with quotes and markup",
             vec![object("HTTPRoute", "'<b>\"x\"'", "{}")],
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/<b>\"x\": metadata.name: \"<b>\\\"x\\\"\" is no name of Kubernetes",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/<b>\"x\": metadata.name: \"<b>\\\"x\\\"\" is not a valid Kubernetes name",
         ),
         (
             "a name with a line break",
             vec![object("HTTPRoute", "\"a\\nb\"", "{}")],
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/a\\nb: metadata.name: \"a\\nb\" is no name of Kubernetes",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/a\\nb: metadata.name: \"a\\nb\" is not a valid Kubernetes name",
         ),
         (
             "an object without a name",
@@ -71,7 +71,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "an invalid section name of a target",
             of_policy("{targetRef: {kind: HTTPRoute, name: r, sectionName: rule-1~1}}"),
-            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.sectionName: \"rule-1~1\" is no name of Kubernetes",
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.sectionName: \"rule-1~1\" is not a valid Kubernetes name",
         ),
         (
             "parents as an object",
@@ -96,12 +96,12 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a host name in upper case",
             route("{hostnames: [a.example.com, Shop.example.com]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[1]: \"Shop.example.com\" is no host name in lower case",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[1]: \"Shop.example.com\" is not a valid lowercase host name",
         ),
         (
             "an IP address as a host name",
             route("{hostnames: [10.0.0.1]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[0]: \"10.0.0.1\" is no host name in lower case",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[0]: \"10.0.0.1\" is not a valid lowercase host name",
         ),
         (
             "17 rules",
@@ -111,7 +111,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "two rules with the same name",
             route("{rules: [{name: a}, {name: a}]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[1].name: \"a\" is the name of two rules",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[1].name: duplicate rule name \"a\"",
         ),
         (
             "a backend's port as a string",
@@ -131,7 +131,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a method in lower case",
             route("{rules: [{matches: [{method: get}]}]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].method: \"get\" is none of GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].method: \"get\" is not one of GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH",
         ),
         (
             "an unknown match type",
@@ -141,12 +141,12 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a regular expression that RE2 rejects",
             route("{rules: [{matches: [{headers: [{name: a, type: RegularExpression, value: '(?!x)'}]}]}]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].headers[0].value: \"(?!x)\" is no regular expression of RE2: it matches nothing",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].headers[0].value: \"(?!x)\" is not a valid RE2 regular expression: it matches nothing",
         ),
         (
             "two listeners with the same name",
             of_gateway("{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}"),
-            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[1].name: \"a\" is the name of two listeners",
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[1].name: duplicate listener name \"a\"",
         ),
         (
             "a listener without a port",
@@ -156,7 +156,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a domain as a protocol",
             of_gateway("{name: a, port: 80, protocol: example.com}"),
-            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].protocol: \"example.com\" is no name of a protocol: expected HTTP or example.com/name",
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].protocol: \"example.com\" is not a valid protocol: expected HTTP or example.com/name",
         ),
         (
             "an unknown source of routes",
@@ -168,7 +168,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             of_gateway(
                 "{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchExpressions: [{key: a, operator: Is}]}}}}",
             ),
-            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces: selector: \"Is\" is none of In, NotIn, Exists, DoesNotExist",
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces: selector: \"Is\" is not one of In, NotIn, Exists, DoesNotExist",
         ),
         (
             "a Gateway without a class",
@@ -181,7 +181,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
                 object("Service", "orders", "{ports: [{name: a, port: 80}, {port: 81}]}")
                     .replace("gateway.networking.k8s.io/v1", "v1"),
             ],
-            "stdin:1: service:shop/orders: spec.ports[1].name: is required where there are several ports",
+            "stdin:1: service:shop/orders: spec.ports[1].name: is required if there are several ports",
         ),
         (
             "a grant without a namespace",
@@ -211,12 +211,12 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "an unknown strategy",
             of_policy(&format!("{{{TARGET}, defaults: {{strategy: replace}}}}")),
-            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults.strategy: unknown strategy \"replace\": taken for \"atomic\"",
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults.strategy: unknown strategy \"replace\": \"atomic\" is used",
         ),
         (
             "both defaults and overrides",
             of_policy(&format!("{{{TARGET}, defaults: {{}}, overrides: {{}}}}")),
-            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides: there are defaults and overrides at once: the defaults are read",
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides: defaults and overrides are both set: only the defaults are used",
         ),
         (
             "two objects with the same identity",
@@ -250,27 +250,31 @@ fn messages_about_invalid_objects_are_documented() {
 
 /// A description of an error, arguments of a request, and the message.
 const REQUESTS: [(&str, &[&str], &str); 12] = [
-    ("an empty host", &["--host="], "policy-sync: --host: \"\" is no host"),
-    ("a host with an underscore", &["--host=a_b.io"], "policy-sync: --host: \"a_b.io\" is no host"),
-    ("a wildcard", &["--host=*.io"], "policy-sync: --host: \"*.io\" is no host"),
+    ("an empty host", &["--host="], "policy-sync: --host: \"\" is not a valid host"),
+    ("a host with an underscore", &["--host=a_b.io"], "policy-sync: --host: \"a_b.io\" is not a valid host"),
+    ("a wildcard", &["--host=*.io"], "policy-sync: --host: \"*.io\" is not a valid host"),
     (
         "an IPv6 address without a closing bracket",
         &["--host=[::1"],
-        "policy-sync: --host: \"[::1\" is no host",
+        "policy-sync: --host: \"[::1\" is not a valid host",
     ),
-    ("a host name in brackets", &["--host=[a.io]"], "policy-sync: --host: \"[a.io]\" is no host"),
-    ("a host's port above the maximum", &["--host=a.io:65536"], "policy-sync: --host: \"65536\" is no port"),
+    ("a host name in brackets", &["--host=[a.io]"], "policy-sync: --host: \"[a.io]\" is not a valid host"),
+    (
+        "a host's port above the maximum",
+        &["--host=a.io:65536"],
+        "policy-sync: --host: \"65536\" is not a valid port",
+    ),
     (
         "a path without a leading slash",
         &["--path=a"],
-        "policy-sync: --path: \"a\" is no path: it begins with / and has no #, spaces or control characters",
+        "policy-sync: --path: \"a\" is not a valid path: it must start with / and contain no #, spaces or control characters",
     ),
     (
         "a path with a fragment",
         &["--path=/a#b"],
-        "policy-sync: --path: \"/a#b\" is no path: it begins with / and has no #, spaces or control characters",
+        "policy-sync: --path: \"/a#b\" is not a valid path: it must start with / and contain no #, spaces or control characters",
     ),
-    ("a method with a space", &["--method=GET /"], "policy-sync: --method: \"GET /\" is no method"),
+    ("a method with a space", &["--method=GET /"], "policy-sync: --method: \"GET /\" is not a valid method"),
     (
         "a header without a value",
         &["--header=a"],
@@ -431,15 +435,15 @@ GatewayClass istio
    └─ listener odd: HTTP 81 *
 
 Not attached:
-  Gateway shop/web lower to Gateway shop/web: UnsupportedProtocol: protocol \"http\" is none of HTTP, HTTPS, TLS, TCP and UDP, which are case-sensitive
+  Gateway shop/web lower to Gateway shop/web: UnsupportedProtocol: unsupported protocol \"http\": expected HTTP, HTTPS, TLS, TCP or UDP, which are case-sensitive
 
 Unresolved references:
-  Gateway shop/web odd: InvalidRouteKinds: Gateway API has no kind of routes FooRoute
+  Gateway shop/web odd: InvalidRouteKinds: Gateway API has no route kind FooRoute
 
-Policies whose targets are not known:
+Policies with unknown targets:
   RateLimitPolicy shop/p: it selects Services by their labels, which are not read
 
-Kinds whose merge is assumed:
+Kinds with an assumed merge strategy:
   OtherPolicy.example.com
 ";
     let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
@@ -460,7 +464,7 @@ fn attachment_is_unknown_if_namespace_labels_are_unknown() {
         selector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}}}}";
     let route = object("HTTPRoute", "r", "{parentRefs: [{name: web}]}");
     let objects = text(&[CLASS.to_owned(), gateway(listener), route]);
-    let words = "allowedRoutes of listener http of Gateway shop/web: the selector needs labels of Namespace shop that are not known: give the Namespace, or the right to list Namespaces";
+    let words = "allowedRoutes of listener http of Gateway shop/web: the selector needs the labels of Namespace shop, which are unknown: provide the Namespace, or the right to list Namespaces";
     let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &objects);
     assert_eq!(code, 2, "{stdout}{stderr}");
     let expected = format!("\nAttachment is not known:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
@@ -489,7 +493,7 @@ fn differing_implementations_are_in_the_text() {
     };
     let accepted = objects("status: 'True', reason: Accepted");
     let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &accepted);
-    let words = "implementation differs: a.io/b accepts it; by Gateway API Conflicted: a GRPCRoute on the same listener has a host in common, and is older, or first by name";
+    let words = "implementation differs: a.io/b accepts it; according to Gateway API, Conflicted: a GRPCRoute on the same listener shares a hostname, and is older or first by name";
     let section = format!("\nImplementations differ:\n  HTTPRoute shop/r: ImplementationAccepts: {words}\n");
     assert!(stdout.ends_with(&section) && stdout.contains("└─ HTTPRoute shop/r\n"), "{stdout}");
     assert_eq!(code, 0, "{stdout}{stderr}");
@@ -599,8 +603,8 @@ fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     let listener = || gateway("{name: http, port: 80, protocol: HTTP}");
     let not_evaluated = |route: &str, number: usize| {
         format!(
-            "HTTPRoute shop/{route} large-{number:02} at Gateway shop/web http was not evaluated, and may answer this request: a regular \
-             expression takes more than 1 MiB once it is compiled"
+            "HTTPRoute shop/{route} large-{number:02} at Gateway shop/web http was not evaluated, and may match this request: a regular \
+             expression takes more than 1 MiB when compiled"
         )
     };
     let ran =
@@ -611,10 +615,10 @@ fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     let of_first = (0..9).map(|number| not_evaluated("a", number));
     let mut expected: Vec<String> =
         of_first.chain((9..16).map(|number| not_evaluated("b", number))).collect();
-    expected.push("2 more rules were not evaluated, and may answer this request".to_owned());
+    expected.push("2 more rules were not evaluated, and may match this request".to_owned());
     expected.push("policy-sync: it is not known whether there is such a path".to_owned());
     assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
-    assert_eq!((code, &*stdout), (2, "It is not known whether anything answers this request.\n"));
+    assert_eq!((code, &*stdout), (2, "It is unknown whether a route matches this request.\n"));
 
     let Ran { code, stdout, stderr } =
         ran(&[CLASS.to_owned(), listener(), route("a", &format!("{{name: all}}, {}", rules(0..1)))]);

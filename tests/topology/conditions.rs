@@ -41,7 +41,7 @@ fn gateway(world: &[Value], room: usize) -> Vec<String> {
 }
 
 const STAYS: &str = "routes are not delivered to clusters: apply them there as well";
-const RESOLVED: &str = "ResolvedRefs=True ResolvedRefs: all backends that are known of are there";
+const RESOLVED: &str = "ResolvedRefs=True ResolvedRefs: all known backends exist";
 
 #[test]
 fn route_has_accepted_condition_for_each_managed_parent() {
@@ -134,7 +134,7 @@ fn accepted_is_unknown_if_namespace_labels_are_unknown() {
         route(&world, "r").into_iter().map(|entry| entry[0].clone()).collect::<Vec<_>>()
     };
     let unknown = world(&[]);
-    let words = "Accepted=Unknown UnknownLabels: allowedRoutes of listener http of Gateway shop/web: the selector needs labels of Namespace shop that are not known: give the Namespace, or the right to list Namespaces";
+    let words = "Accepted=Unknown UnknownLabels: allowedRoutes of listener http of Gateway shop/web: the selector needs the labels of Namespace shop, which are unknown: provide the Namespace, or the right to list Namespaces";
     assert_eq!(unknown[0], words);
     assert!(unknown[1].starts_with("Accepted=True Accepted: attached to 1 listener of"), "{unknown:?}");
     let known = world(&[json!({"Namespace": "shop", "labels": {"team": "a"}})]);
@@ -159,17 +159,15 @@ fn mirrors_external_names_and_kinds_without_backends_do_not_resolve() {
     let missing =
         "ResolvedRefs=False BackendNotFound: RequestMirror filter: Service shop/gone does not exist";
     assert_eq!(resolved(mirror(json!({"name": "gone", "port": 80}))), missing);
-    let refused = "ResolvedRefs=False RefNotPermitted: RequestMirror filter: no ReferenceGrant of namespace data lets HTTPRoutes of namespace shop refer to Service api";
+    let refused = "ResolvedRefs=False RefNotPermitted: RequestMirror filter: no ReferenceGrant in namespace data allows HTTPRoutes in namespace shop to refer to Service api";
     assert_eq!(resolved(mirror(json!({"name": "api", "namespace": "data", "port": 80}))), refused);
     let unread = "ResolvedRefs=Unknown UnknownKind: backends of these kinds are not read: Pool.example.com";
     assert_eq!(resolved(mirror(json!({"group": "example.com", "kind": "Pool", "name": "p"}))), unread);
     assert_eq!(resolved(json!({"backends": ["api:80", "Pool.example.com/p"]})), unread);
-    let no_backend =
-        "ResolvedRefs=False InvalidKind: no backend is of the kind ConfigMap: refer to a Service";
+    let no_backend = "ResolvedRefs=False InvalidKind: ConfigMap is not a backend kind: refer to a Service";
     assert_eq!(resolved(json!({"backends": ["ConfigMap./c"]})), no_backend);
     let external = resolved(json!({"backends": ["outside:443"]}));
-    let words =
-        "ResolvedRefs=Unknown ImplementationSpecific: Service shop/outside is of the type ExternalName";
+    let words = "ResolvedRefs=Unknown ImplementationSpecific: Service shop/outside has type ExternalName";
     assert!(external.starts_with(words), "{external}");
 }
 

@@ -67,7 +67,7 @@ fn selectors_of_partly_known_kinds_may_select_more() {
     let known = policy(&[GATEWAY, HTTP_ROUTE]);
     assert_eq!((&known["counts"], &known["unknown"]), (&json!(true), &Value::Null));
     let partly = policy(&[GATEWAY]);
-    let message = "it selects HTTPRoutes by their labels, and not all of these are known";
+    let message = "it selects HTTPRoutes by their labels, but not all of them are known";
     // The known route is selected.
     assert_eq!((&partly["counts"], &partly["unknown"]), (&json!(true), &json!([message])));
 }
@@ -84,7 +84,7 @@ fn targets_are_unknown_if_labels_are_not_read() {
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
-    let cause = "policies select targets by labels that are not known";
+    let cause = "policies select targets by unknown labels";
     assert_eq!(report.verdict(), Verdict::Unknown { cause });
     let json = serde_json::to_value(report).unwrap();
     let policy = &json["policies"][0];
@@ -116,7 +116,7 @@ fn selectors_over_the_limit_of_a_namespace_are_not_evaluated() {
         policy.void.as_ref().map(|(reason, message)| format!("{reason}: {message}"))
     };
     assert!(reason("shop/p00").unwrap().starts_with("TargetNotFound"));
-    let limited = "UnknownTargets: the selectors of its namespace are too many to be evaluated";
+    let limited = "UnknownTargets: its namespace has too many selectors to evaluate";
     assert_eq!(reason("shop/p39").unwrap(), limited);
     assert_eq!(reason("other/p"), None);
 }

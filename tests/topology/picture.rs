@@ -149,7 +149,7 @@ fn search_selects_among_many_routes() {
     // counted.
     let (routes, backends) = shown("h150.example");
     assert_eq!(routes, ["HTTPRoute shop/r-150"]);
-    assert_eq!(backends, ["Service shop/api-150 (not known)", "199 more backends"]);
+    assert_eq!(backends, ["Service shop/api-150 (unknown)", "199 more backends"]);
     assert_eq!(shown("nothing").0, Vec::<String>::new());
     assert_eq!(shown("").0.len(), 101);
 }
@@ -180,7 +180,7 @@ fn ports_of_unknown_services_are_shown_as_ports() {
     ];
     let svg = drawn(&world);
     let texts = texts(&Document::parse(&svg).unwrap());
-    assert!(texts.iter().any(|text| text == "Service shop/api (not known)"), "{texts:#?}");
+    assert!(texts.iter().any(|text| text == "Service shop/api (unknown)"), "{texts:#?}");
     assert!(texts.iter().any(|text| text == "port 80"), "{texts:#?}");
 }
 

@@ -45,9 +45,9 @@ async fn gateway_and_request_pages_match_the_commands() {
         site.get(&format!("/effective?host=shop.example.com&path=/cart/1&namespace={name}")).await.body;
     assert!(has_rules(&page, &printed.stdout) > 0 && page.contains(&format!("href=\"{policy}\"")), "{page}");
     let none = site.get(&format!("/effective?host=other.example.com&namespace={name}")).await.body;
-    assert!(none.contains("Nothing answers this request"), "{none}");
+    assert!(none.contains("No route matches this request"), "{none}");
     let bad = site.get("/effective?host=a%20b").await.body;
-    assert!(bad.contains(r#"role="alert""#) && bad.contains("is no host"), "{bad}");
+    assert!(bad.contains(r#"role="alert""#) && bad.contains("is not a valid host"), "{bad}");
     for (query, status) in [("*", 200), ("eu-1", 200), ("nowhere", 404), ("Not_A_Name", 404)] {
         let page = site.get(&format!("/effective?namespace={name}&cluster={query}")).await;
         assert_eq!(page.status, status, "{query}: {page:?}");
@@ -100,6 +100,6 @@ async fn gateway_page_follows_changes_of_the_hub() {
     site.until(&policy, |page| page.contains("Not in force on 1 path")).await;
 
     tenant.delete(&route(name, "cart", "web")).await.unwrap();
-    browser.until_text("main", |text| text.contains("Nothing answers this request")).await;
+    browser.until_text("main", |text| text.contains("No route matches this request")).await;
     browser.end().await;
 }

@@ -77,7 +77,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     let begin = all.get("/effective").await;
     assert!(begin.body.contains("Not all can be read") && begin.body.contains("Gateway"), "{begin:?}");
     let request = all.get("/effective?host=shop.example.com").await;
-    assert!(request.body.contains("It is not known whether anything answers this request"), "{request:?}");
+    assert!(request.body.contains("It is unknown whether a route matches this request"), "{request:?}");
     assert!(!request.body.contains("Nothing answers"), "{request:?}");
 }
 

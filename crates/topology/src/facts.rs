@@ -194,7 +194,7 @@ impl<'f> Grants<'f> {
     /// The reason and message for a reference that is not permitted.
     pub(super) fn refusal(from: Locator<'_>, to: Locator<'_>) -> (Reason, String) {
         let message = format!(
-            "no ReferenceGrant of namespace {} lets {}s of namespace {} refer to {} {}",
+            "no ReferenceGrant in namespace {} allows {}s in namespace {} to refer to {} {}",
             to.namespace, from.kind.kind, from.namespace, to.kind.kind, to.name
         );
         (Reason::RefNotPermitted, message)

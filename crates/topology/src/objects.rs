@@ -365,7 +365,7 @@ impl Objects {
 fn check(object: &HubObject) -> Result<(), Fault> {
     let metadata = &object.metadata;
     let bad = |place: &str, text: &str, what: &str| {
-        Err(Fault::new(place, format!("{:?} is no {what}", excerpt(text))))
+        Err(Fault::new(place, format!("{:?} is not a valid {what}", excerpt(text))))
     };
     let group = kind_of(object).group;
     if !group.is_empty() && !is_dns_subdomain(group) {
@@ -375,10 +375,10 @@ fn check(object: &HubObject) -> Result<(), Fault> {
         return bad("kind", &object.kind, "kind");
     }
     if !is_dns_subdomain(&metadata.name) {
-        return bad("metadata.name", &metadata.name, "name of Kubernetes");
+        return bad("metadata.name", &metadata.name, "Kubernetes name");
     }
     if !metadata.namespace.is_empty() && !is_dns_label(&metadata.namespace) {
-        return bad("metadata.namespace", &metadata.namespace, "name of a namespace");
+        return bad("metadata.namespace", &metadata.namespace, "namespace name");
     }
     Ok(())
 }

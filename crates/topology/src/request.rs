@@ -116,14 +116,14 @@ impl Criterion {
         match self {
             Self::Hostname => "its route's host is more specific",
             Self::Path => "its path is more specific",
-            Self::Method => "it names the method",
+            Self::Method => "it matches on the method",
             Self::Service => "its service is more specific",
             Self::ServiceMethod => "its method is more specific",
-            Self::Headers => "it names more headers",
-            Self::Query => "it names more parameters of the query",
+            Self::Headers => "it has more headers",
+            Self::Query => "it has more query parameters",
             Self::Age => "its route is older",
-            Self::Name => "its route is first by name",
-            Self::Place => "it comes first in its route",
+            Self::Name => "its route is the first by name",
+            Self::Place => "it is the first in its route",
         }
     }
 }

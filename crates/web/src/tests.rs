@@ -205,7 +205,7 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
     let page = is_text(gateway(&shown));
     assert!(page.contains("lower: http 80 *: UnsupportedProtocol: protocol"), "{page}");
     assert!(
-        page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no kind of routes FooRoute"),
+        page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no route kind FooRoute"),
         "{page}"
     );
     let verdict = show::Verdict::Unknown { cause: "labels" };

@@ -89,9 +89,9 @@ fn rules(limit: u32) -> Vec<String> {
 fn unknown() -> Vec<String> {
     let lines = [
         "Not known:",
-        "  the clusters' own routes: an answer ends at the listener",
-        "  the clusters' own policies, but for those that a cluster's words name",
-        "  policies on routes: they stay on the hub",
+        "  routes that exist only on clusters: paths end at the listener",
+        "  policies that exist only on clusters, except those that a status message names",
+        "  policies that target routes: they are not synced to clusters",
     ];
     lines.map(str::to_owned).to_vec()
 }

@@ -17,9 +17,9 @@ async fn missing_objects_are_reported() -> Result<()> {
         (&["ratelimitpolicy", "nothing"][..], 1, "has no RateLimitPolicy explain-none/nothing"),
         (&["gateway", "nothing"], 1, "has no Gateway explain-none/nothing"),
         (&["nonsense", "limits"], 2, "serves no kind that is called \"nonsense\""),
-        (&["ratelimitpolicy", "../limits"], 2, "is no name of Kubernetes"),
+        (&["ratelimitpolicy", "../limits"], 2, "is not a valid Kubernetes name"),
         (&["ratelimitpolicy", "limits", "--cluster", "ex-nowhere"], 1, "has no ManagedCluster ex-nowhere"),
-        (&["ratelimitpolicy", "limits", "--cluster", "a/b"], 2, "is no name of Kubernetes"),
+        (&["ratelimitpolicy", "limits", "--cluster", "a/b"], 2, "is not a valid Kubernetes name"),
     ] {
         let ran = explain_as(admin, &tenant, arguments);
         ensure!((ran.code, ran.stdout.as_str()) == (code, ""), "{arguments:?} {ran:#?}");

@@ -251,7 +251,7 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
     let says = "policy-sync: its effect on the hub's routes is unknown: cannot list ";
     ensure!(ran.code == 2 && ran.stderr.starts_with(says) && ran.stderr.contains("HTTPRoute"), "{ran:#?}");
     ensure!(ran.stderr.lines().count() == 1 && ran.stdout.contains("\nEnforced on ex-said-1,"), "{ran:#?}");
-    ensure!(ran.stdout.contains("\n- Not known: cannot list "), "{ran:#?}");
+    ensure!(ran.stdout.contains("\n- Unknown: cannot list "), "{ran:#?}");
     let yaml = explain_as(admin, &tenant, &[&LIMITS[..], &["--cluster", cluster, "-o", "yaml"]].concat());
     let yaml: Value = serde_saphyr::from_str(&yaml.stdout)?;
     ensure!(yaml["groups"].as_array().is_some_and(|groups| groups.len() == 1), "{yaml:#}");

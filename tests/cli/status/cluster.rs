@@ -129,7 +129,7 @@ async fn unknown_cluster_is_reported() {
     let ran = status_of(&tenant, admin, &["-n", tenant.name(), "--cluster", "eu-9"]);
     let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
     assert_eq!(said, (1, "", "the hub has no ManagedCluster eu-9\n"));
-    refused(&status_of(&tenant, admin, &["-A", "--cluster", "../eu-1"]), "is no name of Kubernetes");
+    refused(&status_of(&tenant, admin, &["-A", "--cluster", "../eu-1"]), "is not a valid Kubernetes name");
 
     // Without the right to read clusters, a policy that names the cluster proves that it exists.
     let rights = [

@@ -113,7 +113,7 @@ async fn missing_or_unknown_cluster_name_is_reported() -> Result<()> {
     let admin = tenant.hub().kubeconfig();
     refused(&status_of(&tenant, admin, &["cluster"]), "which cluster? status cluster NAME");
     refused(&status_of(&tenant, admin, &["cluster", "eu-1", "-n", "shop"]), "leave --cluster and -n out");
-    refused(&status_of(&tenant, admin, &["cluster", "../eu-1"]), "is no name of Kubernetes");
+    refused(&status_of(&tenant, admin, &["cluster", "../eu-1"]), "is not a valid Kubernetes name");
     let ran = status_of(&tenant, admin, &["cluster", "eu-9"]);
     let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
     ensure!(said == (1, "", "the hub has no ManagedCluster eu-9\n"), "{ran:#?}");

@@ -43,9 +43,9 @@ On us-1:
     TimeoutPolicy shop/timeouts: not there: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
 
 Not known:
-  the clusters' own routes: an answer ends at the listener
-  the clusters' own policies, but for those that a cluster's words name
-  policies on routes: they stay on the hub
+  routes that exist only on clusters: paths end at the listener
+  policies that exist only on clusters, except those that a status message names
+  policies that target routes: they are not synced to clusters
 ";
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, text, ""), "{ran:#?}");
     let of_one = run(&["effective", "-f", "shop", "--cluster", "us-1", "-o", "json"]);
@@ -61,7 +61,7 @@ Not known:
 fn invalid_cluster_arguments_are_rejected() {
     for (arguments, says) in [
         (&["--cluster", "nope"][..], "no ManagedCluster nope is given"),
-        (&["--cluster", "Nope!"], "--cluster \"Nope!\" is no name of Kubernetes"),
+        (&["--cluster", "Nope!"], "--cluster \"Nope!\" is not a valid Kubernetes name"),
         (&["--cluster", "eu-1", "--clusters"], "cannot be used with"),
         (&["--clusters", "--route", "httproute/a"], "cannot be used with"),
         (&["--clusters", "--host", "a b"], "--host"),
@@ -89,7 +89,9 @@ fn request_and_name_flags_select_listeners() -> Result<()> {
     ensure!(count(&["--policy", "ratelimitpolicy/other"])? == (1, 0));
     let ran = run(&["effective", "-f", "shop", "--clusters", "--path", "/cart"]);
     ensure!(
-        ran.stdout.contains("which route answers: path, method, headers and query choose among routes"),
+        ran.stdout.contains(
+            "the route that handles the request: path, method, headers and query select among routes"
+        ),
         "{ran:#?}"
     );
     Ok(())

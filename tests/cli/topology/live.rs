@@ -132,7 +132,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
     let says = "policy-sync: cannot list CustomResourceDefinition, Gateway, ListenerSet, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute, UDPRoute, RateLimitPolicy, TimeoutPolicy, Service, ReferenceGrant on the hub at";
     ensure!(ran.code == 2 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with(says), "{ran:#?}");
     ensure!(
-        ran.stdout.contains("Gateway infra/web (not known)")
+        ran.stdout.contains("Gateway infra/web (unknown)")
             && ran.stdout.contains("HTTPRoute shop/shop: shop.example.com [RateLimitPolicy shop/own]"),
         "{ran:#?}"
     );
@@ -158,7 +158,8 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
     let ran = asked(&nobody, &["effective", "--host", "shop.example.com"]);
     ensure!(
         ran.code == 2
-            && ran.stdout == "It is not known whether anything answers this request: not all can be read.\n"
+            && ran.stdout
+                == "It is unknown whether a route matches this request: some objects cannot be read.\n"
             && ran.stderr.starts_with("policy-sync: cannot list"),
         "{ran:#?}"
     );

@@ -75,7 +75,7 @@ impl<'f> Builder<'f> {
         let object = format!("{} {}", to.kind.kind, to.object());
         let Some(kind) = BackendKind::named(to.kind) else {
             if to.kind.group.is_empty() {
-                let message = format!("no backend is of the kind {}: refer to a Service", to.kind);
+                let message = format!("{} is not a backend kind: refer to a Service", to.kind);
                 return (None, Some((Reason::InvalidKind, message)));
             }
             let node = self.find(to).filter(|_| may_be_backend(to.kind));
@@ -93,15 +93,15 @@ impl<'f> Builder<'f> {
             // A leaf: its existence is unknown.
             let node =
                 found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
-            let message = format!("whether {object} exists is not known");
+            let message = format!("it is unknown whether {object} exists");
             return (node, (purpose == Purpose::Mirror).then_some((Reason::UnknownKind, message)));
         };
         let port = port.filter(|_| to.section.is_some());
         let node = port.map_or(Some(found), |port| self.port(found, port));
         if service.is_external {
             let message = format!(
-                "{object} is of the type ExternalName, which Gateway API advises implementations not to support: \
-                 refer to a Service with endpoints, or to a backend of the implementation's own kind"
+                "{object} has type ExternalName, which implementations should not support: refer to a \
+                 Service with endpoints, or to a backend kind of the implementation"
             );
             // Implementations that support ExternalName do not need the port.
             return (node.or(Some(found)), Some((Reason::ImplementationSpecific, message)));

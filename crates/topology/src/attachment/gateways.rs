@@ -50,7 +50,7 @@ impl Builder<'_> {
                 }
             }
         } else {
-            Some((Reason::OtherParent, format!("its parent is a {}, no Gateway", to.kind.kind)))
+            Some((Reason::OtherParent, format!("its parent is a {}, not a Gateway", to.kind.kind)))
         };
         if let Some((reason, message)) = turned_away {
             self.turn_away(from, to, reason, message);
@@ -69,8 +69,8 @@ impl Builder<'_> {
 pub(super) fn unknown_labels<'f>(from: Locator<'f>, to: Locator<'f>, what: &str) -> Unresolved<'f> {
     let namespace = from.namespace;
     let message = format!(
-        "{what}: the selector needs labels of Namespace {namespace} that are not known: \
-         give the Namespace, or the right to list Namespaces"
+        "{what}: the selector needs the labels of Namespace {namespace}, which are unknown: provide the \
+         Namespace, or the right to list Namespaces"
     );
     Unresolved { from, to: Some(to), reason: Reason::UnknownLabels, message }
 }

@@ -64,8 +64,9 @@ impl<'f> Builder<'f> {
         reason: Reason,
         message: &str,
     ) {
-        let message =
-            format!("implementation differs: {controller} accepts it; by Gateway API {reason}: {message}");
+        let message = format!(
+            "implementation differs: {controller} accepts it; according to Gateway API, {reason}: {message}"
+        );
         self.differs(from, to, Reason::ImplementationAccepts, message);
     }
 

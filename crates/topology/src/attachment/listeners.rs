@@ -91,7 +91,8 @@ impl<'f> Builder<'f> {
             } else {
                 ""
             };
-            let message = format!("protocol {name:?} is none of HTTP, HTTPS, TLS, TCP and UDP{hint}");
+            let message =
+                format!("unsupported protocol {name:?}: expected HTTP, HTTPS, TLS, TCP or UDP{hint}");
             return Some((Reason::UnsupportedProtocol, message));
         }
         let (reason, (node, other)) = ports.conflict(listener)?;
@@ -99,11 +100,11 @@ impl<'f> Builder<'f> {
         let holder = format!("listener {:?} of {} {}", other.name, owner.kind.kind, owner.object());
         let message = match reason {
             Reason::ProtocolConflict => {
-                format!("{holder} has port {port} for {}, which does not go with {protocol}", other.protocol)
+                format!("{holder} uses port {port} for {}, which conflicts with {protocol}", other.protocol)
             }
             _ => {
                 let hosts = hostname.as_deref().unwrap_or("all hosts");
-                format!("{holder} has {hosts} on port {port}, too")
+                format!("{holder} also has {hosts} on port {port}")
             }
         };
         Some((reason, message))

@@ -82,12 +82,12 @@ impl<'f> Builder<'f> {
         target: Locator<'_>,
     ) -> Result<(), (Reason, String)> {
         if policy.row.deleting {
-            return Err((Reason::Deleting, "it was asked to go".to_owned()));
+            return Err((Reason::Deleting, "it is being deleted".to_owned()));
         }
         if !self.may_lie_on(policy.manner, target) {
             let section = if target.section.is_some() { "a section of " } else { "" };
             let message =
-                format!("{}s do not lie on {section}a {}", policy.locator.kind.kind, target.kind.kind);
+                format!("{} cannot target {section}a {}", policy.locator.kind.kind, target.kind.kind);
             return Err((Reason::InvalidKind, message));
         }
         Ok(())
@@ -139,7 +139,7 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
             let holder = holders.entry((kind.clone(), node)).or_insert_with(|| name.clone());
             if *holder != name {
                 let message = format!(
-                    "{} {holder} lies on it, and is older, or first by name",
+                    "{} {holder} has the same target, and is older or first by name",
                     policy.locator.kind.kind
                 );
                 target.node = Err((Reason::Conflicted, message));

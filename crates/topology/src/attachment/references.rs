@@ -42,16 +42,16 @@ fn route_kind(listener: &Listener, kind: &Kind) -> Option<(Reason, String)> {
     let protocol = &listener.protocol;
     match RouteKind::named(kind.as_ref()) {
         Some(route) if protocol_carries(listener, route) != Some(false) => None,
-        Some(_) => {
-            Some((Reason::InvalidRouteKinds, format!("a listener of {protocol} carries no {}s", kind.kind)))
-        }
+        Some(_) => Some((
+            Reason::InvalidRouteKinds,
+            format!("a listener with protocol {protocol} does not support {}s", kind.kind),
+        )),
         // If the protocol belongs to an implementation, so do its kinds of routes.
         None if protocol.is_core() && *kind.group == *GROUP => {
-            Some((Reason::InvalidRouteKinds, format!("Gateway API has no kind of routes {}", kind.kind)))
+            Some((Reason::InvalidRouteKinds, format!("Gateway API has no route kind {}", kind.kind)))
         }
         None if protocol.is_core() => {
-            let message =
-                format!("only the implementation knows whether it supports routes of the kind {kind}");
+            let message = format!("support of the route kind {kind} depends on the implementation");
             Some((Reason::UnknownKind, message))
         }
         None => None,
@@ -85,12 +85,13 @@ impl<'f> Secrets<'f> {
         let name = to.object();
         if to.kind != SECRET {
             return Some(if to.kind.group.is_empty() {
-                (Reason::InvalidCertificateRef, format!("a {} holds no certificate", to.kind.kind))
+                (
+                    Reason::InvalidCertificateRef,
+                    format!("a {} cannot hold a certificate: refer to a Secret", to.kind.kind),
+                )
             } else {
-                let message = format!(
-                    "only the implementation knows whether it reads certificates of the kind {}",
-                    to.kind
-                );
+                let message =
+                    format!("support of the certificate kind {} depends on the implementation", to.kind);
                 (Reason::UnknownKind, message)
             });
         }

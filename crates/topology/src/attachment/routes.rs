@@ -262,7 +262,7 @@ impl<'w> Words<'w> {
 
     fn other_parent(&self) -> String {
         let KindRef { kind, .. } = self.to.kind;
-        format!("a parent of the kind {kind} is a matter of other controllers")
+        format!("parents of the kind {kind} are handled by other controllers")
     }
 
     fn not_found(&self) -> String {
@@ -301,6 +301,6 @@ impl<'w> Words<'w> {
     fn conflicted(&self) -> String {
         let other = if self.kind == RouteKind::Http { RouteKind::Grpc } else { RouteKind::Http };
         let other = other.kind().kind;
-        format!("a {other} on the same listener has a host in common, and is older, or first by name")
+        format!("a {other} on the same listener shares a hostname, and is older or first by name")
     }
 }

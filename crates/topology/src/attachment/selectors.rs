@@ -63,7 +63,7 @@ impl<'f> Builder<'f> {
         let (kind, own) = (selector.kind.as_ref(), policy.locator.namespace);
         let by_labels = format!("it selects {}s by their labels", kind.kind);
         if selector.other_namespaces {
-            selected.unknown.push("its selectors of other namespaces are not read".to_owned());
+            selected.unknown.push("its selectors for other namespaces are not evaluated".to_owned());
             return None;
         }
         if kind != GATEWAY && SetKind::named(kind).is_none() && RouteKind::named(kind).is_none() {
@@ -75,7 +75,7 @@ impl<'f> Builder<'f> {
         let matched = selectors.matched.entry(own).or_default();
         *matched = matched.saturating_add(nodes.len());
         if *matched > MATCHES_LIMIT {
-            let message = "the selectors of its namespace are too many to be evaluated";
+            let message = "its namespace has too many selectors to evaluate";
             selected.unknown.push(message.to_owned());
             return None;
         }
@@ -93,9 +93,9 @@ impl<'f> Builder<'f> {
         if !all_read {
             selected.unknown.push(format!("{by_labels}, which are not read"));
         } else if self.facts.knows(kind) != Some(true) {
-            selected.unknown.push(format!("{by_labels}, and not all of these are known"));
+            selected.unknown.push(format!("{by_labels}, but not all of them are known"));
         } else if selected.targets.len() == before {
-            let message = format!("no {} of namespace {own} has the labels that it selects", kind.kind);
+            let message = format!("no {} in namespace {own} has the selected labels", kind.kind);
             return Some((Reason::TargetNotFound, message));
         }
         None

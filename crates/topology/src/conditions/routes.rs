@@ -213,7 +213,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 let message = capped(&message, MESSAGE_LIMIT).into_owned();
                 return ConditionText { name, status: "Unknown", reason: reason.word(), message };
             }
-            let message = "all backends that are known of are there".to_owned();
+            let message = "all known backends exist".to_owned();
             return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
         };
         let messages: BTreeSet<&str> = of_rules.iter().map(|item| &*item.message).collect();

@@ -39,10 +39,10 @@ impl NotEvaluated {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::TooLarge => "a regular expression takes more than 1 MiB once it is compiled",
-            Self::Unsupported => "a regular expression uses what policy-sync cannot evaluate",
+            Self::TooLarge => "a regular expression takes more than 1 MiB when compiled",
+            Self::Unsupported => "a regular expression uses syntax that policy-sync does not support",
             Self::TooMany => {
-                "at most 64 regular expressions of a route, and 512 of a namespace, are evaluated for a request"
+                "a request can use at most 64 regular expressions of a route and 512 of a namespace"
             }
         }
     }

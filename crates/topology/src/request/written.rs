@@ -10,16 +10,16 @@ use policy_sync_api::text::excerpt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
     /// The host is invalid.
-    #[error("{0:?} is no host")]
+    #[error("{0:?} is not a valid host")]
     Host(String),
     /// The port after the host is invalid.
-    #[error("{0:?} is no port")]
+    #[error("{0:?} is not a valid port")]
     Port(String),
     /// The path is invalid.
-    #[error("{0:?} is no path: it begins with / and has no #, spaces or control characters")]
+    #[error("{0:?} is not a valid path: it must start with / and contain no #, spaces or control characters")]
     Path(String),
     /// The method is invalid.
-    #[error("{0:?} is no method")]
+    #[error("{0:?} is not a valid method")]
     Method(String),
     /// The text is not of the form `NAME=VALUE`.
     #[error("{0:?} is not of the form NAME=VALUE")]

@@ -45,8 +45,10 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
         }
         let wrong = expressions(kind, text).find(|(.., expression)| is_wrong(expression));
         faults.extend(wrong.map(|(index, place, expression)| {
-            let text =
-                format!("{:?} is no regular expression of RE2: it matches nothing", excerpt(&expression));
+            let text = format!(
+                "{:?} is not a valid RE2 regular expression: it matches nothing",
+                excerpt(&expression)
+            );
             Fault::new(format!("spec.rules{}.matches{}{place}", Step::Item(rule), Step::Item(index)), text)
         }));
     }

@@ -244,16 +244,16 @@ pub(super) fn selector(selector: LabelSelector) -> Result<Selector, String> {
     let values = selector.match_labels.iter().flatten().map(|(_, value)| value);
     let mut keys = keys.chain(expressions.clone().map(|expression| &expression.key));
     if let Some(key) = keys.find(|key| !is_label_key(key)) {
-        return Err(format!("selector: {:?} is no label key", excerpt(key)));
+        return Err(format!("selector: {:?} is not a valid label key", excerpt(key)));
     }
     let mut values = values.chain(expressions.flat_map(|expression| expression.values.iter().flatten()));
     if let Some(value) = values.find(|value| !is_label_value(value)) {
-        return Err(format!("selector: {:?} is no label value", excerpt(value)));
+        return Err(format!("selector: {:?} is not a valid label value", excerpt(value)));
     }
     let operators = ["In", "NotIn", "Exists", "DoesNotExist"];
     let mut named = selector.match_expressions.iter().flatten().map(|expression| &expression.operator);
     if let Some(operator) = named.find(|operator| !operators.contains(&operator.as_str())) {
-        return Err(format!("selector: {:?} is none of {}", excerpt(operator), operators.join(", ")));
+        return Err(format!("selector: {:?} is not one of {}", excerpt(operator), operators.join(", ")));
     }
     let needs_values = |expression: &LabelSelectorRequirement| {
         matches!(expression.operator.as_str(), "In" | "NotIn")
@@ -316,7 +316,7 @@ impl TryFrom<String> for ProtocolName {
         if is_name && text.len() <= PROTOCOL_LIMIT {
             Ok(Self(Protocol::from(text.as_str())))
         } else {
-            Err(format!("{:?} is no name of a protocol: expected HTTP or example.com/name", excerpt(&text)))
+            Err(format!("{:?} is not a valid protocol: expected HTTP or example.com/name", excerpt(&text)))
         }
     }
 }
@@ -401,7 +401,7 @@ pub(super) fn listeners<P: Into<u16>>(
     for (index, listener) in listeners.iter().enumerate() {
         if listeners[..index].iter().any(|other| other.name == listener.name) {
             let place = format!("spec.listeners{}.name", Step::Item(index));
-            return Err(Fault { place, text: format!("{:?} is the name of two listeners", listener.name) });
+            return Err(Fault { place, text: format!("duplicate listener name {:?}", listener.name) });
         }
     }
     Ok(listeners)

@@ -192,7 +192,7 @@ fn check_http(written: &HttpMatch) -> Result<(), Fault> {
     {
         return Err(Fault::new(
             ".method",
-            format!("{:?} is none of {}", excerpt(method), METHODS.join(", ")),
+            format!("{:?} is not one of {}", excerpt(method), METHODS.join(", ")),
         ));
     }
     check_values("headers", &written.headers)?;
@@ -205,7 +205,10 @@ fn check_values(field: &str, values: &[ValueMatch]) -> Result<(), Fault> {
     for (index, value) in values.iter().enumerate() {
         let at = |key: &str| format!(".{field}{}.{key}", Step::Item(index));
         if value.name.is_empty() || value.name.len() > 256 || !value.name.chars().all(is_token) {
-            return Err(Fault::new(at("name"), format!("{:?} is no name of HTTP", excerpt(&value.name))));
+            return Err(Fault::new(
+                at("name"),
+                format!("{:?} is not a valid HTTP name", excerpt(&value.name)),
+            ));
         }
         if values[..index].iter().any(|other| other.name == value.name) {
             return Err(Fault::new(at("name"), format!("{:?} is there twice", excerpt(&value.name))));

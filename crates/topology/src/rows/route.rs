@@ -92,7 +92,7 @@ impl Route {
             if let Some(name) = &rule.name
                 && rules[..index].iter().any(|other| other.name.as_ref() == Some(name))
             {
-                let text = format!("{name:?} is the name of two rules");
+                let text = format!("duplicate rule name {name:?}");
                 return Err(Fault { place: format!("{}.name", place()), text });
             }
             if let Some(text) = &rule.matches {

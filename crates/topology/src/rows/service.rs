@@ -44,14 +44,14 @@ impl Service {
                 |text: String| Err(Fault { place: format!("spec.ports{}.name", Step::Item(index)), text });
             match port.name.as_deref().unwrap_or_default() {
                 "" if spec.ports.len() > 1 => {
-                    return fault("is required where there are several ports".into());
+                    return fault("is required if there are several ports".into());
                 }
                 "" => {}
                 name if !is_dns_label(name) => {
-                    return fault(format!("{:?} is no name of a port", excerpt(name)));
+                    return fault(format!("{:?} is not a valid port name", excerpt(name)));
                 }
                 name if !names.insert(name) => {
-                    return fault(format!("{name:?} is the name of two ports"));
+                    return fault(format!("duplicate port name {name:?}"));
                 }
                 _ => {}
             }

@@ -112,7 +112,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
 
 /// Returns `text` if `is` accepts it. `what` describes valid text in the message.
 fn checked(text: String, is: impl Fn(&str) -> bool, what: &str) -> Result<Arc<str>, String> {
-    if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is no {what}", excerpt(&text))) }
+    if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is not a valid {what}", excerpt(&text))) }
 }
 
 /// The name of an object, or of a section of one.
@@ -124,7 +124,7 @@ impl TryFrom<String> for Name {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        checked(text, is_dns_subdomain, "name of Kubernetes").map(Self)
+        checked(text, is_dns_subdomain, "Kubernetes name").map(Self)
     }
 }
 
@@ -137,7 +137,7 @@ impl TryFrom<String> for Namespace {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        checked(text, is_dns_label, "name of a namespace").map(Self)
+        checked(text, is_dns_label, "namespace name").map(Self)
     }
 }
 
@@ -181,7 +181,7 @@ impl TryFrom<String> for Hostname {
             let is_address = rest.split('.').all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
             text.len() <= SUBDOMAIN_LIMIT && is_dns_subdomain(rest) && !is_address
         };
-        checked(text, is, "host name in lower case").map(Self)
+        checked(text, is, "lowercase host name").map(Self)
     }
 }
 

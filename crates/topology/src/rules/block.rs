@@ -34,7 +34,7 @@ impl<'s> Block<'s> {
         };
         let mut faults = Vec::new();
         if !overrides && spec.get("overrides").is_some_and(|overrides| !overrides.is_null()) {
-            let text = "there are defaults and overrides at once: the defaults are read".to_owned();
+            let text = "defaults and overrides are both set: only the defaults are used".to_owned();
             faults.push(Fault { place: "spec.overrides".to_owned(), text });
         }
         let fields = part.as_object().ok_or_else(|| Fault::expected(place, "an object", part))?;
@@ -43,7 +43,7 @@ impl<'s> Block<'s> {
             Some(Value::String(strategy)) if strategy == "atomic" => false,
             Some(Value::String(strategy)) if strategy == "merge" || strategy == "patch" => true,
             Some(Value::String(strategy)) => {
-                let text = format!("unknown strategy {:?}: taken for \"atomic\"", excerpt(strategy));
+                let text = format!("unknown strategy {:?}: \"atomic\" is used", excerpt(strategy));
                 faults.push(Fault { place: format!("{place}.strategy"), text });
                 false
             }

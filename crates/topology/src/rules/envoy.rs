@@ -17,7 +17,7 @@ pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
         Some(Value::String(name)) if name == "JSONMerge" => (Strategy::JsonMerge, None),
         Some(Value::String(name)) if name == "StrategicMerge" => (Strategy::StrategicMerge, None),
         Some(Value::String(name)) => {
-            let text = format!("{:?} is none of JSONMerge and StrategicMerge: taken for none", excerpt(name));
+            let text = format!("{:?} is not JSONMerge or StrategicMerge: ignored", excerpt(name));
             (Strategy::None, Some(Fault::new("spec.mergeType", text)))
         }
         Some(other) => (Strategy::None, Some(Fault::expected("spec.mergeType", "a string", other))),

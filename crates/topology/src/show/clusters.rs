@@ -22,15 +22,14 @@ use policy_sync_api::names::{CLUSTER, ClusterName, ObjectKey};
 
 /// Limits that apply to every report.
 const UNKNOWN: [&str; 3] = [
-    "the clusters' own routes: an answer ends at the listener",
-    "the clusters' own policies, but for those that a cluster's words name",
-    "policies on routes: they stay on the hub",
+    "routes that exist only on clusters: paths end at the listener",
+    "policies that exist only on clusters, except those that a status message names",
+    "policies that target routes: they are not synced to clusters",
 ];
 /// The limit of a report if the order of policies by age is unknown on a cluster.
-const AGES: &str = "which of several policies of a kind on one target is older on a cluster that does not report it: they are taken to be as old as on the hub";
+const AGES: &str = "the age of policies with the same kind and target on a cluster that does not report it: their age on the hub is assumed";
 /// The limit of a report if the request has parts that only routes match.
-const ROUTES: &str =
-    "which route answers: path, method, headers and query choose among routes, and so nothing on a cluster";
+const ROUTES: &str = "the route that handles the request: path, method, headers and query select among routes, which are unknown on clusters";
 
 /// The effective policies on the clusters of a hub.
 #[derive(Debug, Serialize)]

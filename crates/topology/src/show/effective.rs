@@ -172,14 +172,16 @@ impl EffectiveReport {
     #[must_use]
     pub fn no_answer(&self) -> &'static str {
         match &self.request {
-            None if self.is_partial => "It is not known whether there is such a path: not all can be read.",
-            None if self.is_unknown() => "It is not known whether there is such a path.",
+            None if self.is_partial => {
+                "It is unknown whether such a path exists: some objects cannot be read."
+            }
+            None if self.is_unknown() => "It is unknown whether such a path exists.",
             None => "There is no such path.",
             Some(_) if self.is_partial => {
-                "It is not known whether anything answers this request: not all can be read."
+                "It is unknown whether a route matches this request: some objects cannot be read."
             }
-            Some(_) if self.is_unknown() => "It is not known whether anything answers this request.",
-            Some(_) => "Nothing answers this request.",
+            Some(_) if self.is_unknown() => "It is unknown whether a route matches this request.",
+            Some(_) => "No route matches this request.",
         }
     }
 }
@@ -189,11 +191,11 @@ fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
     let line = |choice: &UnknownChoice| {
         let [rule, listener] =
             [choice.rule, choice.listener].map(|node| Named::object(graph.locator(node)).words);
-        format!("{rule} at {listener} was not evaluated, and may answer this request: {}", choice.why.words())
+        format!("{rule} at {listener} was not evaluated, and may match this request: {}", choice.why.words())
     };
     let mut lines: Vec<String> = choices.iter().take(UNKNOWN_LIMIT).map(line).collect();
     if let Some(more) = choices.len().checked_sub(UNKNOWN_LIMIT).filter(|more| *more > 0) {
-        lines.push(format!("{more} more rules were not evaluated, and may answer this request"));
+        lines.push(format!("{more} more rules were not evaluated, and may match this request"));
     }
     lines
 }
@@ -208,7 +210,7 @@ fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
     let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
     let more = all.count();
     if more > 0 {
-        lines.push(format!("{more} more policies may be in force: it is not known what they select"));
+        lines.push(format!("{more} more policies may be in force: their targets are unknown"));
     }
     lines
 }

@@ -385,7 +385,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 let unresolved = self.unresolved.get(&locator).into_iter().flatten();
                 (words, hosts.chain(unresolved.map(|(_, why)| why.clone())).collect())
             }
-            (_, _, ObjectRow::Leaf(_)) => (format!("{words} (not known)"), Vec::new()),
+            (_, _, ObjectRow::Leaf(_)) => (format!("{words} (unknown)"), Vec::new()),
             _ => (
                 words,
                 graph.origin(node).map(|hub| format!("copy of the hub's {hub}")).into_iter().collect(),

@@ -163,15 +163,14 @@ impl PolicyReport {
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.fates.iter().map(OnPaths::sentence).collect();
-        lines
-            .extend(self.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
+        lines.extend(self.void.as_ref().map(|(reason, text)| format!("It has no effect: {text} ({reason})")));
         if lines.is_empty() && self.unknown.is_empty() {
-            lines.push("No listener and no route is on a path through what it targets".to_owned());
+            lines.push("No listener or route is on a path through its targets".to_owned());
         }
         if self.assumed && !self.fates.is_empty() {
-            lines.push("The merge of its kind is assumed".to_owned());
+            lines.push("The merge strategy of its kind is assumed".to_owned());
         }
-        lines.extend(self.unknown.iter().map(|unknown| format!("Not known: {unknown}")));
+        lines.extend(self.unknown.iter().map(|unknown| format!("Unknown: {unknown}")));
         lines
     }
 }
@@ -191,9 +190,9 @@ impl OnPaths {
         match &self.fate {
             Fate::InForce => format!("In force {on}"),
             Fate::InPart(of) => {
-                format!("In force in part {on}; instead of its {}: {}", keys(of), instead(of))
+                format!("Partly in force {on}; for {}, replaced by {}", keys(of), instead(of))
             }
-            Fate::Lost(of) => format!("Not in force {on}; instead of it: {}", instead(of)),
+            Fate::Lost(of) => format!("Not in force {on}; replaced by {}", instead(of)),
             Fate::NoRules => format!("It has no rules {on}"),
         }
     }

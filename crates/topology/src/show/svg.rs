@@ -21,8 +21,7 @@ const CHARACTER: usize = 8;
 const SIZE: usize = 12;
 
 /// The explanation of a picture for users.
-pub const LEGEND: &str = "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed \
-    mark counts the policies on a row. An exclamation mark is where something is at fault.";
+pub const LEGEND: &str = "Boxes are objects, and their rows are sections. Lines are the paths of requests. A dashed badge counts the policies on a row. An exclamation mark is a problem.";
 
 /// Writes `picture` as an SVG document. `link` returns the address of an object's page, if it has one.
 #[must_use]
@@ -70,7 +69,7 @@ impl Writer<'_> {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"group\" \
              font-family=\"ui-monospace, monospace\" font-size=\"{SIZE}\" fill=\"currentColor\" stroke=\"none\">"
         )?;
-        writeln!(self.out, "<title>What is attached to what</title>\n<desc>{}</desc>", Escaped(LEGEND))?;
+        writeln!(self.out, "<title>Attached objects</title>\n<desc>{}</desc>", Escaped(LEGEND))?;
         for (from, to) in &picture.lines {
             self.line(&seats, *from, *to)?;
         }

@@ -90,7 +90,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
             || self.unresolved().any(|item| item.reason.is_fault());
         match (self.unread.is_empty(), self.unknown_attachment()) {
             _ if has_faults => Verdict::Faulty,
-            (false, _) => Verdict::Unknown { cause: "not all can be read" },
+            (false, _) => Verdict::Unknown { cause: "some objects cannot be read" },
             (true, Some(cause)) => Verdict::Unknown { cause },
             (true, None) => Verdict::Fine,
         }
@@ -100,10 +100,10 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
     #[must_use]
     pub fn unknown_attachment(&self) -> Option<&'static str> {
         if self.unresolved().any(|item| item.reason == Reason::UnknownLabels) {
-            return Some("listeners select Namespaces by labels that are not known");
+            return Some("listeners select Namespaces by unknown labels");
         }
         let has_unknown = self.graph.policies().iter().any(|policy| !policy.unknown.is_empty());
-        has_unknown.then_some("policies select targets by labels that are not known")
+        has_unknown.then_some("policies select targets by unknown labels")
     }
 
     /// The faults of its objects.

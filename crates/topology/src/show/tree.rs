@@ -27,7 +27,7 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
     let line = |item: &Unresolved<'_>| format!("  {}: {}: {}", named(item.from), item.reason, item.message);
     let (unknown, unresolved): (Vec<_>, Vec<_>) =
         report.unresolved().partition(|item| item.reason == Reason::UnknownLabels);
-    section(&mut lines, "Attachment is not known:", unknown.into_iter().map(line).collect());
+    section(&mut lines, "Unknown attachment:", unknown.into_iter().map(line).collect());
     let (differs, unresolved): (Vec<_>, Vec<_>) =
         unresolved.into_iter().partition(|item| item.reason.differs());
     section(&mut lines, "Unresolved references:", unresolved.into_iter().map(line).collect());
@@ -40,13 +40,13 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
     let unknown = report.policies().flat_map(|policy| {
         policy.unknown.iter().map(|message| format!("  {}: {message}", named(policy.locator)))
     });
-    section(&mut lines, "Policies whose targets are not known:", unknown.collect());
+    section(&mut lines, "Policies with unknown targets:", unknown.collect());
     let assumed: BTreeSet<String> = report
         .policies()
         .filter(|policy| policy.manner.is_assumed())
         .map(|policy| format!("  {}", policy.locator.kind))
         .collect();
-    section(&mut lines, "Kinds whose merge is assumed:", assumed.into_iter().collect());
+    section(&mut lines, "Kinds with an assumed merge strategy:", assumed.into_iter().collect());
     let faults = report.faults().iter().map(|fault| format!("  {fault}"));
     section(&mut lines, "Faults:", faults.collect());
     if lines.is_empty() {
@@ -93,7 +93,7 @@ fn node(graph: &Graph<'_>, node: NodeId) -> String {
             let hosts: Vec<&str> = route.hostnames.iter().map(|name| &**name).collect();
             format!("{}: {}", named(locator), hosts.join(", "))
         }
-        (_, _, ObjectRow::Leaf(_)) => format!("{} (not known)", named(locator)),
+        (_, _, ObjectRow::Leaf(_)) => format!("{} (unknown)", named(locator)),
         _ => named(locator),
     };
     let what = of_origin(what, graph.origin(node).as_deref());

@@ -37,7 +37,7 @@ pub enum BuildError {
     #[error("{0} is given twice")]
     Duplicate(String),
     /// The links have a loop. The locators are in the order of the links, and the first is repeated at the end.
-    #[error("the links have a loop: {}", .0.join(" -> "))]
+    #[error("the links form a cycle: {}", .0.join(" -> "))]
     Loop(Vec<String>),
 }
 

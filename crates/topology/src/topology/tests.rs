@@ -97,7 +97,7 @@ fn paths_between_two_nodes_are_found_in_order() {
 #[test]
 fn loops_and_duplicates_are_errors_that_name_them() {
     let found = build("a>b b>c c>d d>b", &[], &NODES).unwrap_err();
-    assert_eq!(found.to_string(), "the links have a loop: node:ns/b -> node:ns/c -> node:ns/d -> node:ns/b");
+    assert_eq!(found.to_string(), "the links form a cycle: node:ns/b -> node:ns/c -> node:ns/d -> node:ns/b");
     let found = build("a>a", &[], &NODES).unwrap_err();
     assert_eq!(found, BuildError::Loop(vec!["node:ns/a".to_owned(), "node:ns/a".to_owned()]));
     let found = build("a>b", &[], &[node("a"), node("b"), node("a")]).unwrap_err();

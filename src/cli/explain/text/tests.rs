@@ -149,9 +149,9 @@ fn effect_on_the_hubs_routes_precedes_the_clusters() {
 
     Among the hub's own routes, which stay there:
     - In force on 1 path: HTTPRoute shop/a rule-1.
-    - In force in part on 2 paths: HTTPRoute shop/b rule-1, HTTPRoute shop/b rule-2; instead of its limits#a, limits#b: RateLimitPolicy shop/own.
-    - Not in force on 1 path: HTTPRoute shop/\u{1b}[2J rule-1; instead of it: RateLimitPolicy shop/own.
-    - Not known: what may not be listed.
+    - Partly in force on 2 paths: HTTPRoute shop/b rule-1, HTTPRoute shop/b rule-2; for limits#a, limits#b, replaced by RateLimitPolicy shop/own.
+    - Not in force on 1 path: HTTPRoute shop/\u{1b}[2J rule-1; replaced by RateLimitPolicy shop/own.
+    - Unknown: what may not be listed.
     ");
     assert_eq!(json["onHub"]["fates"][2]["fate"], "Lost");
     let void = PolicyReport {
@@ -161,13 +161,10 @@ fn effect_on_the_hubs_routes_precedes_the_clusters() {
     };
     let (sentences, json) = told(void);
     assert!(
-        sentences.contains("- It does not count: Gateway shop/none does not exist (TargetNotFound).\n"),
+        sentences.contains("- It has no effect: Gateway shop/none does not exist (TargetNotFound).\n"),
         "{sentences}"
     );
     assert_eq!(json["onHub"]["counts"], false);
     let (sentences, _) = told(PolicyReport::default());
-    assert!(
-        sentences.contains("- No listener and no route is on a path through what it targets.\n"),
-        "{sentences}"
-    );
+    assert!(sentences.contains("- No listener or route is on a path through its targets.\n"), "{sentences}");
 }
