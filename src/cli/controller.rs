@@ -192,8 +192,8 @@ pub async fn run(
     let controller = arguments.settings.controller()?;
     let config = hub.config().await?;
     let namespace = config.default_namespace.clone();
-    let metrics = Metrics::new().context("cannot set metrics up")?;
-    let hub_metrics = HubMetrics::new(&metrics).context("cannot set metrics up")?;
+    let metrics = Metrics::new().context("cannot set up metrics")?;
+    let hub_metrics = HubMetrics::new(&metrics).context("cannot set up metrics")?;
     let client = watching(config, &metrics, hub.request_timeout())?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
@@ -209,7 +209,7 @@ pub async fn run(
         Some(settings) => {
             let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
             let exemptions = exemptions.with_own(arguments.webhooks.name());
-            let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
+            let remediated = RemediationMetrics::new(&metrics).context("cannot set up metrics")?;
             let remediating = remediation::Settings {
                 mode: arguments.remediate,
                 allows_manual: arguments.allow_manual_remediation,
@@ -221,11 +221,11 @@ pub async fn run(
             if let Some((serving, registering)) =
                 arguments.webhooks.prepare(&controller, &namespace, (&settings, exemptions.clone()), clock)?
             {
-                let metrics = RegistrationMetrics::new(&metrics).context("cannot set metrics up")?;
+                let metrics = RegistrationMetrics::new(&metrics).context("cannot set up metrics")?;
                 (prepared, registration) = (Some(serving), Some((registering, metrics)));
             }
-            let audits = AuditMetrics::new(&metrics).context("cannot set metrics up")?;
-            let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
+            let audits = AuditMetrics::new(&metrics).context("cannot set up metrics")?;
+            let metrics = RegoMetrics::new(&metrics).context("cannot set up metrics")?;
             let loading = policies::loading(controller.clone(), settings, clock)?;
             let interval = arguments.audit_interval;
             let audited = auditing::Settings {
@@ -241,7 +241,7 @@ pub async fn run(
         None => None,
     };
     let topology = if arguments.topology {
-        let own = TopologyMetrics::new(&metrics).context("cannot set metrics up")?;
+        let own = TopologyMetrics::new(&metrics).context("cannot set up metrics")?;
         let stored =
             stored_topology::Settings::new(arguments.election.namespace(&namespace), arguments.route_status);
         Some(Stored::new(controller.clone(), stored, clock, &metrics, own))

@@ -55,7 +55,7 @@ pub(super) fn start(
     controller: ControllerName,
     settings: Settings,
 ) -> anyhow::Result<(Loaded, DropGuard)> {
-    let metrics = Metrics::new().context("cannot set metrics up")?;
+    let metrics = Metrics::new().context("cannot set up metrics")?;
     let client = watching(config, &metrics, hub.request_timeout())?;
     let loading = loading(controller, settings, Clock::start())?;
     let (loaded, stop, tasks) = (loading.loaded(), CancellationToken::new(), Tasks::new(metrics.clone()));

@@ -171,7 +171,7 @@ async fn missing_apis_of_the_hub_are_reported() -> Result<()> {
     *old.pointer_mut(strategies).context("no strategies")? = json!(["Update", "CreateOnly"]);
     *works = Crd::new(old)?;
     crds::install(&client, &others).await?;
-    let old = "the controller would not begin on the hub at https://127.0.0.1:";
+    let old = "the controller would not start on the hub at https://127.0.0.1:";
     refused(COMMANDS[1], old)?;
     refused(COMMANDS[1], ": the hub's ManifestWork has no update strategy ServerSideApply")?;
 

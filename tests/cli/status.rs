@@ -257,12 +257,12 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
 
     refused(
         &status(kubeconfig, &["authpolicy"]),
-        "\"authpolicy\" is no kind that is synced: no parameters of our GatewayClasses list \
-         authpolicies.kuadrant.io, but RateLimitPolicy, TimeoutPolicy",
+        "\"authpolicy\" is not a synced kind: the parameters of the controller's GatewayClasses list \
+         RateLimitPolicy, TimeoutPolicy, but not authpolicies.kuadrant.io",
     );
     refused(
         &status(kubeconfig, &["anything"]),
-        "\"anything\" is no kind that is synced: the parameters of our GatewayClasses list RateLimit",
+        "\"anything\" is not a synced kind: the parameters of the controller's GatewayClasses list RateLimit",
     );
     refused(&status(kubeconfig, &["-n", "../.."]), "is not a valid Kubernetes name");
     let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);

@@ -467,7 +467,7 @@ fn attachment_is_unknown_if_namespace_labels_are_unknown() {
     let words = "allowedRoutes of listener http of Gateway shop/web: the selector needs the labels of Namespace shop, which are unknown: provide the Namespace, or the right to list Namespaces";
     let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &objects);
     assert_eq!(code, 2, "{stdout}{stderr}");
-    let expected = format!("\nAttachment is not known:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
+    let expected = format!("\nUnknown attachment:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
     assert!(stdout.ends_with(&expected), "{stdout}");
     assert!(stderr.contains("it is not known whether all of it is attached"), "{stderr}");
     let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
@@ -514,7 +514,7 @@ fn missing_input_is_reported_without_failing() {
     let Ran { code, stderr, .. } =
         run_with(&["topology", "-f", "-"], &gateway("{name: http, port: 80, protocol: HTTP}"));
     assert_eq!(code, 0);
-    assert_eq!(stderr, "no GatewayClass is given: those that are referred to stand by their names\n");
+    assert_eq!(stderr, "no GatewayClass is given: referenced objects appear only by name\n");
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn unread_kinds_of_backends_are_no_fault() {
     let mirror = "{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copies, port: 80}}}]}";
     for rule in [mirror, "{backendRefs: [{name: copies, port: 80}]}"] {
         let Ran { code, stderr, .. } = run_with(&["topology", "-f", "-"], &route(rule));
-        let line = "no Service is given: those that are referred to stand by their names\n";
+        let line = "no Service is given: referenced objects appear only by name\n";
         assert_eq!((code, &*stderr), (0, line), "{rule}");
     }
 }

@@ -78,7 +78,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     assert!(begin.body.contains("Not all can be read") && begin.body.contains("Gateway"), "{begin:?}");
     let request = all.get("/effective?host=shop.example.com").await;
     assert!(request.body.contains("It is unknown whether a route matches this request"), "{request:?}");
-    assert!(!request.body.contains("Nothing answers"), "{request:?}");
+    assert!(!request.body.contains("No route matches"), "{request:?}");
 }
 
 /// The summary on the page of a Gateway.

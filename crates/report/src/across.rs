@@ -196,7 +196,7 @@ impl Surveyor<'_> {
                 verdict.reasons.iter().find(|reason| reason.code == "Leaving").filter(|_| is_there)?;
             let (_, text) = words(reason);
             Some(format!(
-                "what is in force of Gateway {key} on cluster {cluster}, which it leaves: {}",
+                "the policies of Gateway {key} on cluster {cluster}, from which it is being removed: {}",
                 text.replace(CLUSTER, &cluster.0)
             ))
         });

@@ -205,7 +205,7 @@ impl GatewayReport {
     /// Why it is not accepted or not programmed, or that the controller has not reported yet.
     #[must_use]
     pub fn message(&self) -> Option<String> {
-        let silent = || "the controller has said nothing of its present generation".to_owned();
+        let silent = || "the controller has not reported its current generation".to_owned();
         match self.lacking() {
             Some(condition) => Some(condition.message.clone()),
             None => self.row.conditions.iter().any(Option::is_none).then(silent),

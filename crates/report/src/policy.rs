@@ -157,14 +157,15 @@ impl PolicyReport {
         let detail_text = text(POLICIES_SYNCED_DETAIL);
         let detail = Detail::read(detail_text.as_deref());
         if let (Detail::Other, Some(text)) = (detail, &detail_text) {
-            faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is no level of detail"));
+            faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is not a level of detail"));
         }
         if let (Reading::Value(clusters), Reading::Value(summary)) = (&clusters, &summary)
             && detail.names(summary.clusters) != Some(clusters.len())
             && detail != Detail::Other
         {
             faults.push(format!(
-                "annotation {POLICIES_SYNCED} names {} clusters, which is not what the summary and the detail say",
+                "annotation {POLICIES_SYNCED} lists {} clusters, which contradicts the summary and the \
+                 detail",
                 clusters.len()
             ));
         }

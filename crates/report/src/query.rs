@@ -325,7 +325,7 @@ impl Report {
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
                 let list = served_beside(hub.client(), &gvr).await;
-                let list = list.map_err(|error| hub.failure(&format!("look {gvr} up"), &error))?;
+                let list = list.map_err(|error| hub.failure(&format!("discover {gvr}"), &error))?;
                 served.insert(api_version.clone(), list);
             }
             let list = served.get(&api_version).and_then(Option::as_ref);
@@ -374,7 +374,7 @@ async fn kind_of<'k>(
         Meant::Ambiguous(several) => {
             return Err(QueryError::Kind(format!("{word:?} is ambiguous: write {}", full(&several))));
         }
-        Meant::Nothing => format!("{word:?} is no kind that is synced"),
+        Meant::Nothing => format!("{word:?} is not a synced kind"),
     };
     let discovered = discover(hub).await?;
     let known = match meant(&discovered.kinds, word) {
@@ -382,10 +382,13 @@ async fn kind_of<'k>(
         Meant::Ambiguous(several) => full(&several),
         Meant::Nothing => {
             let none = discovered.unread().map_or_else(|| none.clone(), |unread| format!("{none}: {unread}"));
-            let text = format!("{none}: the parameters of our GatewayClasses list {}", listed());
+            let text = format!("{none}: the parameters of the controller's GatewayClasses list {}", listed());
             return Err(QueryError::Kind(text));
         }
     };
-    let text = format!("{none}: no parameters of our GatewayClasses list {known}, but {}", listed());
+    let text = format!(
+        "{none}: the parameters of the controller's GatewayClasses list {}, but not {known}",
+        listed()
+    );
     Err(QueryError::Kind(text))
 }

@@ -108,7 +108,7 @@ pub struct Discovered {
 /// If discovery fails.
 pub async fn discover(hub: &HubClient) -> Result<Discovered, HubError> {
     let groups = hub.client().list_api_groups_aggregated().await;
-    let groups = groups.map_err(|error| hub.failure("ask for the APIs", &error))?.items;
+    let groups = groups.map_err(|error| hub.failure("list the APIs", &error))?.items;
     Ok(Discovered::of(groups))
 }
 
@@ -118,7 +118,7 @@ impl Discovered {
     pub fn unread(&self) -> Option<String> {
         let groups: Vec<&str> = self.stale.iter().map(String::as_str).collect();
         let line =
-            || format!("the kinds of {} are unknown: their API services do not answer", groups.join(", "));
+            || format!("the kinds of {} are unknown: their API services do not respond", groups.join(", "));
         (!groups.is_empty()).then(line)
     }
 

@@ -29,7 +29,7 @@ pub enum ReadError {
     #[error(transparent)]
     Hub(#[from] HubError),
     /// The schema of ManifestWorks lacks a field that the controller needs.
-    #[error("the controller would not begin on the hub at {url}: {fault}")]
+    #[error("the controller would not start on the hub at {url}: {fault}")]
     Unfit {
         /// The hub.
         url: String,

@@ -49,7 +49,7 @@ pub struct ClusterObjects {
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 
 /// The note on how unread objects are displayed.
-const BY_NAME: &str = "those that are referred to stand by their names";
+const BY_NAME: &str = "referenced objects appear only by name";
 
 /// The parameters of [`cluster_objects`].
 #[derive(Clone, Copy, Debug)]

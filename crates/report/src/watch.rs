@@ -37,10 +37,10 @@ pub enum WatchError {
     #[error("{0}")]
     Forbidden(String),
     /// The metrics of the watch cannot be registered.
-    #[error("cannot set metrics up")]
+    #[error("cannot set up metrics")]
     Metrics(#[from] prometheus::Error),
     /// A task has panicked, or the hub was restored from a backup.
-    #[error("the watch has ended, begin it again: {0}")]
+    #[error("the watch has ended and must be restarted: {0}")]
     Ended(#[from] Ended),
 }
 

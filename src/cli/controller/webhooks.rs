@@ -188,7 +188,7 @@ impl Prepared {
     ) -> anyhow::Result<JoinHandle<Option<()>>> {
         let Self { certificates, files, tokens, namespaces, address } = self;
         let metrics =
-            WebhookMetrics::new(&flow.metrics, tokens.is_some()).context("cannot set metrics up")?;
+            WebhookMetrics::new(&flow.metrics, tokens.is_some()).context("cannot set up metrics")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
         let reporters =

@@ -48,8 +48,7 @@ async fn cluster_flag_shows_one_cluster() {
             vec!["RateLimitPolicy", "cut", "?", "?", "?", "?", "?"],
         ]
     );
-    let left_out = "RateLimitPolicy status-cluster/cut: only the names of 1 of 900 clusters are in the list, \
-                    which was too large for more\n";
+    let left_out = "RateLimitPolicy status-cluster/cut: only the names of 1 of 900 clusters are listed: the full list was too large\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (0, left_out));
 
     // On `us-1`, `both` is out of sync. `cut` is not missing there, because its list is cut before `us-1`.

@@ -303,7 +303,7 @@ GatewayClass istio
         let other = object("HTTPRoute", ("apps", "other"), json!({"parentRefs": parent, "rules": [rule]}));
         all(&spoke.client()?, std::slice::from_ref(&other)).await?;
         let ran = asked(spoke.kubeconfig(), &["topology"]);
-        let line = "policy-sync: the cluster has no ServiceImport.multicluster.x-k8s.io: those that are referred to stand by their names\n";
+        let line = "policy-sync: the cluster has no ServiceImport.multicluster.x-k8s.io: referenced objects appear only by name\n";
         let expected = if is_read { (0, "") } else { (2, line) };
         ensure!((ran.code, &*ran.stderr) == expected, "{rule}: {ran:#?}");
         let json = json_of(&asked(spoke.kubeconfig(), &["topology", "-o", "json"]))?;

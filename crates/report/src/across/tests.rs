@@ -295,7 +295,10 @@ fn gateway_that_leaves_a_cluster_is_reported_as_unknown() {
     let world = enforced().with(gateway("web").placed_on("all").deleting());
     let Across { fleet, unknown, .. } = across(&world, &Unavailable::new());
     assert!(fleet.gateways.is_empty() || !fleet.gateways.contains_key(&ObjectKey::new("shop", "web")));
-    assert!(unknown.iter().any(|text| text.contains("on cluster eu-1, which it leaves: ")), "{unknown:?}");
+    assert!(
+        unknown.iter().any(|text| text.contains("on cluster eu-1, from which it is being removed: ")),
+        "{unknown:?}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use policy_sync_mirror::Scope;
 use policy_sync_sync::OfflineMirror;
 
 /// The reason why the copies on a cluster are unknown.
-const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not known";
+const NO_WORKS: &str = "no ManifestWork is given, so the state of the clusters is unknown";
 
 /// The objects of files, by kind.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Given {
                 Meant::Kind(kind) => vec![kind.clone()],
                 Meant::Ambiguous(_) => return Err(QueryError::Kind(format!("{word:?} is ambiguous"))),
                 Meant::Nothing => {
-                    return Err(QueryError::Kind(format!("{word:?} is no kind that is synced")));
+                    return Err(QueryError::Kind(format!("{word:?} is not a synced kind")));
                 }
             },
             _ => kinds,

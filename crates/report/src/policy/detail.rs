@@ -52,16 +52,12 @@ impl Detail {
     pub fn explanation(self) -> Option<String> {
         match self {
             Self::Full => None,
-            Self::Minimal => {
-                Some("conditions that are true are left out of the list, which was too large".into())
-            }
-            Self::Keys => {
-                Some("only the clusters' names are in the list, which was too large for more".into())
-            }
+            Self::Minimal => Some("true conditions are omitted: the list was too large".into()),
+            Self::Keys => Some("only cluster names are listed: the full list was too large".into()),
             Self::First { named, of } => Some(format!(
-                "only the names of {named} of {of} clusters are in the list, which was too large for more"
+                "only the names of {named} of {of} clusters are listed: the full list was too large"
             )),
-            Self::Other => Some("only the clusters' names are shown".into()),
+            Self::Other => Some("only cluster names are shown".into()),
         }
     }
 }

@@ -68,6 +68,6 @@ fn kinds_of_an_unavailable_api_service_are_unknown() {
     assert_eq!((current.kinds.len(), current.unread()), (1, None));
     let stale = Discovered::of(vec![group("a.example.com", "Current"), group("b.example.com", "Stale")]);
     assert!(stale.stale.contains("b.example.com") && !stale.stale.contains("a.example.com"));
-    let unread = "the kinds of b.example.com are unknown: their API services do not answer";
+    let unread = "the kinds of b.example.com are unknown: their API services do not respond";
     assert_eq!(stale.unread().as_deref(), Some(unread));
 }

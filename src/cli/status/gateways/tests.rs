@@ -22,12 +22,12 @@ fn each_gateway_has_a_row() {
     let many = gateway_report(&gateway("True", "", 2, &format!("[{many}]")), None);
     let new = gateway_report(&gateway("True", "", 1, "[]"), Some(&[]));
     insta::assert_snapshot!(table(&[all, one, stale, many, new], Rows::Policies, false), @r"
-    NAMESPACE   NAME   CLASS   CLUSTERS                   PROGRAMMED   ACCEPTED   MESSAGE                                                     AGE
-    shop        web    multi   eu-1,us-1                  2/2          True       -                                                           4d6h
-    shop        web    multi   eu-1,us-1                  1/2          True       not on us-1                                                 4d6h
-    shop        web    multi   eu-1,us-1                  ?/2          ?          the controller has said nothing of its present generation   4d6h
-    shop        web    multi   eu-1,eu-2,eu-3,eu-4,eu-5   5/5          True       -                                                           4d6h
-    shop        web    multi   -                          -            ?          the controller has said nothing of its present generation   4d6h
+    NAMESPACE   NAME   CLASS   CLUSTERS                   PROGRAMMED   ACCEPTED   MESSAGE                                                  AGE
+    shop        web    multi   eu-1,us-1                  2/2          True       -                                                        4d6h
+    shop        web    multi   eu-1,us-1                  1/2          True       not on us-1                                              4d6h
+    shop        web    multi   eu-1,us-1                  ?/2          ?          the controller has not reported its current generation   4d6h
+    shop        web    multi   eu-1,eu-2,eu-3,eu-4,eu-5   5/5          True       -                                                        4d6h
+    shop        web    multi   -                          -            ?          the controller has not reported its current generation   4d6h
     ");
 }
 
