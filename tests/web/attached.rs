@@ -25,16 +25,16 @@ async fn gateway_and_request_pages_match_the_commands() {
     assert_eq!(page.status, 200, "{page:?}");
     assert!(page.body.contains("<svg") && page.body.contains(&format!("HTTPRoute {name}/cart")), "{page:?}");
     let chosen = site.get(&format!("/gateways/{name}/web?routes={name}%2Fcar")).await.body;
-    assert!(chosen.contains("HTTPRoute") && !chosen.contains("No route has that"), "{chosen}");
+    assert!(chosen.contains("HTTPRoute") && !chosen.contains("No route matches"), "{chosen}");
     let none = site.get(&format!("/gateways/{name}/web?routes=nothing")).await.body;
-    assert!(none.contains("No route has that") && !none.contains("HTTPRoute"), "{none}");
+    assert!(none.contains("No route matches") && !none.contains("HTTPRoute"), "{none}");
     let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
     assert!(page.body.contains(&format!("href=\"{policy}\"")), "{page:?}");
     assert_eq!(site.get(&policy).await.status, 200);
     assert_eq!(site.get(&format!("/gateways/{name}/nowhere")).await.status, 404);
 
     let asked = site.get("/effective").await;
-    assert!(asked.body.contains("name a host, a Gateway or a namespace"), "{asked:?}");
+    assert!(asked.body.contains("Enter a host, a Gateway or a namespace"), "{asked:?}");
     let page_of = format!("href=\"/gateways/{name}/web\"");
     assert!(asked.body.contains(&page_of), "{asked:?}");
     assert!(site.get(&policy).await.body.contains(&page_of));

@@ -196,7 +196,7 @@ async fn pages_show_the_state_and_follow_changes() {
     let bad = site.get("/?clusters=a%20in%20b").await;
     assert!(bad.body.contains(r#"role="alert""#), "{bad:?}");
     let none = site.get("/?kind=gateway").await;
-    assert!(none.body.contains("None of them is what is asked for"), "{none:?}");
+    assert!(none.body.contains("No policy matches"), "{none:?}");
 
     let policy = rate_limit_policy("web-pages", "refused", "web");
     annotated(tenant.client(), &policy, annotations(&[entry("us-1", true, &[])])).await;
@@ -265,5 +265,5 @@ async fn kinds_added_to_the_parameters_are_shown() {
     site.until("/", |page| page.contains("There is no policy of the kinds AuthPolicy")).await;
     tenant.parameters(&policy_sync_testenv::tenant::all_kinds()).await.unwrap();
     let page = site.until("/", |page| page.contains("web-kinds/limits")).await;
-    assert!(page.contains("the controller has said nothing of it yet"), "{page}");
+    assert!(page.contains("not yet reported by the controller"), "{page}");
 }

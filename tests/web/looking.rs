@@ -121,7 +121,7 @@ async fn pages_are_usable_by_keyboard_only() {
     browser.enter(&site).await;
     browser.press(Key::Tab).await;
     let focused = browser.script("return document.activeElement.textContent").await;
-    assert_eq!(focused, json!("Skip to what is shown"));
+    assert_eq!(focused, json!("Skip to content"));
     browser.tab_to(&format!("{LIMITS}/web-keys/quotas")).await;
     browser.press(Key::Enter).await;
     browser.until_text("h1", |text| text == "RateLimitPolicy web-keys/quotas").await;

@@ -38,7 +38,8 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
 
     // Without rights in all namespaces, the page has a message instead of an empty table.
     let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
-    let is_said = |page: &str| page.contains("Not all can be read") && page.contains("RateLimitPolicy");
+    let is_said =
+        |page: &str| page.contains("Some objects cannot be read") && page.contains("RateLimitPolicy");
     let page = all.until("/", is_said).await;
     assert!(!page.contains("<table") && !page.contains("There is no policy"), "{page}");
     all.process.says("RateLimitPolicy").await;
@@ -49,11 +50,11 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     // The annotation has the name of the cluster. The missing right to read clusters is reported.
     assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
     let cluster = one.get("/clusters/eu-1").await;
-    assert!(cluster.status == 200 && cluster.body.contains("Not all can be read"), "{cluster:?}");
-    assert!(!cluster.body.contains("Nothing of ours"), "{cluster:?}");
+    assert!(cluster.status == 200 && cluster.body.contains("Some objects cannot be read"), "{cluster:?}");
+    assert!(!cluster.body.contains("This cluster has no synced objects"), "{cluster:?}");
     let policy = one.get("/policies/ratelimitpolicies.kuadrant.io/web-rights/limits").await;
     assert!(
-        policy.body.contains("Not all can be read") && policy.body.contains("ManagedCluster"),
+        policy.body.contains("Some objects cannot be read") && policy.body.contains("ManagedCluster"),
         "{policy:?}"
     );
 
@@ -67,7 +68,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
         page.contains("HTTPRoute web-rights/cart") && page.contains("RateLimitPolicy web-rights/limits")
     };
     let page = one.until("/gateways/web-rights/web", attached).await;
-    assert!(page.contains("Not all can be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
+    assert!(page.contains("Some objects cannot be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
     assert!(page.contains(UNKNOWN) && !page.contains(FINE), "{page}");
     let none = all.get("/gateways/web-rights/web").await;
     assert!(
@@ -75,15 +76,18 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
         "{none:?}"
     );
     let begin = all.get("/effective").await;
-    assert!(begin.body.contains("Not all can be read") && begin.body.contains("Gateway"), "{begin:?}");
+    assert!(
+        begin.body.contains("Some objects cannot be read") && begin.body.contains("Gateway"),
+        "{begin:?}"
+    );
     let request = all.get("/effective?host=shop.example.com").await;
     assert!(request.body.contains("It is unknown whether a route matches this request"), "{request:?}");
     assert!(!request.body.contains("No route matches"), "{request:?}");
 }
 
 /// The summary on the page of a Gateway.
-const FINE: &str = "All of it is attached, and every policy on it counts.";
-const UNKNOWN: &str = "Unknown whether all of it is attached, and every policy on it counts";
+const FINE: &str = "Everything is attached, and every policy has an effect.";
+const UNKNOWN: &str = "It is unknown whether everything is attached, and every policy has an effect";
 
 #[tokio::test]
 async fn gateway_page_is_unknown_without_the_right_to_its_routes() {
@@ -118,7 +122,7 @@ async fn gateway_page_is_unknown_without_the_right_to_its_routes() {
     let site = Site::start(&kubeconfig, &["--controller-name", &tenant.controller_name()]).await;
     let path = "/gateways/web-routeless/web";
     let page = site.until(path, |page| page.contains("web-routeless/limits")).await;
-    assert!(page.contains("Not all can be read") && page.contains("<li>HTTPRoute: "), "{page}");
+    assert!(page.contains("Some objects cannot be read") && page.contains("<li>HTTPRoute: "), "{page}");
     assert!(page.contains(UNKNOWN) && !page.contains(FINE), "{page}");
     // All Gateways are known.
     let none = site.get("/gateways/web-routeless/nowhere").await;

@@ -79,9 +79,9 @@ fn pages() -> [(String, &'static str); 10] {
         (limits(10), "<script>alert(1)</script>"),
         ("/clusters/us-1".to_owned(), "policy-10"),
         ("/gateways/shop/web".to_owned(), "HTTPRoute shop/cart"),
-        ("/effective".to_owned(), "name a host, a Gateway or a namespace"),
+        ("/effective".to_owned(), "Enter a host, a Gateway or a namespace"),
         (ASKED.to_owned(), "HTTPRoute shop/cart"),
-        ("/effective?namespace=shop&cluster=*".to_owned(), "Nothing that was asked for is on a cluster"),
+        ("/effective?namespace=shop&cluster=*".to_owned(), "No cluster has a matching listener"),
         ("/nowhere".to_owned(), "There is no such page"),
     ]
 }
@@ -176,6 +176,6 @@ async fn policy_of_a_rule_is_reachable_by_keyboard_only() {
     browser.until_text("h1", |text| text.contains("Policy shop/")).await;
     assert_eq!(browser.page.current_url().await.unwrap().path(), source);
     browser.page.back().await.unwrap();
-    browser.until_text("h1", |text| text == "What is in force").await;
+    browser.until_text("h1", |text| text == "Effective policies").await;
     browser.end().await;
 }

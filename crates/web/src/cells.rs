@@ -60,7 +60,7 @@ pub(super) fn conditions(of: &[SyncedCondition]) -> Markup {
 /// A cell of the matrix.
 pub(super) fn cell(cell: Option<&Cell>) -> Markup {
     let Some(cell) = cell else {
-        return html! { td.none { span aria-hidden="true" { "–" } span.unseen { "not for this cluster" } } };
+        return html! { td.none { span aria-hidden="true" { "–" } span.unseen { "not planned for this cluster" } } };
     };
     let title = cell.message.as_deref().map(printable);
     html! { td.state.(sign(cell.state).1) title=[title] { (said(cell.state)) } }
@@ -70,7 +70,7 @@ pub(super) fn cell(cell: Option<&Cell>) -> Markup {
 pub(super) fn legend() -> Markup {
     html! {
         details #legend {
-            summary { "What the words mean" }
+            summary { "Meaning of the states" }
             dl {
                 @for state in PolicyState::ALL {
                     div { dt { (word(state)) } dd { (plain(state.meaning())) } }

@@ -34,14 +34,15 @@ pub struct ClusterPage {
 pub fn cluster(shown: &ClusterPage) -> Markup {
     let body = html! {
         @if let Some(since) = shown.silent_since {
-            p.fault { "Its agent is silent since " (since) ": what is shown is what it last said." }
+            p.fault { "No contact with its agent since " (since) ": the page shows its last report." }
         }
         @match shown.copies.as_deref() {
             None => {},
             Some([]) if !shown.notices.unread.is_empty() => p {
-                "Nothing of ours is on this cluster. Unknown whether anything is to be: not all can be read."
+                "This cluster has no synced objects. It is unknown whether any are planned: some objects \
+                 cannot be read."
             },
-            Some([]) => p { "Nothing of ours is on this cluster, nor is to be." },
+            Some([]) => p { "This cluster has no synced objects, and none are planned." },
             Some(copies) => (of_copies(shown, copies)),
         }
     };
@@ -64,21 +65,22 @@ fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
         }
     };
     let rows = html! { @for copy in &rest { (row(copy)) } };
-    let caption = format!("Everything of ours there, or to be there: {}", range(shown.skip, rest.len(), of));
+    let caption = format!("Synced and planned objects: {}", range(shown.skip, rest.len(), of));
     let next = shown.skip + rest.len();
     let address = address::cluster(&shown.cluster);
     html! {
         p {
             @match lacking {
                 0 if !shown.notices.unread.is_empty() => {
-                    "All of it that can be read is in sync. Unknown whether more is to be there: not all can be read."
+                    "All readable objects are in sync. It is unknown whether more are planned: some objects \
+                     cannot be read."
                 }
-                0 => "All of it is in sync.",
+                0 => "All are in sync.",
                 1 => { "1 of " (of) " is out of sync." }
                 more => { (more) " of " (of) " are out of sync." }
             }
         }
-        @if next < of { p { a href=(address::with_query(&address, &[("copy", &next.to_string())])) { "More of it" } } }
+        @if next < of { p { a href=(address::with_query(&address, &[("copy", &next.to_string())])) { "More objects" } } }
         (table("copies", &caption, &head, &rows))
     }
 }

@@ -84,7 +84,7 @@ impl EffectiveQuery {
             "" => None,
             text => match text.parse() {
                 Ok(port @ 1..) => Some(port),
-                _ => return Err(format!("Port: {text:?} is none: expected 1 to 65535")),
+                _ => return Err(format!("Port: invalid value {text:?}: expected 1 to 65535")),
             },
         };
         let mut request = Request { path: "/".to_owned(), port, ..Request::default() };
@@ -134,7 +134,7 @@ pub fn effective(shown: &EffectivePage) -> Markup {
         (form(shown))
         @match &shown.answer {
             None => {
-                p { "Which rules are in force, and whose they are: name a host, a Gateway or a namespace." }
+                p { "Enter a host, a Gateway or a namespace to see its rules in force and their policies." }
                 (gateways(&shown.gateways))
             }
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
@@ -144,13 +144,13 @@ pub fn effective(shown: &EffectivePage) -> Markup {
                 (unknown(&report.unknown))
             }
             Some(Ok(InForceAt::Clusters(report))) => {
-                (counted(report.answers.len(), if report.request.is_some() { "On no cluster a listener takes this request." } else { "Nothing that was asked for is on a cluster." }))
+                (counted(report.answers.len(), if report.request.is_some() { "No cluster has a listener for this request." } else { "No cluster has a matching listener." }))
                 @for answer in report.answers.iter().take(ROOM) { (on_clusters(answer)) }
                 (unknown(&report.unknown))
             }
         }
     };
-    page("What is in force", &shown.hub, &shown.notices, body)
+    page("Effective policies", &shown.hub, &shown.notices, body)
 }
 
 /// A list of Gateways, each with a link to its effective policies.
@@ -165,11 +165,11 @@ fn gateways(keys: &[ObjectKey]) -> Markup {
                     li {
                         a href=(gateway(key)) { (plain(&key.to_string())) }
                         ": "
-                        a href=(asked(key)) { "what is in force on " (plain(&key.to_string())) }
+                        a href=(asked(key)) { "effective policies on " (plain(&key.to_string())) }
                     }
                 }
             }
-            @if keys.len() > GATEWAYS { p { "There are " (keys.len()) ": name one." } }
+            @if keys.len() > GATEWAYS { p { "There are " (keys.len()) ": enter the name of one." } }
         }
     }
 }
@@ -186,7 +186,7 @@ fn form(shown: &EffectivePage) -> Markup {
             label {
                 "On "
                 select name="cluster" {
-                    option value="" { "the hub's own routes" }
+                    option value="" { "routes of the hub" }
                     option value="*" selected[query.cluster == "*"] { "all clusters" }
                     @for name in &shown.clusters {
                         option value=(plain(name)) selected[query.cluster == *name] { "cluster " (plain(name)) }
@@ -201,7 +201,7 @@ fn form(shown: &EffectivePage) -> Markup {
             (input("Method", "method", &query.method, "GET"))
             (input("Port", "port", &query.port, ""))
             button { "Show" }
-            @if *query != EffectiveQuery::default() { " " a href=(EFFECTIVE) { "Ask anew" } }
+            @if *query != EffectiveQuery::default() { " " a href=(EFFECTIVE) { "Clear" } }
         }
     }
 }
@@ -213,7 +213,7 @@ fn counted(answers: usize, none: &str) -> Markup {
                 0 => (none),
                 1 => "1 path:",
                 ..=ROOM => { (answers) " paths:" }
-                _ => { "The first " (ROOM) " of " (answers) " paths: a host, a Gateway or a namespace asks for fewer." }
+                _ => { "The first " (ROOM) " of " (answers) " paths: enter a host, a Gateway or a namespace to see fewer." }
             }
         }
     }
@@ -236,7 +236,7 @@ fn on_hub(answer: &Answer) -> Markup {
                         Some((criterion, rule)) => { "Chosen over " (plain(&rule.words)) ": " (criterion.words()) "." }
                         None => "No other rule matches.",
                     }
-                    @if chosen.implementation_specific { " A regular expression matches: implementations read these in their own ways." }
+                    @if chosen.implementation_specific { " A regular expression matches: its syntax depends on the implementation." }
                 }
             }
             @if answer.effective.is_empty() { p { "No policy." } }
@@ -252,23 +252,23 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
             p {
                 "On "
                 @for (index, name) in answer.clusters.iter().enumerate() { @if index > 0 { ", " } a href=(cluster(name)) { (plain(&name.0)) } }
-                @if !answer.certain { ", as far as is known" }
+                @if !answer.certain { " (uncertain)" }
                 ". Hosts: " (plain(&answer.hostnames.join(", ")))
             }
-            @if let Some(until) = &answer.gateway.until { p { "The Gateway only serves on there, until " (plain(until)) "." } }
+            @if let Some(until) = &answer.gateway.until { p { "The Gateway is unplaced and keeps serving until " (plain(until)) "." } }
             @if let Some((code, text)) = &answer.gateway.reason { p.message { "The Gateway: " (code) ": " (plain(text)) } }
-            @if let Some(attached) = answer.attached_routes { p { "Routes of its own that it carries there: " (attached) } }
+            @if let Some(attached) = answer.attached_routes { p { "Attached routes of the cluster: " (attached) } }
             @for of in &answer.effective { (rules(of)) }
-            @if answer.policies.is_empty() { p { "No policy of the hub is on it." } }
+            @if answer.policies.is_empty() { p { "It has no policy of the hub." } }
             @else {
                 ul {
                     @for (policy, there) in &answer.policies {
                         li {
                             (linked(policy)) ": "
-                            @match there.state { Some(state) => (word(state)), None => "not there" }
+                            @match there.state { Some(state) => (word(state)), None => "not on the cluster" }
                             (there.note())
                             @if let Some(why) = there.why() { ": " (plain(&why)) }
-                            @if !there.differs().is_empty() { "; its overrides there change " (plain(&there.differs().join(", "))) }
+                            @if !there.differs().is_empty() { "; overrides for this cluster change " (plain(&there.differs().join(", "))) }
                         }
                     }
                 }
@@ -281,7 +281,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
 fn rules(of: &InForce) -> Markup {
     html! {
         h3 { (plain(&of.kind)) @if of.assumed { " (assumed)" } }
-        @if of.assumed { p.note { "The merge of this kind is assumed." } }
+        @if of.assumed { p.note { "The merge strategy of this kind is assumed." } }
         @if of.rules.is_empty() { p { "No rules." } }
         @else {
             div.scroll role="region" tabindex="0" aria-label=(plain(&of.kind)) {
@@ -311,7 +311,7 @@ fn rules(of: &InForce) -> Markup {
 fn unknown(lines: &[String]) -> Markup {
     html! {
         @if !lines.is_empty() {
-            section { h2 { "Not known" } ul { @for line in lines { li { (plain(line)) } } } }
+            section { h2 { "Unknown" } ul { @for line in lines { li { (plain(line)) } } } }
         }
     }
 }

@@ -168,11 +168,12 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
         }
         @if !shown.has_classes && shown.notices.unread.is_empty() {
             p {
-                "No GatewayClass has the controllerName " code { (plain(&shown.controller)) } ": make one, and name in its "
-                "parameters the kinds of policies to sync."
+                "No GatewayClass has the controllerName " code { (plain(&shown.controller)) } ": create \
+                 one, and "
+                "list the policy kinds to sync in its parameters."
             }
         } @else if shown.kinds.is_empty() && shown.notices.unread.is_empty() {
-            p { "The parameters of our GatewayClasses list no kind of policies that this hub serves: name some in " code { "policiesToSync" } "." }
+            p { "The parameters of the controller's GatewayClasses list no policy kind that this hub serves: list some in " code { "policiesToSync" } "." }
         } @else if matrix.policies == 0 && is_read && shown.notices.unread.is_empty() {
             p { "There is no policy of the kinds " (plain(&shown.kinds.join(", "))) (place) " yet." }
         } @else if matrix.policies > 0 {
@@ -180,15 +181,15 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
                 (counted(matrix.policies, "policy")) (place) (clusters) ". "
                 @match matrix.not_synced {
                     0 if is_read && shown.notices.unread.is_empty() => "All are in sync.",
-                    0 => "All of them are in sync. Unknown whether there are more: not all is read.",
+                    0 => "All of these are in sync. It is unknown whether there are more: some kinds are not read yet.",
                     1 => "1 is out of sync.",
                     more => { (more) " are out of sync." }
                 }
             }
             @if matrix.rows.is_empty() && matrix.of.0 > 0 {
-                p { "There are only " (matrix.of.0) " of them: " a href=(shown.query.after((0, 0))) { "show the first ones" } "." }
+                p { "There are only " (matrix.of.0) " policies: " a href=(shown.query.after((0, 0))) { "show the first ones" } "." }
             } @else if matrix.rows.is_empty() {
-                p { "None of them is what is asked for: " a href=(FLEET) { "show all" } "." }
+                p { "No policy matches: " a href=(FLEET) { "show all" } "." }
             }
         }
     }
@@ -200,7 +201,7 @@ fn rows(query: &FleetQuery, matrix: &Matrix) -> Markup {
         shown => format!("clusters: {}", range(query.skip.1, shown, matrix.of.1)),
     };
     let policies = range(query.skip.0, matrix.rows.len(), matrix.of.0);
-    let caption = format!("Policies: {policies} and {clusters}, the worst first");
+    let caption = format!("Policies: {policies} and {clusters}, worst first");
     let head = html! {
         tr {
             th scope="col" { "Policy" }
@@ -213,7 +214,7 @@ fn rows(query: &FleetQuery, matrix: &Matrix) -> Markup {
 }
 
 fn column_head(column: &Column) -> Markup {
-    let silent = column.silent_since.map(|since| format!("its agent is silent since {since}"));
+    let silent = column.silent_since.map(|since| format!("no contact with its agent since {since}"));
     html! {
         th scope="col" title=[&silent] {
             a href=(cluster(&column.cluster)) { (plain(&column.cluster.0)) }
@@ -228,7 +229,7 @@ fn of_row(row: &MatrixRow) -> Markup {
         None if row.is_told => "?".to_owned(),
         None => "–".to_owned(),
     };
-    let silent = (!row.is_told).then_some("the controller has said nothing of it yet");
+    let silent = (!row.is_told).then_some("not yet reported by the controller");
     html! {
         tr {
             th scope="row" {

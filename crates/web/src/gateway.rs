@@ -36,26 +36,26 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
         p {
             @match shown.verdict {
-                Verdict::Fine => "All of it is attached, and every policy on it counts.",
-                Verdict::Faulty => { "Not all of it is attached, or counts: see what an exclamation mark stands at" @if !shown.routes.is_empty() { ", also on routes that are not shown now" } "." }
-                Verdict::Unknown { cause } => { "Unknown whether all of it is attached, and every policy on it counts: " (cause) ". What is shown has no fault." }
+                Verdict::Fine => "Everything is attached, and every policy has an effect.",
+                Verdict::Faulty => { "Something is not attached, or a policy has no effect: see the exclamation marks" @if !shown.routes.is_empty() { ", including routes that are not shown" } "." }
+                Verdict::Unknown { cause } => { "It is unknown whether everything is attached, and every policy has an effect: " (cause) ". The shown objects have no problem." }
             }
         }
         form.filters action=(address::gateway(&shown.key)) method="get" {
             label {
-                "Routes with this in their names or hosts "
+                "Routes whose name or host contains "
                 input name="routes" value=(plain(&shown.routes)) placeholder="shop/cart" autocomplete="off";
             }
             button { "Show" }
             @if !shown.routes.is_empty() { " " a href=(address::gateway(&shown.key)) { "Show all" } }
         }
-        @if !shown.routes.is_empty() && !has_routes(&shown.picture) { p { "No route has that." } }
+        @if !shown.routes.is_empty() && !has_routes(&shown.picture) { p { "No route matches." } }
         p { (LEGEND) }
-        div.scroll #picture role="region" tabindex="0" aria-label="Picture of what is attached" {
+        div.scroll #picture role="region" tabindex="0" aria-label="Diagram of attached objects" {
             // `svg` escapes all texts.
             (PreEscaped(svg(&shown.picture, &|of| named::page(&of.id))))
         }
-        h2 { "The same as a list" }
+        h2 { "As a list" }
         @for (column, tiles) in &shown.picture.columns {
             section {
                 h3 { (column.heading()) }

@@ -35,10 +35,10 @@ impl Notices {
             }
         };
         html! {
-            (group("away", "The hub cannot be watched: what is shown is what was last known", &self.away))
-            (group("unread", "Not all can be read", &self.unread))
-            (group("faults", "Wrong, and not used", &self.faults))
-            @if self.is_read_once { p.note { "This was read when the page was opened, and does not follow the hub." } }
+            (group("away", "The hub cannot be watched: the page shows the last known state", &self.away))
+            (group("unread", "Some objects cannot be read", &self.unread))
+            (group("faults", "Invalid, and ignored", &self.faults))
+            @if self.is_read_once { p.note { "This page shows the state when it was opened, and is not updated." } }
         }
     }
 }
@@ -59,12 +59,12 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
                 @if !notices.is_read_once { noscript { meta http-equiv="refresh" content="30"; } }
             }
             body {
-                a.skip href="#main" { "Skip to what is shown" }
+                a.skip href="#main" { "Skip to content" }
                 header {
                     nav aria-label="Pages" {
                         a href=(address::FLEET) { "Policies on clusters" }
                         " "
-                        a href=(address::EFFECTIVE) { "What is in force" }
+                        a href=(address::EFFECTIVE) { "Effective policies" }
                     }
                     span.hub { (plain(hub)) }
                     p #live role="status" aria-live="polite" {}

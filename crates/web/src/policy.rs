@@ -71,11 +71,11 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         }
         @if let Some(message) = &report.message { p.message { (plain(message)) } }
         @for fault in &report.faults { p.fault { (plain(fault)) } }
-        @if !report.is_told() { p { "The controller has said nothing of it yet." } }
+        @if !report.is_told() { p { "Not yet reported by the controller." } }
         @if let Some(left_out) = report.detail.explanation() { p.note { (plain(&left_out)) } }
         (clusters(shown))
         @if let Some(on_hub) = &shown.on_hub {
-            h2 { "Among the hub's own routes, which stay there" }
+            h2 { "Effect on routes of the hub, which are not synced" }
             ul { @for sentence in on_hub.report.sentences() { li { (plain(&sentence)) "." } } }
         }
         @if shown.is_explained { (why(shown)) }
@@ -89,7 +89,7 @@ fn why(shown: &PolicyPage) -> Markup {
     let key = report.origin.object();
     let asked = shown.why.as_ref();
     html! {
-        h2 #why { "Why it is on a cluster, or is not" }
+        h2 #why { "Why it is on a cluster, or is missing" }
         form.filters action={ (page_of(report)) "#why" } method="get" {
             label { "Cluster " input name="why" value=(plain(asked.map(|why| why.cluster.as_str()).unwrap_or_default())) autocomplete="off"; }
             button { "Explain" }
@@ -155,7 +155,7 @@ fn clusters(shown: &PolicyPage) -> Markup {
             }
         }
     };
-    let caption = format!("Its clusters: {}, the worst first", range(shown.skip, entries.len(), of));
+    let caption = format!("Its clusters: {}, worst first", range(shown.skip, entries.len(), of));
     let next = shown.skip + entries.len();
     html! {
         @if next < of { p { a href=(address::with_query(&address, &[("cluster", &next.to_string())])) { "More clusters" } } }

@@ -27,7 +27,7 @@
     busy = true; stale = false;
     try {
       const page = await fetch(location.href);
-      if (page.status === 401) return say("This key is an earlier run's: open the new address.");
+      if (page.status === 401) return say("This key is from an earlier run: open the new address.");
       replace(new DOMParser().parseFromString(await page.text(), "text/html").querySelector("main"));
     } catch { heard.down(); } finally { busy = false; }
     if (stale) refresh();

@@ -98,7 +98,7 @@ fn policy_page_notes_what_its_list_omits() {
         let (is_explained, why) = (false, None);
         policy(&PolicyPage { hub, notices, report, on_hub: None, is_explained, why, skip }).into_string()
     };
-    assert!(page(&[], 0).contains("The controller has said nothing of it yet"));
+    assert!(page(&[], 0).contains("Not yet reported by the controller"));
     let entries: Vec<Value> = (0..600)
         .map(|n| json!({"cluster": format!("c-{n:03}"), "name": "limits", "namespace": "shop", "applied": n != 7}))
         .collect();
@@ -127,12 +127,15 @@ fn cluster_page_escapes_all_texts() {
     let all = Notices { unread: Vec::new(), ..shown.notices.clone() };
     let none = ClusterPage { copies: Some(Vec::new()), ..shown.clone() };
     let nothing = cluster(&ClusterPage { notices: all, ..none.clone() }).into_string();
-    assert!(nothing.contains("Nothing of ours is on this cluster, nor is to be."));
+    assert!(nothing.contains("This cluster has no synced objects, and none are planned."));
     let partial = cluster(&none).into_string();
-    assert!(partial.contains("Unknown whether anything is to be") && !partial.contains("nor is to be"));
+    assert!(
+        partial.contains("It is unknown whether any are planned")
+            && !partial.contains("and none are planned")
+    );
     // Objects that may not be read may exist.
     let unread = cluster(&ClusterPage { copies: None, ..shown }).into_string();
-    assert!(!unread.contains("Nothing of ours") && !unread.contains("<table"));
+    assert!(!unread.contains("This cluster has no synced objects") && !unread.contains("<table"));
 }
 
 #[test]
@@ -211,10 +214,12 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
     let verdict = show::Verdict::Unknown { cause: "labels" };
     let page = is_text(gateway(&GatewayPage { verdict, ..shown }));
     assert!(
-        page.contains("Unknown whether all of it is attached, and every policy on it counts: labels."),
+        page.contains(
+            "It is unknown whether everything is attached, and every policy has an effect: labels."
+        ),
         "{page}"
     );
-    assert!(!page.contains("All of it is attached"), "{page}");
+    assert!(!page.contains("Everything is attached"), "{page}");
     let report = EffectiveReport::new(&graph, &Default::default(), None, Vec::new());
     let shown = EffectivePage {
         hub: "files".to_owned(),
@@ -245,7 +250,7 @@ fn gateway_and_effective_pages_escape_all_texts() {
             verdict: report.verdict(),
         };
         let page = is_text(gateway(&shown));
-        assert!(page.contains("<svg") && page.contains("The same as a list"), "{page}");
+        assert!(page.contains("<svg") && page.contains("As a list"), "{page}");
         let query = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(
                 ["cluster", "namespace", "gateway", "host", "path", "method", "port"].map(|key| (key, text)),

@@ -40,7 +40,7 @@ async fn before(demo: &Demo, report: &Report) -> Result<()> {
         lines
     };
     let mut expected = answer("eu-1", 100, "");
-    expected.extend(answer("us-1", 50, "; its overrides there change /limits/all/rates"));
+    expected.extend(answer("us-1", 50, "; overrides for this cluster change /limits/all/rates"));
     expected.extend(unknown());
     asked(demo, report, &expected)
 }
@@ -56,7 +56,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     let mut expected = above("eu-1", "");
     expected.extend(rules(100));
     expected.extend([format!("    RateLimitPolicy {SHOP}/limits: Enforced"), String::new()]);
-    expected.extend(above("us-1", ", as far as is known"));
+    expected.extend(above("us-1", " (uncertain)"));
     expected.extend([
         "    no policy of the hub is in force".to_owned(),
         format!(
@@ -74,7 +74,7 @@ fn above(cluster: &str, uncertain: &str) -> Vec<String> {
         format!("On {cluster}{uncertain}:"),
         format!("  GatewayClass multi-cluster > Gateway {SHOP}/web > listener http"),
         "    hosts: *".to_owned(),
-        "    carries 0 routes of its own there".to_owned(),
+        "    attached routes of the cluster: 0".to_owned(),
     ]
 }
 

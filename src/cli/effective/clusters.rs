@@ -73,9 +73,9 @@ pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     }
     if report.answers.is_empty() {
         let none = if report.request.is_some() {
-            "On no cluster a listener takes this request."
+            "No cluster has a listener for this request."
         } else {
-            "Nothing that was asked for is on a cluster."
+            "No cluster has a matching listener."
         };
         lines.extend([none.to_owned(), String::new()]);
     }
@@ -87,35 +87,34 @@ pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
 fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
     let clusters: Vec<&str> = answer.clusters.iter().map(|cluster| &*cluster.0).collect();
     let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
-    let uncertain = if answer.certain { "" } else { ", as far as is known" };
+    let uncertain = if answer.certain { "" } else { " (uncertain)" };
     let mut lines = vec![
         format!("On {}{uncertain}:", named(&clusters)),
         format!("  {}", nodes.join(" > ")),
         format!("    hosts: {}", answer.hostnames.join(", ")),
     ];
     if let Some(until) = &answer.gateway.until {
-        lines.push(format!("    the Gateway only serves on there, until {until}"));
+        lines.push(format!("    the Gateway is unplaced and keeps serving until {until}"));
     }
     if let Some((word, text)) = &answer.gateway.reason {
         lines.push(format!("    the Gateway: {word}: {text}"));
     }
     if let Some(attached) = answer.attached_routes {
-        let routes = if attached == 1 { "route of its own" } else { "routes of its own" };
-        lines.push(format!("    carries {attached} {routes} there"));
+        lines.push(format!("    attached routes of the cluster: {attached}"));
     }
     if answer.policies.iter().all(|(_, there)| !there.counts) {
         lines.push("    no policy of the hub is in force".to_owned());
     }
     lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
     for (policy, there) in &answer.policies {
-        let state = there.state.map_or("not there", PolicyState::as_str);
+        let state = there.state.map_or("not on the cluster", PolicyState::as_str);
         let mut line = format!("    {}: {state}{}", policy.words, there.note());
         if let Some(why) = there.why() {
             line = format!("{line}: {why}");
         }
         let differs = there.differs();
         if !differs.is_empty() {
-            line = format!("{line}; its overrides there change {}", named(differs));
+            line = format!("{line}; overrides for this cluster change {}", named(differs));
         }
         lines.push(line);
     }

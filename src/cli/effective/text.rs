@@ -33,9 +33,7 @@ fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
             None => "  chosen: no other rule that was evaluated matches".to_owned(),
         });
         if chosen.implementation_specific {
-            lines.push(
-                "  a regular expression matches: implementations read these in their own ways".to_owned(),
-            );
+            lines.push("  a regular expression matches: its syntax depends on the implementation".to_owned());
         }
     }
     if answer.effective.is_empty() {

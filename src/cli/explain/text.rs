@@ -19,7 +19,7 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
 fn of_hub(report: &PolicyReport) -> String {
     let lines: Vec<String> =
         report.sentences().iter().map(|sentence| printable(&format!("- {sentence}."))).collect();
-    format!("\nAmong the hub's own routes, which stay there:\n{}\n", lines.join("\n"))
+    format!("\nEffect on routes of the hub, which are not synced:\n{}\n", lines.join("\n"))
 }
 
 /// Formats a sentence, with the change that would lead to another result on a separate line.

@@ -47,7 +47,7 @@ pub(super) async fn answer(
         say(printable(&format!("error: {fault}")));
     }
     if let Some(since) = unavailable {
-        say(printable(&format!("cluster {name}: its agent is silent since {since}")));
+        say(printable(&format!("cluster {name}: no contact with its agent since {since}")));
     }
     let mut items = report.seen.items();
     for item in &mut items {

@@ -79,7 +79,7 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     let merge = kube::api::Patch::Merge(patch);
     clusters.patch_status(&name, &Default::default(), &merge).await?;
     let ran = status_of(&tenant, admin, &["cluster", cluster, "-o", "json"]);
-    let says = format!("cluster {cluster}: its agent is silent since 2026-01-02T00:00:00Z\n");
+    let says = format!("cluster {cluster}: no contact with its agent since 2026-01-02T00:00:00Z\n");
     ensure!((ran.code, ran.stderr.as_str()) == (1, says.as_str()), "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let is_unreachable = |item: &Value| item["inSync"] == true && item["state"] == "Unreachable";

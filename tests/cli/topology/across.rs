@@ -39,7 +39,7 @@ On us-1:
     RateLimitPolicy.kuadrant.io
       limits#all of RateLimitPolicy shop/limits
         {\"rates\":[{\"limit\":5,\"window\":\"10s\"}]}
-    RateLimitPolicy shop/limits: Pending, no cluster has reported; its overrides there change /limits/all/rates
+    RateLimitPolicy shop/limits: Pending, no cluster has reported; overrides for this cluster change /limits/all/rates
     TimeoutPolicy shop/timeouts: not there: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
 
 Not known:

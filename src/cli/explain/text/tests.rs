@@ -147,7 +147,7 @@ fn effect_on_the_hubs_routes_precedes_the_clusters() {
     - GatewayClass multi lists ratelimitpolicies.kuadrant.io.
     - It targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 0 clusters.
 
-    Among the hub's own routes, which stay there:
+    Effect on routes of the hub, which are not synced:
     - In force on 1 path: HTTPRoute shop/a rule-1.
     - Partly in force on 2 paths: HTTPRoute shop/b rule-1, HTTPRoute shop/b rule-2; for limits#a, limits#b, replaced by RateLimitPolicy shop/own.
     - Not in force on 1 path: HTTPRoute shop/\u{1b}[2J rule-1; replaced by RateLimitPolicy shop/own.
