@@ -82,7 +82,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let mut unreadable = Unreadable::default();
     let findings = if arguments.filenames.is_empty() {
         let Some(settings) = arguments.of_hub.rego.settings(None)? else {
-            bail!("--rego-namespace says where policies of the hub are, or -f and -p which files");
+            bail!("set --rego-namespace for policies of the hub, or -f and -p for files");
         };
         let exemptions = Exemptions::new(exempt.chain(settings.namespaces.iter().cloned()));
         let _waiting = progress::begin();
@@ -104,7 +104,8 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Table => print(&columns::table(&HEADERS, NAMES, findings.kept().iter().map(row)))?,
     }
     let errors = findings.errors();
-    let unknown = (errors > 0).then(|| format!("not all was evaluated: {errors} of enforcement error"));
+    let unknown =
+        (errors > 0).then(|| format!("the audit is incomplete: results with enforcement error: {errors}"));
     unreadable.end(super::answer(findings.count() == errors, unknown.as_slice())?)
 }
 

@@ -26,10 +26,10 @@ use super::output::print;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # In this bash; with this line in ~/.bashrc, in each new one
+  # In this bash. Add the line to ~/.bashrc for every new one
   source <(policy-sync completion bash)
 
-  # In each new fish
+  # In every new fish
   mkdir -p ~/.config/fish/completions
   policy-sync completion fish >~/.config/fish/completions/policy-sync.fish";
 

@@ -162,7 +162,7 @@ fn address(text: &str) -> Result<Bind, String> {
     let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     full.parse()
         .map(|address| Bind(Some(address)))
-        .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
+        .map_err(|_| format!("{text:?} is not an address such as 127.0.0.1:8080"))
 }
 
 /// Converts a misplaced object for the audit.

@@ -22,7 +22,7 @@ pub(super) fn parse(
     if range.contains(&duration) {
         Ok(duration)
     } else {
-        Err(format!("it is not between {:?} and {:?}", range.start(), range.end()))
+        Err(format!("expected a duration between {:?} and {:?}", range.start(), range.end()))
     }
 }
 

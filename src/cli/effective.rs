@@ -151,7 +151,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
     // Missing rights have been reported already.
     let unknown = report.is_unknown() && !report.is_partial;
-    world.end(is_fine, unknown.then(|| "it is not known whether there is such a path".to_owned()))
+    world.end(is_fine, unknown.then(|| "it is unknown whether such a path exists".to_owned()))
 }
 
 /// Splits an argument of the form `KIND/NAME`.

@@ -123,7 +123,7 @@ async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
         Meant::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", full(&several)),
         Meant::Nothing => {
             let unread = discovered.unread().map(|unread| format!(": {unread}")).unwrap_or_default();
-            bail!("the hub at {} serves no kind that is called {word:?}{unread}", hub.url())
+            bail!("the hub at {} has no kind {word:?}{unread}", hub.url())
         }
     }
 }

@@ -107,7 +107,7 @@ impl HubArguments {
         }
         if !self.groups.is_empty() {
             if auth.impersonate.is_none() {
-                bail!("--as-group needs --as: the hub takes groups only with a user");
+                bail!("--as-group requires --as");
             }
             auth.impersonate_groups = Some(self.groups.clone());
         }

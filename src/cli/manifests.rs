@@ -248,7 +248,7 @@ fn object(within: &str, mut value: Value) -> Result<HubObject, String> {
     let item = within.trim_end_matches('.');
     let at = if item.is_empty() { String::new() } else { format!("{item}: ") };
     if !value.is_object() {
-        return Err(format!("{at}expected an object of Kubernetes"));
+        return Err(format!("{at}expected a Kubernetes object"));
     }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         // A null in metadata is equivalent to an absent field, as in `creationTimestamp: null`.

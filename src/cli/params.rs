@@ -128,9 +128,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     }
     let user = reviewer.as_ref().map(|reviewer| reviewer.user.as_str());
     if let Some(user) = user {
-        say(printable(&format!(
-            "the rights checked are those of {user}, which need not be those of the controller"
-        )));
+        say(printable(&format!("these are the rights of {user}; the rights of the controller may differ")));
     }
     let unchecked: Vec<String> = unchecked.into_iter().collect();
     // `--object` uses only valid parameters, so faults of parameters are reported first.
@@ -161,7 +159,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
 fn message(resolution: &Resolution, user: &str) -> String {
     match resolution {
         Resolution::Resolved(info) if !info.can_patch => {
-            format!("{user} may not patch it: its annotations would be missing")
+            format!("{user} has no right to patch it: its annotations would be missing")
         }
         _ => resolution.fault().to_owned(),
     }

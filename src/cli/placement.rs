@@ -102,7 +102,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     };
     names(&[("--namespace", arguments.namespace.as_ref())])?;
     let Some(settings) = arguments.rego.settings(None)? else {
-        bail!("--rego-namespace says where policies are");
+        bail!("--rego-namespace is required");
     };
     let waiting = progress::begin();
     let config = hub.config().await?;
@@ -125,10 +125,10 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     for found in &found {
         let heading = text::heading(found);
         match apply(&client, found).await {
-            Ok(true) => say(printable(&format!("{heading} is changed"))),
+            Ok(true) => say(printable(&format!("{heading} changed"))),
             Ok(false) => answer = Answer::No,
             Err(why) => {
-                say(printable(&format!("policy-sync: {heading} is not changed: {why}")));
+                say(printable(&format!("policy-sync: {heading} not changed: {why}")));
                 answer = Answer::No;
             }
         }
@@ -160,7 +160,7 @@ async fn apply(hub: &HubClient, found: &Found) -> Result<bool, String> {
     match hub.client().request::<PartialObjectMeta>(request).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err("somebody has changed it meanwhile: do it again".to_owned())
+            Err("it was changed in the meantime: run the command again".to_owned())
         }
         Err(error) => Err(hub.failure("patch it", &error).to_string()),
     }

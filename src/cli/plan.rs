@@ -102,7 +102,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     let text = match arguments.output {
         None | Some(Format::Yaml) => output::yaml_documents(&works)?,
         Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
-        Some(Format::Table) => bail!("-o table is for --diff: works are printed as yaml or json"),
+        Some(Format::Table) => bail!("-o table requires --diff: works are printed as yaml or json"),
     };
     say_each(&diagnostics);
     print(&text)?;

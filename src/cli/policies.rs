@@ -101,12 +101,12 @@ pub(super) async fn placement(
 ) -> anyhow::Result<Vec<Found>> {
     let read = snapshot::read(client, controller).await?;
     let covered = covered(read.mirror.read().view(OfflineMirror::settled(Clock::start().now())));
-    let covered = covered.context("the GatewayClasses are not known")?;
+    let covered = covered.context("the GatewayClasses are unknown")?;
     let look = Look::new(loaded.clone(), covered, exemptions);
     if !wait(&loaded, look.ready()).await?
         && let Some(missing) = look.missing()
     {
-        bail!("not known after {} s: {missing}", WITHIN.as_secs());
+        bail!("still unknown after {} s: {missing}", WITHIN.as_secs());
     }
     let found = tokio::task::spawn_blocking(move || look.found(namespace.as_deref())).await?;
     found.map_err(anyhow::Error::msg)

@@ -69,7 +69,8 @@ impl SettingsArguments {
         let prefix = &self.downstream_namespace_prefix;
         if prefix.is_empty() || !is_dns_label(&format!("{prefix}a")) {
             bail!(
-                "--downstream-namespace-prefix {prefix:?} must start a namespace's name: a-z, 0-9 and -, not empty"
+                "--downstream-namespace-prefix {prefix:?} is not a valid prefix of namespace names: \
+                 expected a-z, 0-9 and -, not empty"
             );
         }
         Ok(Settings {

@@ -184,8 +184,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let namespace = (!arguments.all_namespaces).then_some(&*namespace);
     let scope = Scope::new(namespace, name.map(String::as_str));
     // The user may have rights in one namespace only.
-    let hint =
-        if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
+    let hint = if arguments.namespace.is_none() { ": use -n with a namespace that you may read" } else { "" };
     let query = Query { controller: &controller, asked, scope, cluster: None, hint };
     let report = Report::read(&hub.client, &query).await?;
     for fault in &report.faults {
@@ -278,8 +277,9 @@ fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option
         }
     }
     let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
-    let sentence =
-        || format!("{}: no controller reports on every cluster whether it is enforced", named(&names));
+    let sentence = || {
+        format!("{}: not all clusters have a controller that reports whether it is enforced", named(&names))
+    };
     let unknown = (!names.is_empty()).then(sentence);
     (passed, unknown)
 }

@@ -66,7 +66,7 @@ impl WorldArguments {
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
         let namespace = self.namespace.as_deref();
-        let hint = if namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
+        let hint = if namespace.is_none() { ": use -n with a namespace that you may read" } else { "" };
         let query = ClusterQuery { controller: &controller, namespace, hint };
         let mut found = cluster_objects(&client, query).await?;
         found.objects.downstream_prefix = prefix;
@@ -179,7 +179,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         (report.verdict() != Verdict::Faulty, report.unknown_attachment(), unserved)
     };
     world.found.unread.extend(unserved);
-    let unknown = unknown.map(|cause| format!("it is not known whether all of it is attached: {cause}"));
+    let unknown = unknown.map(|cause| format!("it is unknown whether everything is attached: {cause}"));
     world.end(is_fine, unknown)
 }
 

@@ -69,7 +69,7 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answ
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let listener =
         listen(address).with_context(|| format!("cannot listen on {address}, choose another --port"))?;
-    let port = listener.local_addr().context("cannot find the port out")?.port();
+    let port = listener.local_addr().context("cannot determine the port")?.port();
     let waiting = progress::begin();
     let live = if arguments.filenames.is_empty() {
         let config = hub.config().await?;

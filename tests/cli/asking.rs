@@ -32,7 +32,7 @@ async fn as_flags_impersonate_another_user() -> Result<()> {
     let ran = status(admin, &["--as", "jane", "--as-group", "readers", "--as-group", "system:masters"]);
     ensure!((ran.code, ran.stderr.as_str()) == (0, NONE), "{ran:?}");
 
-    refused(&status(admin, &["--as-group", "readers"]), "--as-group needs --as")?;
+    refused(&status(admin, &["--as-group", "readers"]), "--as-group requires --as")?;
     refused(&status(admin, &["--as", ""]), "a value is required for '--as <USER>'")?;
     // The kubeconfig can set the user as well.
     let mut kubeconfig: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(admin)?)?;

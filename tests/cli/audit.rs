@@ -76,7 +76,7 @@ fn audit_shows_the_enforcement_and_failed_evaluations() {
     std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
     let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");
-    assert_eq!(ran.stderr, "policy-sync: not all was evaluated: 1 of enforcement error\n");
+    assert_eq!(ran.stderr, "policy-sync: the audit is incomplete: results with enforcement error: 1\n");
 }
 
 #[test]

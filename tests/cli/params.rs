@@ -98,10 +98,10 @@ fn values_of_status_field_paths_are_printed() {
     assert_eq!(rows[1][..2], ["RateLimitPolicy shop/limits", "generation"]);
     assert_eq!(cells(1), ("generation", "3", "-"));
     assert_eq!(cells(2), ("reason", r#""Is\u001b""#, "-"));
-    assert_eq!(cells(3), ("missing", "-", "nothing comes"));
-    assert!(cells(4).1.starts_with("[{") && cells(4).2.starts_with("comes as JSON"), "{}", ran.stdout);
+    assert_eq!(cells(3), ("missing", "-", "no value is reported"));
+    assert!(cells(4).1.starts_with("[{") && cells(4).2.starts_with("reported as JSON"), "{}", ran.stdout);
     assert_eq!(cells(5).1, r#"["Accepted","Enforced"]"#);
-    assert!(cells(5).2.ends_with("otherwise the first"), "{}", ran.stdout);
+    assert!(cells(5).2.ends_with("otherwise only the first value"), "{}", ran.stdout);
 
     let ran = run_with(&[&arguments[..], &["-o", "json"]].concat(), &policy.to_string());
     let list: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -110,7 +110,7 @@ fn values_of_status_field_paths_are_printed() {
     assert_eq!(object["fields"][0]["values"], json!([3]));
     assert_eq!(
         object["fields"][2],
-        json!({"name": "missing", "path": ".status.nothing", "values": [], "message": "nothing comes"})
+        json!({"name": "missing", "path": ".status.nothing", "values": [], "message": "no value is reported"})
     );
 }
 
@@ -119,9 +119,9 @@ fn object_of_an_unlisted_kind_is_rejected() {
     let (_folder, file, mut policy) = with_fields();
     let check = |text: &str| run_with(&["params", "check", &file, "--offline", "--object", "-"], text);
     policy["apiVersion"] = json!("kuadrant.io/v2");
-    let says = "stdin:1: the parameters list no kind of kuadrant.io/v2 that is called RateLimitPolicy";
+    let says = "stdin:1: the parameters do not list the kind RateLimitPolicy of kuadrant.io/v2";
     refused(&check(&policy.to_string()), says);
-    refused(&check("[1]"), "stdin:1: expected an object of Kubernetes");
+    refused(&check("[1]"), "stdin:1: expected a Kubernetes object");
     refused(&check(""), "stdin: no object");
     refused(&check("a: [\n"), "stdin:1: document 1: ");
     let bad = json!({"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "a", "path": "x"}]}]});
@@ -175,7 +175,7 @@ async fn kinds_and_rights_are_checked_on_the_hub() {
     let limits = gvr("kuadrant.io", "v1", "ratelimitpolicies");
     let ran = check_on(hub.kubeconfig(), &json!({"policiesToSync": [limits]}));
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("the rights checked are those of "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("these are the rights of "), "{}", ran.stderr);
     assert!(ran.stdout.contains("kuadrant.io/v1 ratelimitpolicies   Resolved   -"), "{}", ran.stdout);
 
     let bad = json!({"policiesToSync": [limits, gvr("kuadrant.io", "v9", "authpolicies"),

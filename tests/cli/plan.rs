@@ -162,8 +162,7 @@ fn later_duplicate_replaces_the_earlier_object() {
     let ran = run_with(&["plan", "-f", "shop", "-f", "-"], gateway);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
     assert!(
-        ran.stderr
-            .contains("stdin:1: Gateway shop/web: warning: takes the place of the one at shop/gateway.yml:1"),
+        ran.stderr.contains("stdin:1: Gateway shop/web: warning: replaces the one at shop/gateway.yml:1"),
         "{}",
         ran.stderr
     );

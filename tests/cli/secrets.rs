@@ -102,7 +102,8 @@ fn secrets_are_unused_without_the_parameter() {
     let ran = plan(&[hub("{}"), secret("shop", "own"), GRANT.to_owned()], "yaml");
     assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for object in ["Secret shop/own", "ReferenceGrant tls/g"] {
-        let note = format!("{object}: note: not used: no GatewayClass of ours has tlsSecrets \"copy\"\n");
+        let note =
+            format!("{object}: note: not used: no GatewayClass of this controller has tlsSecrets \"copy\"\n");
         assert!(ran.stderr.contains(&note), "{}", ran.stderr);
     }
     assert_eq!(ran.code, 0);

@@ -221,7 +221,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "two objects with the same identity",
             vec![CLASS.to_owned(), CLASS.replace("/v1,", "/v1beta1,")],
-            "policy-sync: stdin:3: GatewayClass istio is there twice, also at stdin:1",
+            "policy-sync: stdin:3: duplicate GatewayClass istio, also at stdin:1",
         ),
         (
             "not YAML",
@@ -469,7 +469,7 @@ fn attachment_is_unknown_if_namespace_labels_are_unknown() {
     assert_eq!(code, 2, "{stdout}{stderr}");
     let expected = format!("\nUnknown attachment:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
     assert!(stdout.ends_with(&expected), "{stdout}");
-    assert!(stderr.contains("it is not known whether all of it is attached"), "{stderr}");
+    assert!(stderr.contains("it is unknown whether everything is attached"), "{stderr}");
     let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
     assert!(stderr.contains(&format!("HTTPRoute shop/r may not be attached: {words}\n")), "{stderr}");
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}".to_owned();
@@ -616,7 +616,7 @@ fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     let mut expected: Vec<String> =
         of_first.chain((9..16).map(|number| not_evaluated("b", number))).collect();
     expected.push("2 more rules were not evaluated, and may match this request".to_owned());
-    expected.push("policy-sync: it is not known whether there is such a path".to_owned());
+    expected.push("policy-sync: it is unknown whether such a path exists".to_owned());
     assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
     assert_eq!((code, &*stdout), (2, "It is unknown whether a route matches this request.\n"));
 

@@ -23,13 +23,13 @@ const FLAGS: [(&str, &str, &str); 27] = [
     (
         "an invalid pattern of namespaces",
         "--exempt-namespaces=kube.*",
-        "expected the name of a namespace, in which * stands for any text",
+        "expected a namespace name, in which * matches any text",
     ),
-    ("no namespace", "--rego-namespace=a/b", "expected the name of a namespace"),
+    ("no namespace", "--rego-namespace=a/b", "expected a namespace name"),
     (
         "a namespace that is something else in `data`",
         "--rego-namespace=kubernetes",
-        "data has something else at that name: choose another namespace",
+        "data has other contents at this name: choose another namespace",
     ),
     (
         "an invalid package for placement",

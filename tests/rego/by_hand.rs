@@ -43,7 +43,7 @@ async fn placement_diff_prints_differences_and_apply_resolves_them() -> Result<(
     shop.world.write("places", shop.policy()).await?;
     shop.locate("asia").await?;
     let expected = format!(
-        "RateLimitPolicy {0}/bad\n  stays, and may not: nothing bad goes to Asia\n\
+        "RateLimitPolicy {0}/bad\n  not allowed on its clusters, but not removed: nothing bad goes to Asia\n\
          RateLimitPolicy {0}/limits\n  annotation {SELECTOR}: \"region=asia\"\n",
         shop.name
     );
@@ -65,7 +65,7 @@ async fn placement_diff_prints_differences_and_apply_resolves_them() -> Result<(
     let applied = shop.run(&["apply"]).await?;
     ensure!(applied.code == Some(1), "one may not stand: {}", applied.stderr);
     ensure!(
-        applied.stderr.contains(&format!("RateLimitPolicy {}/limits is changed", shop.name)),
+        applied.stderr.contains(&format!("RateLimitPolicy {}/limits changed", shop.name)),
         "{}",
         applied.stderr
     );

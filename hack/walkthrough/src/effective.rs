@@ -88,7 +88,7 @@ fn rules(limit: u32) -> Vec<String> {
 
 fn unknown() -> Vec<String> {
     let lines = [
-        "Not known:",
+        "Unknown:",
         "  routes that exist only on clusters: paths end at the listener",
         "  policies that exist only on clusters, except those that a status message names",
         "  policies that target routes: they are not synced to clusters",

@@ -40,13 +40,14 @@ pub(super) async fn find(
     if !policies::wait(&loaded, auditor.ready()).await?
         && let Some(missing) = auditor.unloaded()
     {
-        bail!("not known after {} s: {missing}", WITHIN.as_secs());
+        bail!("still unknown after {} s: {missing}", WITHIN.as_secs());
     }
     // Kinds that are not listed by now are reported as errors.
     if let Some(kinds) = auditor.unnamed() {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         say(printable(&format!(
-            "policy-sync: a policy names no kind that it denies: of all, those that policies read are looked at: {}",
+            "policy-sync: a policy does not name the kinds that it denies: only kinds that policies read \
+             are audited: {}",
             kinds.join(", ")
         )));
     }
@@ -61,7 +62,7 @@ pub(super) async fn find(
         match placed {
             Ok(found) => auditor.misplaced(found.into_iter().map(misplaced), &mut add),
             Err(error) => {
-                let why = format!("where policies place objects is not looked at: {error:#}");
+                let why = format!("placement is not audited: {error:#}");
                 add(Found::Violation(Violation::error(Resource::default(), why)));
             }
         }

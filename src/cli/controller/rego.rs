@@ -68,9 +68,9 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 fn namespace(text: &str) -> Result<String, String> {
     if TAKEN.contains(&text) {
-        return Err("data has something else at that name: choose another namespace".to_owned());
+        return Err("data has other contents at this name: choose another namespace".to_owned());
     }
-    if is_dns_label(text) { Ok(text.to_owned()) } else { Err("expected the name of a namespace".to_owned()) }
+    if is_dns_label(text) { Ok(text.to_owned()) } else { Err("expected a namespace name".to_owned()) }
 }
 
 fn alias(text: &str) -> Result<(String, String), String> {
@@ -107,10 +107,10 @@ impl RegoArguments {
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
         let packages = self.packages()?;
         if namespaces.is_empty() {
-            ensure!(self.replicate.is_empty(), "--replicate needs --rego-namespace");
+            ensure!(self.replicate.is_empty(), "--replicate requires --rego-namespace");
             ensure!(
                 packages == Packages::default(),
-                "--placement-query and --admit-query ask policies: --rego-namespace says where these are"
+                "--placement-query and --admit-query require --rego-namespace"
             );
             return Ok(None);
         }

@@ -115,7 +115,7 @@ pub(in crate::cli) fn pattern(text: &str) -> Result<String, String> {
     if text.chars().all(is_part) {
         Ok(text.to_owned())
     } else {
-        Err("expected the name of a namespace, in which * stands for any text".to_owned())
+        Err("expected a namespace name, in which * matches any text".to_owned())
     }
 }
 

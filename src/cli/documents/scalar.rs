@@ -30,7 +30,7 @@ impl Scalar {
             Self::Integer(value) => value.into(),
             Self::Unsigned(value) => value.into(),
             Self::Float(value) => {
-                Number::from_f64(value).map(Value::Number).ok_or("JSON has no such number")?
+                Number::from_f64(value).map(Value::Number).ok_or("JSON cannot represent this number")?
             }
             Self::Text(text) => text.into(),
         })
@@ -102,7 +102,7 @@ pub(super) fn tagged(name: &str, text: &str) -> Result<Scalar, String> {
         ("null" | "bool" | "int" | "float" | "timestamp", _) => None,
         _ => Some(Scalar::Text(text.to_owned())),
     };
-    resolved.ok_or_else(|| format!("{text:?} is no !!{name}"))
+    resolved.ok_or_else(|| format!("{text:?} is not a valid !!{name}"))
 }
 
 /// Decodes base64. As in Go, bytes that are not UTF-8 become U+FFFD, because JSON cannot represent them.

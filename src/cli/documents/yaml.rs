@@ -107,7 +107,10 @@ impl<'t> Composer<'t> {
                 (Event::StreamEnd, _) => return Ok(root),
                 (Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd, _) => {}
                 (_, span) if root.is_some() => {
-                    return Err(fault(span, "another document begins: it needs a line `---`"));
+                    return Err(fault(
+                        span,
+                        "a second document starts here: separate documents by a line `---`",
+                    ));
                 }
                 next => {
                     let line = next.1.start.line() as u64;
@@ -126,14 +129,11 @@ impl<'t> Composer<'t> {
                 if name.chars().all(is_name) {
                     return self.next();
                 }
-                Err(fault(
-                    span,
-                    format!("anchor `{name}` has other characters than letters, digits, `-` and `_`"),
-                ))
+                Err(fault(span, format!("anchor `{name}` may contain only letters, digits, `-` and `_`")))
             }
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => Err(Failure::Scan(error)),
-            None => Err(Fault::new(1, "the text ends too early").into()),
+            None => Err(Fault::new(1, "unexpected end of the text").into()),
         }
     }
 

@@ -32,5 +32,5 @@ fn invalid_duration_is_rejected() {
     for text in ["999999999h", "999999999999h", "9999999999999999h", "4294967295", "0s", "999ms"] {
         assert!(read(text).is_err(), "{text}");
     }
-    assert_eq!(read("2h"), Err("it is not between 1s and 3600s".to_owned()));
+    assert_eq!(read("2h"), Err("expected a duration between 1s and 3600s".to_owned()));
 }

@@ -79,7 +79,7 @@ pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
         };
         lines.extend([none.to_owned(), String::new()]);
     }
-    lines.push("Not known:".to_owned());
+    lines.push("Unknown:".to_owned());
     lines.extend(report.unknown.iter().map(|text| format!("  {text}")));
     lines
 }

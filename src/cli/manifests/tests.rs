@@ -40,7 +40,7 @@ fn invalid_object_is_reported_with_its_place() {
         fault("apiVersion: v1\nkind: A\nmetadata: {}"),
         "file.yaml:1: an object without metadata.name"
     );
-    assert_eq!(fault("---\n---\n- 1"), "file.yaml:3: expected an object of Kubernetes");
+    assert_eq!(fault("---\n---\n- 1"), "file.yaml:3: expected a Kubernetes object");
     assert_eq!(
         fault("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A}]}"),
         "file.yaml:1: items[0]: an object without metadata.name"

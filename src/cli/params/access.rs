@@ -35,9 +35,9 @@ impl AccessReviewer {
             Ok(review) => review.status.and_then(|status| status.user_info?.username),
             // Kubernetes before 1.28 lacks SelfSubjectReview.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => None,
-            Err(error) => return Err(hub.failure("ask who the user is", &error).into()),
+            Err(error) => return Err(hub.failure("identify the user", &error).into()),
         };
-        let reviewer = Self { user: user.unwrap_or_else(|| "the present user".into()), hub };
+        let reviewer = Self { user: user.unwrap_or_else(|| "the current user".into()), hub };
         // No kind can be resolved if CustomResourceDefinitions are unavailable.
         let definitions: Api<CustomResourceDefinition> = Api::all(reviewer.hub.client().clone());
         match definitions.list_metadata(&ListParams::default().limit(1)).await {

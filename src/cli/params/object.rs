@@ -35,13 +35,13 @@ impl Field {
     /// How a work agent reports the values, if not unchanged.
     fn message(&self) -> Option<&'static str> {
         match &self.values[..] {
-            [] | [Value::Null] => Some("nothing comes"),
+            [] | [Value::Null] => Some("no value is reported"),
             [Value::String(_) | Value::Bool(_)] => None,
             [Value::Number(number)] if !number.is_f64() => None,
-            [_] => Some("comes as JSON, where the agent has RawFeedbackJsonString, and otherwise not"),
-            [..] => {
-                Some("comes as a list, where the agent has RawFeedbackJsonString, and otherwise the first")
-            }
+            [_] => Some("reported as JSON if the agent has RawFeedbackJsonString, otherwise not reported"),
+            [..] => Some(
+                "reported as a list if the agent has RawFeedbackJsonString, otherwise only the first value",
+            ),
         }
     }
 
@@ -75,7 +75,7 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     if api_version.is_empty() || kind.is_empty() {
-        bail!("expected an object of Kubernetes");
+        bail!("expected a Kubernetes object");
     }
     let metadata = &object["metadata"];
     let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
@@ -92,7 +92,7 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
         }
     }
     if !is_listed {
-        bail!("the parameters list no kind of {api_version} that is called {kind}");
+        bail!("the parameters do not list the kind {kind} of {api_version}");
     }
     Ok(Fields { object: format!("{kind} {key}"), fields })
 }

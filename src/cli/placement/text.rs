@@ -22,7 +22,7 @@ pub(super) fn text(found: &[Found]) -> String {
         let lines: Vec<String> = match &found.compliance {
             Compliance::AsSaid => Vec::new(),
             Compliance::Differs(change) => change.lines().collect(),
-            Compliance::Breaks(why) => vec![format!("stays, and may not: {why}")],
+            Compliance::Breaks(why) => vec![format!("not allowed on its clusters, but not removed: {why}")],
         };
         for line in lines {
             let _ = writeln!(text, "  {}", printable(&line));

@@ -112,7 +112,8 @@ impl Filled {
                 self.list(&source, given.map(|manifest| &manifest.object));
             } else {
                 self.diagnostics.extend(given.map(|manifest| {
-                    regarding(manifest).note("not used: no GatewayClass of ours has tlsSecrets \"copy\"")
+                    regarding(manifest)
+                        .note("not used: no GatewayClass of this controller has tlsSecrets \"copy\"")
                 }));
             }
         }
@@ -152,7 +153,7 @@ impl Filled {
                         taken.push(object);
                     } else {
                         self.diagnostics.push(regarding.error(format!(
-                            "parameters list {gvr}, and only a hub can convert it to that version"
+                            "parameters list {gvr}, but only a hub can convert it to that version"
                         )));
                     }
                 }
@@ -204,7 +205,8 @@ impl Filled {
             let unused =
                 config_maps.filter(|(key, _)| !wanted.contains_key(&CONFIG_MAPS.object((*key).clone())));
             let note = |(_, manifest)| {
-                regarding(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
+                regarding(manifest)
+                    .note("not used: no GatewayClass of this controller uses it for parameters")
             };
             self.diagnostics.extend(unused.map(note));
         }
@@ -212,7 +214,7 @@ impl Filled {
         let objects = inventory.others.iter().filter(|(kind, _)| unused(kind));
         for manifest in objects.flat_map(|(_, objects)| objects.values()) {
             self.diagnostics.push(regarding(manifest).note(if is_policy(&manifest.object) {
-                "not used: the parameters of no GatewayClass of ours list its kind"
+                "not used: the parameters of this controller's GatewayClasses do not list its kind"
             } else {
                 "not used: no plan depends on its kind"
             }));
@@ -239,11 +241,10 @@ fn diagnostic(
     match definition {
         // Built-in kinds have no CustomResourceDefinition.
         Definition::Inferred(_) if role == Role::Resource => None,
-        Definition::Defined(_, resolution) => {
-            (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))
-        }
+        Definition::Defined(_, resolution) => (!resolution.fault().is_empty())
+            .then(|| regarding.error(format!("{gvr}: {}", resolution.fault()))),
         Definition::Inferred(kind) => Some(regarding.note(format!(
-            "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the {objects} given"
+            "{gvr}: no CustomResourceDefinition is given: the kind {kind} of the given {objects} is assumed"
         ))),
         Definition::Absent => Some(regarding.note(format!(
             "{gvr}: neither a CustomResourceDefinition nor {} of this kind is given",

@@ -126,7 +126,7 @@ impl Inventory {
         let about = regarding(&manifest);
         let key = manifest.object.key();
         if let Some(earlier) = objects.insert(key, manifest) {
-            self.diagnostics.push(about.warning(format!("takes the place of the one at {}", earlier.place)));
+            self.diagnostics.push(about.warning(format!("replaces the one at {}", earlier.place)));
         }
     }
 

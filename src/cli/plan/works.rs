@@ -78,13 +78,13 @@ fn plan_diagnostics(
         let role = origin.as_gateway().is_none().then(|| view.role(origin.kind())).flatten();
         let note = match (plan.targeted, plan.outcomes.is_empty(), role) {
             (true, false, _) => None,
-            (false, _, None) => Some("not synced: its GatewayClass is not ours"),
-            (false, _, Some(Role::Policy)) => {
-                Some("not synced: it targets no Gateway of a class of ours that lists its kind")
-            }
-            (false, _, Some(Role::Resource)) => {
-                Some("not synced: no Placement is named for it, or another object's controller makes it")
-            }
+            (false, _, None) => Some("not synced: its GatewayClass belongs to another controller"),
+            (false, _, Some(Role::Policy)) => Some(
+                "not synced: it targets no Gateway whose class belongs to this controller and lists its kind",
+            ),
+            (false, _, Some(Role::Resource)) => Some(
+                "not synced: no Placement is named for it, or the controller of another object creates it",
+            ),
             (true, true, Some(Role::Policy)) => {
                 Some("none of its Gateways is placed on a cluster that it selects")
             }

@@ -21,9 +21,11 @@ pub(super) async fn answer(
     controller: &ControllerName,
     arguments: &Arguments,
 ) -> anyhow::Result<Answer> {
-    let Some(name) = &arguments.name else { bail!("which cluster? status cluster NAME") };
+    let Some(name) = &arguments.name else {
+        bail!("the name of the cluster is missing: status cluster NAME")
+    };
     if arguments.cluster.is_some() || arguments.namespace.is_some() {
-        bail!("status cluster NAME shows all that is on one cluster: leave --cluster and -n out");
+        bail!("status cluster NAME shows everything on one cluster: omit --cluster and -n");
     }
     let mut unread = Vec::new();
     let cluster = ClusterName::from(name.as_str());
@@ -56,7 +58,7 @@ pub(super) async fn answer(
         }
     }
     if items.is_empty() {
-        say(printable(&format!("nothing of {} is on cluster {name}", controller.as_str())));
+        say(printable(&format!("no object of {} is on cluster {name}", controller.as_str())));
     }
     let wide = arguments.output == Format::Wide;
     let mut view = View {

@@ -35,7 +35,7 @@ pub(super) async fn watch(hub: Hub, seen: Seen, mut printer: Printer) -> anyhow:
                 }
             }
             Event::Away(text) => say(printable(&format!("{text}; waiting for it"))),
-            Event::Back => say(printable(&format!("the hub at {url} answers again"))),
+            Event::Back => say(printable(&format!("the hub at {url} is reachable again"))),
         }
     }
 }

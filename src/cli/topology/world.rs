@@ -108,7 +108,7 @@ impl World {
         }
         let locator = locator(&object).to_string();
         if let Some(earlier) = self.places.get(&locator) {
-            bail!("{place}: {} {} is there twice, also at {earlier}", object.kind, object.key());
+            bail!("{place}: duplicate {} {}, also at {earlier}", object.kind, object.key());
         }
         if let Err(fault) = self.found.objects.take(&object) {
             self.fault(locator.clone(), &place, fault.to_string());
@@ -133,7 +133,7 @@ impl Parameters {
                 }
                 let key = object.key();
                 if let Some(earlier) = self.config_maps.get(&key) {
-                    bail!("{place}: ConfigMap {key} is there twice, also at {}", earlier.place);
+                    bail!("{place}: duplicate ConfigMap {key}, also at {}", earlier.place);
                 }
                 self.config_maps.insert(key, Manifest { place: place.clone(), object });
             }

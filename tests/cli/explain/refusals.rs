@@ -16,7 +16,7 @@ async fn missing_objects_are_reported() -> Result<()> {
     for (arguments, code, says) in [
         (&["ratelimitpolicy", "nothing"][..], 1, "has no RateLimitPolicy explain-none/nothing"),
         (&["gateway", "nothing"], 1, "has no Gateway explain-none/nothing"),
-        (&["nonsense", "limits"], 2, "serves no kind that is called \"nonsense\""),
+        (&["nonsense", "limits"], 2, "has no kind \"nonsense\""),
         (&["ratelimitpolicy", "../limits"], 2, "is not a valid Kubernetes name"),
         (&["ratelimitpolicy", "limits", "--cluster", "ex-nowhere"], 1, "has no ManagedCluster ex-nowhere"),
         (&["ratelimitpolicy", "limits", "--cluster", "a/b"], 2, "is not a valid Kubernetes name"),

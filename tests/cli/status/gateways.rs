@@ -122,7 +122,7 @@ async fn gateways_precede_policies_and_show_the_grace_period() -> Result<()> {
         answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     }
     let says = format!(
-        "policy-sync: RateLimitPolicy {name}/limits: no controller reports on every cluster whether it is enforced\n"
+        "policy-sync: RateLimitPolicy {name}/limits: not all clusters have a controller that reports whether it is enforced\n"
     );
     let ran = until(&tenant, admin, &["-n", name], |ran| ran.code == 2 && ran.stderr == says).await?;
     let words: Vec<Vec<&str>> = rows(&ran);

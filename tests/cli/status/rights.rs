@@ -49,7 +49,7 @@ async fn rights_in_one_namespace_are_sufficient_with_the_flag() {
     for arguments in [&["-A"][..], &[]] {
         let ran = status_of(&tenant, &reader, arguments);
         refused(&ran, "cannot list AuthPolicy, RateLimitPolicy, TimeoutPolicy on the hub at");
-        assert!(ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"), "{ran:?}");
+        assert!(ran.stderr.trim_end().ends_with(": use -n with a namespace that you may read"), "{ran:?}");
     }
     let ran = status_of(&tenant, &reader, &["policies", "-n", tenant.name()]);
     assert_eq!((ran.code, rows(&ran).len()), (2, 2), "{ran:?}");

@@ -20,7 +20,7 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     tenant.apply(&managed).await?;
     let ran = status_of(&tenant, admin, &["cluster", cluster]);
     // Nothing has been written or reported yet.
-    let says = format!("nothing of example.com/status-spoke is on cluster {cluster}\n");
+    let says = format!("no object of example.com/status-spoke is on cluster {cluster}\n");
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", says.as_str()), "{ran:#?}");
 
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
@@ -111,8 +111,11 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
 async fn missing_or_unknown_cluster_name_is_reported() -> Result<()> {
     let tenant = with_clusters("status-spoke-none", &[]).await?;
     let admin = tenant.hub().kubeconfig();
-    refused(&status_of(&tenant, admin, &["cluster"]), "which cluster? status cluster NAME");
-    refused(&status_of(&tenant, admin, &["cluster", "eu-1", "-n", "shop"]), "leave --cluster and -n out");
+    refused(
+        &status_of(&tenant, admin, &["cluster"]),
+        "the name of the cluster is missing: status cluster NAME",
+    );
+    refused(&status_of(&tenant, admin, &["cluster", "eu-1", "-n", "shop"]), "omit --cluster and -n");
     refused(&status_of(&tenant, admin, &["cluster", "../eu-1"]), "is not a valid Kubernetes name");
     let ran = status_of(&tenant, admin, &["cluster", "eu-9"]);
     let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());

@@ -107,7 +107,7 @@ async fn watch_continues_after_an_outage_of_the_hub() {
     let said = running.says("cannot reach the hub at").await;
     assert!(said.last().unwrap().ends_with("; waiting for it"), "{said:#?}");
     hub.start_api_server().await.unwrap();
-    running.says("answers again").await;
+    running.says("is reachable again").await;
     lags(&tenant, "limits").await;
     running.prints("the change", row(&["RateLimitPolicy", "limits", "Pending", "1/2"])).await;
 

@@ -40,9 +40,9 @@ On us-1:
       limits#all of RateLimitPolicy shop/limits
         {\"rates\":[{\"limit\":5,\"window\":\"10s\"}]}
     RateLimitPolicy shop/limits: Pending, no cluster has reported; overrides for this cluster change /limits/all/rates
-    TimeoutPolicy shop/timeouts: not there: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
+    TimeoutPolicy shop/timeouts: not on the cluster: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
 
-Not known:
+Unknown:
   routes that exist only on clusters: paths end at the listener
   policies that exist only on clusters, except those that a status message names
   policies that target routes: they are not synced to clusters

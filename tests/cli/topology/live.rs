@@ -139,7 +139,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
     ensure!(!ran.stdout.contains("Not attached") && !ran.stdout.contains("TimeoutPolicy"), "{ran:#?}");
     let ran = asked(&developer, &["topology"]);
     ensure!(
-        ran.code == 2 && ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"),
+        ran.code == 2 && ran.stderr.trim_end().ends_with(": use -n with a namespace that you may read"),
         "{ran:#?}"
     );
     // A user without any rights gets a message.
