@@ -9,6 +9,7 @@ pub mod documents;
 mod duration;
 pub mod effective;
 pub mod explain;
+mod groups;
 pub mod hub;
 mod manifests;
 pub mod output;

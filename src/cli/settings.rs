@@ -10,6 +10,9 @@ use policy_sync_sync::{RESERVED_NAMESPACES, Settings};
 /// The default of `--controller-name`.
 pub const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 
+/// The heading of these options in `--help`.
+const ADVANCED: &str = "Advanced options";
+
 /// The argument that selects the controller by its name.
 #[derive(Debug, Args)]
 pub struct ControllerArguments {
@@ -38,14 +41,15 @@ pub struct SettingsArguments {
     #[command(flatten)]
     controller: ControllerArguments,
     /// Prefix of the names of hub namespaces on the spokes.
-    #[arg(long, default_value = "kuadrant-", value_name = "PREFIX")]
+    #[arg(long, default_value = "kuadrant-", value_name = "PREFIX", help_heading = ADVANCED)]
     downstream_namespace_prefix: String,
     /// Namespaces of the spokes that never receive copies; `*` matches any text.
     #[arg(
         long,
         value_delimiter = ',',
         value_name = "PATTERN",
-        default_value = RESERVED_NAMESPACES
+        default_value = RESERVED_NAMESPACES,
+        help_heading = ADVANCED
     )]
     reserved_namespaces: Vec<String>,
 }

@@ -9,6 +9,7 @@ use clap::{Command, FromArgMatches};
 
 use super::Cli;
 use super::called_as::CalledAs;
+use super::groups::group;
 use super::output::say;
 use super::text::printable;
 
@@ -28,7 +29,7 @@ const REGO_NAMESPACE: Renamed =
 ///
 /// The exit code, after help or an error was printed.
 pub fn parse() -> Result<Cli, ExitCode> {
-    let command = CalledAs::new(args_os().next().as_deref()).command();
+    let command = group(CalledAs::new(args_os().next().as_deref()).command());
     let parsed = REGO_NAMESPACE.accept_old_name(command).try_get_matches();
     let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let mut cli = parsed.map_err(exit_code)?;

@@ -105,7 +105,20 @@ fn section(page: &mut String, command: &Command, called: &str) {
     page.push('\n');
     let own = command.get_arguments().filter(|argument| !is_of_hub(argument) && argument.get_id() != "help");
     let own: Vec<&Arg> = own.filter(|argument| argument.get_id() != "version").collect();
-    table(page, &own);
+    let mut headings: Vec<&str> = Vec::new();
+    for heading in own.iter().filter_map(|argument| argument.get_help_heading()) {
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    let below = |heading: Option<&str>| {
+        own.iter().copied().filter(|argument| argument.get_help_heading() == heading).collect::<Vec<_>>()
+    };
+    table(page, &below(None));
+    for heading in headings {
+        writeln!(page, "{heading}:\n").unwrap();
+        table(page, &below(Some(heading)));
+    }
     for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
         section(page, command, &format!("{called} {}", command.get_name()));
     }

@@ -10,6 +10,9 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Elector, ElectorOptions, Leadership};
 
+/// The heading of these options in `--help`.
+const HEADING: &str = "Leader election options";
+
 /// The arguments of leader election.
 #[derive(Debug, Args)]
 pub(super) struct ElectionArguments {
@@ -21,14 +24,21 @@ pub(super) struct ElectionArguments {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
-        value_name = "BOOL"
+        value_name = "BOOL",
+        help_heading = HEADING
     )]
     leader_elect: bool,
     /// Namespace of the controller, for the Lease and the topology. Default: the pod's, or that of the kubeconfig's context.
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", help_heading = HEADING)]
     leader_elect_namespace: Option<String>,
     /// Time since the last renewal after which another replica takes over the Lease, in whole seconds.
-    #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
+    #[arg(
+        long,
+        default_value = "15s",
+        value_parser = lease_duration,
+        value_name = "DURATION",
+        help_heading = HEADING
+    )]
     leader_elect_lease_duration: Duration,
 }
 

@@ -9,6 +9,9 @@ use crate::cli::duration;
 use policy_sync_hub::json_client::{Address, Files, Token};
 use policy_sync_rego::external::{External, ExternalError, Options};
 
+/// The heading of these options in `--help`.
+const HEADING: &str = "External engine options";
+
 /// The arguments of an external engine for placement. Its data is loaded by others.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExternalArguments {
@@ -19,7 +22,8 @@ pub(in crate::cli) struct ExternalArguments {
         value_name = "URL",
         group = "external",
         requires = "rego_namespace",
-        conflicts_with_all = ["opa_url", "placement_query"]
+        conflicts_with_all = ["opa_url", "placement_query"],
+        help_heading = HEADING
     )]
     placement_url: Option<Address>,
     /// Read the URL of the external engine from a configuration file of Kubernetes federation's admission controller. Changes
@@ -29,20 +33,28 @@ pub(in crate::cli) struct ExternalArguments {
         value_name = "FILE",
         group = "external",
         requires = "rego_namespace",
-        conflicts_with_all = ["opa_url", "placement_query", "placement_token_file"]
+        conflicts_with_all = ["opa_url", "placement_query", "placement_token_file"],
+        help_heading = HEADING
     )]
     admission_control_config_file: Option<PathBuf>,
     /// File with the bearer token for the external engine. Changes of the file take effect.
-    #[arg(long, value_name = "FILE", requires = "placement_url")]
+    #[arg(long, value_name = "FILE", requires = "placement_url", help_heading = HEADING)]
     placement_token_file: Option<PathBuf>,
     /// File with the CA of the external engine's certificate, as PEM. Default: the CAs of this machine.
-    #[arg(long, value_name = "FILE", requires = "external")]
+    #[arg(long, value_name = "FILE", requires = "external", help_heading = HEADING)]
     placement_ca_file: Option<PathBuf>,
     /// Query the external engine even if the hub has no placement policy.
-    #[arg(long, requires = "external")]
+    #[arg(long, requires = "external", help_heading = HEADING)]
     placement_url_always: bool,
     /// Interval at which the external engine is queried again for existing objects.
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = resync, requires = "external")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10m",
+        value_parser = resync,
+        requires = "external",
+        help_heading = HEADING
+    )]
     placement_resync: Duration,
 }
 

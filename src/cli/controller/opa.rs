@@ -8,24 +8,27 @@ use policy_sync_hub::json_client::{Address, Files, JsonClient, Token};
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::{Opa, OpaMetrics};
 
+/// The heading of these options in `--help`.
+const HEADING: &str = "OPA options";
+
 /// The arguments of an OPA that evaluates Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OpaArguments {
     /// Evaluate policies in this OPA instead of in the controller. Each replica fills an OPA on its own machine; the leader
     /// fills any other OPA.
-    #[arg(long, value_name = "URL", requires = "rego_namespace")]
+    #[arg(long, value_name = "URL", requires = "rego_namespace", help_heading = HEADING)]
     opa_url: Option<Address>,
     /// File with the bearer token for OPA. Changes of the file take effect.
-    #[arg(long, value_name = "FILE", requires = "opa_url")]
+    #[arg(long, value_name = "FILE", requires = "opa_url", help_heading = HEADING)]
     opa_token_file: Option<PathBuf>,
     /// File with the CA of OPA's certificate, as PEM. Default: the CAs of this machine.
-    #[arg(long, value_name = "FILE", requires = "opa_url")]
+    #[arg(long, value_name = "FILE", requires = "opa_url", help_heading = HEADING)]
     opa_ca_file: Option<PathBuf>,
     /// File with the client certificate for OPA, as PEM.
-    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_key_file")]
+    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_key_file", help_heading = HEADING)]
     opa_cert_file: Option<PathBuf>,
     /// File with the key of the client certificate, as PEM.
-    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_cert_file")]
+    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_cert_file", help_heading = HEADING)]
     opa_key_file: Option<PathBuf>,
 }
 

@@ -29,6 +29,9 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Events;
 use policy_sync_rego::exemptions::Exemptions;
 
+/// The heading of these options in `--help`.
+const HEADING: &str = "Webhook options";
+
 /// The arguments of webhooks.
 #[derive(Debug, Args)]
 pub(super) struct WebhookArguments {
@@ -38,12 +41,13 @@ pub(super) struct WebhookArguments {
         default_value = ":9443",
         value_parser = address,
         value_name = "ADDRESS",
-        requires = "rego_namespace"
+        requires = "rego_namespace",
+        help_heading = HEADING
     )]
     webhook_bind_address: Bind,
     /// Directory with the certificate of the webhooks: tls.crt, tls.key, and its CA in ca.crt. Default: the controller creates
     /// a certificate.
-    #[arg(long, value_name = "FOLDER", requires = "rego_namespace")]
+    #[arg(long, value_name = "FOLDER", requires = "rego_namespace", help_heading = HEADING)]
     webhook_cert_dir: Option<PathBuf>,
     /// Name of the two webhook configurations; with the suffix -webhook, name of the Service and the Secret.
     #[arg(
@@ -51,21 +55,23 @@ pub(super) struct WebhookArguments {
         default_value = "policy-sync",
         value_parser = object_name,
         value_name = "NAME",
-        requires = "rego_namespace"
+        requires = "rego_namespace",
+        help_heading = HEADING
     )]
     webhook_name: String,
     /// URL at which the API server reaches the webhooks. Default: the Service in the controller's namespace.
-    #[arg(long, value_name = "URL", requires = "rego_namespace")]
+    #[arg(long, value_name = "URL", requires = "rego_namespace", help_heading = HEADING)]
     webhook_url: Option<Url>,
     /// Result of writes while no replica responds.
-    #[arg(long, default_value_t, value_name = "POLICY", requires = "rego_namespace")]
+    #[arg(long, default_value_t, value_name = "POLICY", requires = "rego_namespace", help_heading = HEADING)]
     webhook_failure_policy: FailurePolicy,
     /// Serve /authorize to clients with one of the bearer tokens in this file, one per line. Changes of the file take effect.
     #[arg(
         long,
         value_name = "FILE",
         requires = "rego_namespace",
-        conflicts_with_all = ["placement_url", "admission_control_config_file"]
+        conflicts_with_all = ["placement_url", "admission_control_config_file"],
+        help_heading = HEADING
     )]
     authorize_token_file: Option<PathBuf>,
 }
