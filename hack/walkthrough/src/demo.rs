@@ -38,7 +38,7 @@ impl Demo {
         let (story, program) = (options.story, &options.controller);
         ensure!(
             program.is_file(),
-            "{} is no program: build it, or name one with --controller",
+            "{} is not a program: build it, or select one with --controller",
             program.display()
         );
         report.step(match story {
@@ -60,7 +60,7 @@ impl Demo {
         let fleet = Fleet::start(fleet).await?;
         report.seen(match story {
             Story::Sync | Story::Placement | Story::Web => {
-                "hub and spokes are up, each with an API server of its own"
+                "hub and spokes are up, each with its own API server"
             }
             Story::Gates => "the hub is up",
         });
@@ -81,13 +81,13 @@ impl Demo {
     /// Stops the controller.
     pub(super) async fn stop_controller(&self) -> Result<()> {
         let controller = self.controller.lock().await.take();
-        controller.context("it is stopped already")?.terminate().await.map(drop)
+        controller.context("it is already stopped")?.terminate().await.map(drop)
     }
 
     /// Scrapes the controller's metrics.
     pub(super) async fn metrics(&self) -> Result<Metrics> {
         let controller = self.controller.lock().await;
-        controller.as_ref().context("it is stopped already")?.metrics().await
+        controller.as_ref().context("it is already stopped")?.metrics().await
     }
 
     /// Path of the administrator's kubeconfig for the hub.
@@ -128,7 +128,7 @@ impl Demo {
 
     /// A client of the spoke `name`.
     pub(super) fn spoke(&self, name: &str) -> Result<Client> {
-        self.fleet.spoke(name)?.client().with_context(|| format!("reaching {name}"))
+        self.fleet.spoke(name)?.client().with_context(|| format!("connecting to {name}"))
     }
 
     /// Prints how to connect to the running servers, and how to stop them.
@@ -141,11 +141,11 @@ impl Demo {
             println!("# spoke {}", spoke.name());
             println!("export KUBECONFIG={}", spoke.kubeconfig().display());
         }
-        println!("# and then, for instance");
+        println!("# then, for example");
         let kubectl = self.fleet.hub().binaries().kubectl.display();
         println!("{kubectl} get gateways,ratelimitpolicies,manifestworks -A");
-        println!("# logs are beside the kubeconfigs");
+        println!("# logs are next to the kubeconfigs");
         println!();
-        report.say("Ctrl-C here stops and removes all of it.");
+        report.say("Ctrl-C here stops and removes everything.");
     }
 }

@@ -22,7 +22,8 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 async fn before(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The team comes back to both clusters, and asks which rules a request meets on each");
+    report
+        .step("The Gateway is placed on both clusters again, and the team lists the rules in force on each");
     sync::delete_theirs(demo).await?;
     sync::place(demo, &SPOKES).await?;
     apply_all(&demo.hub()?, [&sync::gateway(), &sync::differing()]).await?;
@@ -46,13 +47,15 @@ async fn before(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 async fn after(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The people of us-1 write a policy of their own again, and the team asks once more");
+    report.step("Users of us-1 create their own policy again, and the team repeats the command");
     apply(&demo.spoke("us-1")?, &sync::theirs()).await?;
     let fold = enforced(demo, 1).await?;
-    let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("us-1 says nothing")?;
+    let entry =
+        fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("us-1 reports nothing")?;
     let said = entry.conditions.iter().find(|condition| condition.condition_type == ENFORCED);
-    let said = said.and_then(|condition| condition.message.as_deref()).context("us-1 does not say why")?;
-    ensure!(said.contains(&format!("{DOWNSTREAM}/ours")), "us-1 names no policy of its own: {said}");
+    let said =
+        said.and_then(|condition| condition.message.as_deref()).context("us-1 does not report the reason")?;
+    ensure!(said.contains(&format!("{DOWNSTREAM}/ours")), "us-1 does not name its own policy: {said}");
     let mut expected = above("eu-1", "");
     expected.extend(rules(100));
     expected.extend([format!("    RateLimitPolicy {SHOP}/limits: Enforced"), String::new()]);
@@ -101,7 +104,7 @@ async fn enforced(demo: &Demo, spokes: usize) -> Result<Fold> {
     let what = format!("{spokes} spokes enforce the policy");
     look::folded(&demo.hub()?, &what, &sync::differing(), |fold| {
         let numbers = (fold.summary.clusters, fold.summary.enforced, fold.summary.pending);
-        ensure!(numbers == (SPOKES.len(), spokes, 0), "it says {:?}", fold.summary);
+        ensure!(numbers == (SPOKES.len(), spokes, 0), "the report is {:?}", fold.summary);
         Ok(())
     })
     .await
@@ -113,15 +116,15 @@ fn asked(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
     let output =
         Command::new(demo.program()).args(ARGUMENTS).arg("--kubeconfig").arg(demo.kubeconfig()).output()?;
     let (answer, error) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success() && error.is_empty(), "it ended with {}: {error}{answer}", output.status);
+    ensure!(output.status.success() && error.is_empty(), "it exited with {}: {error}{answer}", output.status);
     for line in answer.lines() {
         report.say(format!("   {line}").trim_end());
     }
     let lines: Vec<&str> = answer.lines().collect();
     for (found, expected) in lines.iter().zip(expected) {
-        ensure!(found == expected, "it says {found:?}, not {expected:?}");
+        ensure!(found == expected, "the line is {found:?}, expected {expected:?}");
     }
-    ensure!(lines.len() == expected.len(), "it has {} lines, not {}", lines.len(), expected.len());
+    ensure!(lines.len() == expected.len(), "it has {} lines, expected {}", lines.len(), expected.len());
     report.seen("each line has the expected text");
     Ok(())
 }

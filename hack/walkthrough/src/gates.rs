@@ -58,19 +58,19 @@ fn policies(enforcement: &str) -> Value {
 }
 
 async fn write_policies(hub: &Client, report: &Report) -> Result<()> {
-    report.step("An administrator writes what may be written: an Ingress, two load balancers stand already");
+    report.step("An administrator creates admission policies, while an Ingress and two load balancers exist");
     for object in [ingress("front", "shop.example.com"), balancer("one"), balancer("two")] {
         apply(hub, &object).await?;
     }
     apply(hub, &policies("deny")).await?;
-    let found = look::there(hub, "the policies are in force", &policies("deny"), |object| {
+    let found = look::there(hub, "the policies are loaded", &policies("deny"), |object| {
         let said = said(object.annotations());
-        ensure!(said["status"] == "ok", "it says {said}");
+        ensure!(said["status"] == "ok", "the result is {said}");
         Ok(())
     })
     .await?;
     report.say(&format!("ConfigMap {POLICIES}/gates: {}", GATES.map(|(key, _)| key).join(", ")));
-    report.seen("they are in force, and the API server asks about Pods, Ingresses and Services alone:");
+    report.seen("they are loaded, and the API server sends reviews only for Pods, Ingresses and Services:");
     report.excerpt(&said(found.annotations()));
     Ok(())
 }
@@ -97,8 +97,8 @@ async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> 
     let trial: DynamicObject = serde_json::from_value(object.clone())?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     // The API server learns of a new webhook with a delay.
-    wait::until("it is refused", LIMIT, || async {
-        let error = api.create(&dry_run, &trial).await.err().context("it is let in")?;
+    wait::until("it is rejected", LIMIT, || async {
+        let error = api.create(&dry_run, &trial).await.err().context("it is admitted")?;
         ensure!(error.to_string().contains(words), "{error}");
         Ok(())
     })
@@ -106,29 +106,29 @@ async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> 
 }
 
 async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
-    report.step("A team writes an Ingress for a host that is taken");
+    report.step("A team creates an Ingress for a host that another Ingress has");
     let words = "ingress-conflict: host shop.example.com is taken by Ingress shop/front";
     let other = ingress("other", "shop.example.com");
     until_refused(hub, &other, words).await?;
-    let error = apply(hub, &other).await.err().context("it is let in")?;
+    let error = apply(hub, &other).await.err().context("it is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    report.seen("the API refuses it, in the policy's words:");
+    report.seen("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
     wait::until("an Event", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items.into_iter();
         let mut told = events.filter(|event| event.reason.as_deref() == Some("AdmissionDenied"));
-        let told = told.find_map(|event| event.message).context("there is none")?;
+        let told = told.find_map(|event| event.message).context("it does not exist")?;
         ensure!(told == words, "{told}");
         Ok(())
     })
     .await?;
-    report.seen(&format!("and an Event AdmissionDenied in the namespace {SHOP} says the same"));
+    report.seen(&format!("and an Event AdmissionDenied in the namespace {SHOP} has the same message"));
     Ok(())
 }
 
 async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
-    report.step("A Pod would run whatever image its node has");
+    report.step("A Pod would use the image that its node has stored");
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "till", "namespace": SHOP},
         "spec": {"containers": [{"name": "till", "image": "registry.example/till:1", "imagePullPolicy": "IfNotPresent"}]},
@@ -136,32 +136,32 @@ async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
     let (api, _) = api_for(hub, &pod).await?;
     let object: DynamicObject = serde_json::from_value(pod)?;
     // The Pod needs the namespace's ServiceAccount, which another controller creates.
-    let stored = wait::until("the Pod is written", LIMIT, || async {
+    let stored = wait::until("the Pod is created", LIMIT, || async {
         Ok(api.create(&PostParams::default(), &object).await?)
     })
     .await?;
     let policy = &stored.data["spec"]["containers"][0]["imagePullPolicy"];
     ensure!(policy == "Always", "it is stored with {policy}");
-    report.seen("it is written, and mended: spec.containers[0].imagePullPolicy is Always");
+    report.seen("it is created, with a change by the policy: spec.containers[0].imagePullPolicy is Always");
     Ok(())
 }
 
 async fn open_a_third_door(hub: &Client, report: &Report) -> Result<()> {
-    report.step("A third load balancer, while two stand");
+    report.step("A team creates a third load balancer, but only two are allowed");
     let words = "load-balancers: shop would have 3 load balancers, 2 are allowed";
-    let error = apply(hub, &balancer("three")).await.err().context("it is let in")?;
+    let error = apply(hub, &balancer("three")).await.err().context("it is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    report.seen("it is refused:");
+    report.seen("it is rejected:");
     report.excerpt(&words.into());
     let mut two = balancer("two");
     two["metadata"]["labels"] = json!({"team": SHOP});
     apply(hub, &two).await?;
-    report.seen("the second may be written again: it counts once");
+    report.seen("the second can be applied again: it counts once");
     Ok(())
 }
 
 async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("The same policies are only to warn");
+    report.step("The same policies only warn");
     apply(hub, &policies("warn")).await?;
     report.say("annotation kuadrant.io/enforcement: warn");
     let words = "Warning: load-balancers: shop would have 3 load balancers, 2 are allowed";
@@ -174,7 +174,7 @@ async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.say("$ kubectl create -f three.yaml --dry-run=server");
     report.excerpt(&told.trim().into());
     apply(hub, &balancer("three")).await?;
-    report.seen("and the third stands");
+    report.seen("and the third is created");
     Ok(())
 }
 
@@ -191,24 +191,24 @@ fn kubectl(demo: &Demo, arguments: &[&str], input: &Value) -> Result<String> {
     running.stdin.take().context("no input")?.write_all(input.to_string().as_bytes())?;
     let Output { status, stderr, .. } = running.wait_with_output()?;
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    ensure!(status.success(), "kubectl ends with {status}: {stderr}");
+    ensure!(status.success(), "kubectl exited with {status}: {stderr}");
     Ok(stderr)
 }
 
 async fn take_policies_away(hub: &Client, report: &Report) -> Result<()> {
-    report.step("The policies go");
+    report.step("The policies are deleted");
     let (api, name) = api_for(hub, &policies("deny")).await?;
     api.delete(&name, &DeleteParams::default()).await?;
     for configuration in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration,
             "metadata": {"name": "policy-sync"}});
-        look::there(hub, "nobody is asked", &object, |object| {
+        look::there(hub, "no reviews are sent", &object, |object| {
             let entries = object.data["webhooks"].as_array().map_or(0, Vec::len);
             ensure!(entries == 0, "{} has {entries} webhooks", object.name_any());
             Ok(())
         })
         .await?;
     }
-    report.seen("neither configuration has a webhook any more: the hub does not depend on the controller");
+    report.seen("no webhook configuration has a webhook any more: the hub does not depend on the controller");
     Ok(())
 }

@@ -35,14 +35,14 @@ use self::report::Report;
 /// The demos.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Story {
-    /// A policy travels to the spokes, and their answers come back.
+    /// Sync a policy to the spokes, and their status back to the hub.
     #[default]
     Sync,
-    /// Policies in Rego say where apps may run.
+    /// Rego policies select the clusters of apps.
     Placement,
-    /// Policies in Rego say what may be written.
+    /// Rego policies admit or reject writes.
     Gates,
-    /// A page shows which policy is in force on which cluster.
+    /// The web page of the fleet.
     Web,
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn there(
 ) -> Result<DynamicObject> {
     let (api, name) = api_for(client, object).await?;
     wait::until(what, LIMIT, || async {
-        let found = api.get_opt(&name).await?.context("it is not there")?;
+        let found = api.get_opt(&name).await?.context("it does not exist")?;
         wanted(&found)?;
         Ok(found)
     })
@@ -38,7 +38,7 @@ pub(super) async fn there(
 pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<()> {
     let (api, name) = api_for(client, object).await?;
     wait::until(what, LIMIT, || async {
-        ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+        ensure!(api.get_opt(&name).await?.is_none(), "it still exists");
         Ok(())
     })
     .await
@@ -48,10 +48,10 @@ pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<
 pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
     let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
     let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
-    wait::until(&format!("the Gateway's work of {cluster} is displaced"), LIMIT, || async {
+    wait::until(&format!("the Gateway's work of {cluster} is marked as unplaced"), LIMIT, || async {
         let works = works.list_metadata(&of_gateways).await?.items;
         let since = works.iter().find_map(|work| work.annotations().get(DISPLACED_SINCE));
-        since.cloned().context("it says nothing")
+        since.cloned().context("it has no such annotation")
     })
     .await
 }
@@ -86,7 +86,7 @@ pub(super) struct Fold {
 
 impl Fold {
     fn read(policy: &DynamicObject) -> Result<Self> {
-        let read = |key: &str| policy.annotations().get(key).with_context(|| format!("there is no {key}"));
+        let read = |key: &str| policy.annotations().get(key).with_context(|| format!("{key} does not exist"));
         let entries = read(POLICIES_SYNCED)?;
         let summary = read(POLICIES_SYNCED_SUMMARY)?;
         Ok(Self {

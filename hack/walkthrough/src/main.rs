@@ -8,20 +8,20 @@ use clap::Parser;
 use policy_sync_walkthrough::{self as demo, Engine, Options, Story};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A hub, two spokes and the controller on this machine: a story is told, and each step of it is checked.
+/// Start a hub, two spokes and the controller on this machine, and run a demo in which each step is checked.
 #[derive(Parser)]
 #[command(name = "demo", version)]
 struct Arguments {
-    /// What is told.
+    /// The demo.
     #[arg(value_enum, default_value_t)]
     story: Story,
-    /// Who evaluates policies in Rego, where the story has any.
+    /// The engine for Rego policies.
     #[arg(long, value_enum, default_value_t)]
     engine: Engine,
-    /// Leave everything running at the end, until Ctrl-C, and print how to reach it.
+    /// Keep everything running until Ctrl-C, and print the kubeconfigs.
     #[arg(long)]
     keep: bool,
-    /// The controller; otherwise the `policy-sync` beside this program.
+    /// The program of the controller. Default: `policy-sync` next to this program.
     #[arg(long, value_name = "FILE")]
     controller: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ impl Arguments {
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
         if self.engine == Engine::Opa && matches!(self.story, Story::Sync | Story::Web) {
-            bail!("--engine opa is for the story of policies in Rego: hack/demo placement --engine opa");
+            bail!("--engine opa requires a demo of Rego policies: hack/demo placement --engine opa");
         }
         Ok(Options { story: self.story, engine: self.engine, controller, keep: self.keep })
     }

@@ -75,7 +75,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
 
 /// Creates a class that syncs Deployments, and a Placement that selects both spokes.
 async fn prepare(hub: &Client, report: &Report) -> Result<()> {
-    report.step("The platform team lets Deployments travel");
+    report.step("The platform team enables the sync of Deployments");
     let mut deployments = fixtures::resources("apps", "deployments");
     deployments["placement"] = FLEET.into();
     let parameters = json!({"resourcesToSync": [deployments]});
@@ -92,7 +92,9 @@ async fn prepare(hub: &Client, report: &Report) -> Result<()> {
     for object in [fixtures::placement_decision(SHOP, FLEET, 0, &SPOKES), placement] {
         apply_with_status(hub, &object).await?;
     }
-    report.seen(&format!("those of the namespace {SHOP} go where its Placement {FLEET} says: to c1 and c2"));
+    report.seen(&format!(
+        "those in the namespace {SHOP} are synced to the clusters of its Placement {FLEET}: c1 and c2"
+    ));
     Ok(())
 }
 
@@ -105,10 +107,10 @@ fn policy(text: &str) -> Value {
 
 /// Waits until the ConfigMap of the Rego policy has this status, and returns it.
 async fn until_status(hub: &Client, status: &str) -> Result<Value> {
-    let what = format!("the policy says {status}");
+    let what = format!("the policy's status is {status}");
     let found = look::there(hub, &what, &policy(PCI), |object| {
         let said = said(object.annotations());
-        ensure!(said["status"] == status, "it says {said}");
+        ensure!(said["status"] == status, "the result is {said}");
         Ok(())
     })
     .await?;
@@ -120,7 +122,9 @@ pub(super) fn said(annotations: &BTreeMap<String, String>) -> Value {
 }
 
 async fn write_a_policy_with_a_fault(hub: &Client, report: &Report) -> Result<()> {
-    report.step("An administrator writes where apps that handle card data may run, with a slip of the pen");
+    report.step(
+        "An administrator creates a placement policy for apps that handle card data, with a typing error",
+    );
     let faulty = PCI.replacen("count(certified) > 0", "cuont(certified) > 0", 1);
     ensure!(faulty != PCI, "the policy has no such line");
     let line = faulty.lines().position(|line| line.contains("cuont")).context("no such line")? + 1;
@@ -131,29 +135,29 @@ async fn write_a_policy_with_a_fault(hub: &Client, report: &Report) -> Result<()
     let error = &status["error"]["errors"][0];
     ensure!(error["location"]["row"] == line, "{status}");
     ensure!(error["message"].as_str().is_some_and(|text| text.contains("cuont")), "{status}");
-    report.seen(&format!("it is refused, and says where: annotation {STATUS}:"));
+    report.seen(&format!("it is rejected, with the location of the error in the annotation {STATUS}:"));
     report.excerpt(&status);
     Ok(())
 }
 
 async fn mend_it(hub: &Client, report: &Report) -> Result<()> {
-    report.step("They mend it");
+    report.step("The administrator fixes it");
     let began = Instant::now();
     apply(hub, &policy(PCI)).await?;
     let status = until_status(hub, "ok").await?;
     let took = began.elapsed();
     ensure!(took < SOON, "it took {took:?}");
-    report.seen(&format!("it is in force after {} ms:", took.as_millis()));
+    report.seen(&format!("it is loaded after {} ms:", took.as_millis()));
     report.excerpt(&status);
     Ok(())
 }
 
 async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("Before anybody is bound by it: where would an app go?");
+    report.step("Before it affects users: to which clusters would an app go?");
     let clusters = Api::<ManagedCluster>::all(hub.clone()).list(&ListParams::default()).await?.items;
     let clusters: BTreeMap<String, ManagedCluster> =
         clusters.into_iter().map(|cluster| (cluster.name_any(), cluster)).collect();
-    let folder = tempfile::tempdir().context("making a folder")?;
+    let folder = tempfile::tempdir().context("creating a directory")?;
     let files = [
         ("pci.rego", PCI.to_owned()),
         ("hub.json", json!({"kubernetes": {"clusters": clusters}}).to_string()),
@@ -169,7 +173,7 @@ async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -
     report.excerpt(&answer["annotations"]);
     let preferences = &answer["annotations"][PREFERENCES];
     ensure!(*preferences == json!({"clusters": {"c1": {"weight": 1}}, "rebalance": true}), "{answer}");
-    report.seen("to c1 alone: it is the cluster in the EU that is certified for card data");
+    report.seen("only to c1: the cluster in the EU that is certified for card data");
     Ok(())
 }
 
@@ -188,14 +192,14 @@ fn app(name: &str, annotations: &Value) -> Value {
 }
 
 async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
-    report.step("A team writes the app, and says nothing of clusters");
+    report.step("A team creates the app, without a choice of clusters");
     // The API server learns of a new webhook with a delay.
     let (api, _) = api_for(hub, &app("shop", &json!({}))).await?;
     let trial: DynamicObject = serde_json::from_value(app("shop", &json!({})))?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    wait::until("the API server asks", Duration::from_secs(30), || async {
+    wait::until("the API server sends reviews", Duration::from_secs(30), || async {
         let asked = api.create(&dry_run, &trial).await?;
-        ensure!(asked.annotations().contains_key(PREFERENCES), "the policy has set nothing");
+        ensure!(asked.annotations().contains_key(PREFERENCES), "the policy has set no annotation");
         Ok(())
     })
     .await?;
@@ -203,14 +207,14 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     let placed = written.annotations();
     report.say("Deployment shop/shop, as it is stored:");
     report.excerpt(&json!({"metadata": {"annotations": placed}}));
-    let preferences = placed.get(PREFERENCES).context("the policy has set nothing")?;
+    let preferences = placed.get(PREFERENCES).context("the policy has set no annotation")?;
     ensure!(preferences == r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#, "{preferences}");
     report.seen("it is to run on c1");
     Ok(())
 }
 
 async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("It runs there, with all of its replicas, and nowhere else");
+    report.step("It runs only there, with all of its replicas");
     let copy = copy();
     let spoke = demo.spoke("c1")?;
     look::there(&spoke, "the app is on c1", &copy, |copy| {
@@ -224,29 +228,29 @@ async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -
     let generation = api.get(&name).await?.metadata.generation;
     let status = json!({"status": {"observedGeneration": generation, "replicas": 4, "readyReplicas": 4}});
     api.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
-    let fold = look::folded(hub, "what is ready comes back", &app("shop", &json!({})), |fold| {
+    let fold = look::folded(hub, "the ready replicas are reported", &app("shop", &json!({})), |fold| {
         let ready: Vec<_> = fold.entries.iter().map(|entry| entry.fields.get("readyReplicas")).collect();
-        ensure!(ready == [Some(&json!(4))], "it says {ready:?}");
+        ensure!(ready == [Some(&json!(4))], "the status is {ready:?}");
         Ok(())
     })
     .await?;
-    report.seen("the hub's Deployment says what comes back:");
+    report.seen("the status of the hub's Deployment, as reported by the cluster:");
     report.excerpt(&json!(fold.entries));
     ensure!(fold.entries[0].cluster.0.as_ref() == "c1", "it is on {}", fold.entries[0].cluster);
     let (api, name) = api_for(&demo.spoke("c2")?, &copy).await?;
     ensure!(api.get_opt(&name).await?.is_none(), "it is on c2 as well");
-    report.seen("c2 has nothing of it");
+    report.seen("c2 has no copy");
     Ok(())
 }
 
 async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
-    report.step("Another team wishes for c2");
+    report.step("Another team selects c2");
     let wish = json!({PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
-    let error = apply(hub, &app("till", &wish)).await.err().context("it is let in")?;
+    let error = apply(hub, &app("till", &wish)).await.err().context("it is admitted")?;
     let words = "till handles card data: cluster c2 is not certified for it";
     let error = format!("{error:#}");
     ensure!(error.contains(words), "{error}");
-    report.seen("the API refuses it, in the policy's words:");
+    report.seen("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
     let event = wait::until("an Event", Duration::from_secs(30), || async {
@@ -254,11 +258,11 @@ async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
         events
             .filter(|event| event.reason.as_deref() == Some("PlacementRefused"))
             .find_map(|event| event.message)
-            .context("there is none")
+            .context("it does not exist")
     })
     .await?;
     ensure!(event == words, "{event}");
-    report.seen("and an Event PlacementRefused on Deployment shop/till says the same");
+    report.seen("and an Event PlacementRefused on Deployment shop/till has the same message");
     Ok(())
 }
 
@@ -280,21 +284,21 @@ fn copy() -> Value {
 async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("Cluster c2 moves to the EU, and c1 loses its certificate");
     label(hub, "c2", json!({"zone": "eu"})).await?;
-    look::there(hub, "the app may run on both", &app("shop", &json!({})), |app| {
-        let preferences = app.annotations().get(PREFERENCES).context("it says nothing")?;
+    look::there(hub, "the app can run on both", &app("shop", &json!({})), |app| {
+        let preferences = app.annotations().get(PREFERENCES).context("it has no such annotation")?;
         ensure!(preferences.contains("c1") && preferences.contains("c2"), "{preferences}");
         Ok(())
     })
     .await?;
-    report.seen("once both are in the EU, it may run on both");
+    report.seen("once both are in the EU, it can run on both");
     label(hub, "c1", json!({"pci": null})).await?;
-    let moved = look::there(hub, "the app goes to c2 alone", &app("shop", &json!({})), |app| {
-        let preferences = app.annotations().get(PREFERENCES).context("it says nothing")?;
+    let moved = look::there(hub, "the app is placed only on c2", &app("shop", &json!({})), |app| {
+        let preferences = app.annotations().get(PREFERENCES).context("it has no such annotation")?;
         ensure!(preferences == r#"{"clusters":{"c2":{"weight":1}},"rebalance":true}"#, "{preferences}");
         Ok(())
     })
     .await?;
-    report.seen("and without the label pci c1 is no place for it; nobody had to write the app again:");
+    report.seen("without the label pci, c1 is not allowed; the app did not have to be applied again:");
     report.excerpt(&json!({"metadata": {"annotations": {PREFERENCES: moved.annotations()[PREFERENCES]}}}));
     look::there(&demo.spoke("c2")?, "the app is on c2", &copy(), |copy| {
         ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
@@ -307,19 +311,19 @@ async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result
 }
 
 async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("The policy goes");
+    report.step("The policy is deleted");
     let (api, name) = api_for(hub, &policy(PCI)).await?;
     api.delete(&name, &DeleteParams::default()).await?;
-    let back = look::there(hub, "the app is as its team wrote it", &app("shop", &json!({})), |app| {
+    let back = look::there(hub, "the app is as its team created it", &app("shop", &json!({})), |app| {
         let left = app.annotations().keys().find(|key| [PREFERENCES, PLACED].contains(&key.as_str()));
         ensure!(left.is_none(), "it has {left:?}");
         Ok(())
     })
     .await?;
     ensure!(back.annotations()["requires-pci"] == "true", "{:?}", back.annotations());
-    report.seen("the app is as its team wrote it, which said nothing of clusters");
+    report.seen("the app is as its team created it, without a choice of clusters");
     look::there(&demo.spoke("c1")?, "the app is on c1 again", &copy(), |_| Ok(())).await?;
-    report.seen("so it runs on both again");
+    report.seen("it runs on both clusters again");
     Ok(())
 }
 
@@ -327,6 +331,6 @@ async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<(
 fn run(program: &Path, folder: &Path, arguments: &[&str]) -> Result<Value> {
     let Output { status, stdout, stderr } =
         Command::new(program).args(arguments).current_dir(folder).output().context("running policy-sync")?;
-    ensure!(status.success(), "it ends with {status}: {}", String::from_utf8_lossy(&stderr));
-    serde_json::from_slice(&stdout).context("reading what it prints")
+    ensure!(status.success(), "it exited with {status}: {}", String::from_utf8_lossy(&stderr));
+    serde_json::from_slice(&stdout).context("reading its output")
 }

@@ -19,7 +19,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(what: &str) -> Self {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        println!("Policy Sync: {what}, on this machine alone");
+        println!("Policy Sync: {what}, only on this machine");
         Self { colour, started: Instant::now(), step: Mutex::new((0, Instant::now())) }
     }
 
@@ -74,10 +74,7 @@ impl Report {
     /// Prints the last line.
     pub(super) fn ended(&self) {
         let steps = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0;
-        println!(
-            "\nAll {steps} steps went as they should, in {:.0} s.",
-            self.started.elapsed().as_secs_f64()
-        );
+        println!("\nAll {steps} steps succeeded in {:.0} s.", self.started.elapsed().as_secs_f64());
     }
 
     /// The time since the current step started.

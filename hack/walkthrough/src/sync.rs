@@ -88,7 +88,7 @@ pub(super) async fn place(demo: &Demo, clusters: &[&str]) -> Result<()> {
 }
 
 async fn configure(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The platform team says which policies travel, and where to");
+    report.step("The platform team selects the policy kinds to sync, and the clusters");
     let hub = demo.hub()?;
     let parameters = json!({
         "downstreamClass": "istio",
@@ -115,7 +115,7 @@ async fn configure(demo: &Demo, report: &Report) -> Result<()> {
         let said = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
         look::there(&hub, &what, &class(), |class| {
             let said = said(class);
-            ensure!(said.starts_with("True"), "it says {said}");
+            ensure!(said.starts_with("True"), "the result is {said}");
             Ok(())
         })
         .await?;
@@ -125,7 +125,7 @@ async fn configure(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("A team writes a Gateway and a RateLimitPolicy, on the hub alone");
+    report.step("A team creates a Gateway and a RateLimitPolicy, only on the hub");
     let hub = demo.hub()?;
     let (gateway, policy) = (gateway(), policy(10));
     report.excerpt(&json!({
@@ -137,7 +137,7 @@ async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
     try_join_all(SPOKES.map(|spoke| copies_arrive(demo, report, spoke))).await?;
     let copy =
         look::there(&demo.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
-    report.say("the copy on eu-1, aimed at the Gateway there:");
+    report.say("the copy on eu-1, which targets the Gateway there:");
     report.excerpt(&json!({
         "kind": "RateLimitPolicy",
         "metadata": {
@@ -173,10 +173,10 @@ pub(super) async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, li
         let spec = &copy.data["spec"];
         let found = &spec["limits"]["all"]["rates"][0]["limit"];
         ensure!(*found == limit, "its limit is {found}");
-        ensure!(spec["targetRef"]["name"] == "web", "it targets something else");
+        ensure!(spec["targetRef"]["name"] == "web", "it targets another object");
         ensure!(copy.annotations().contains_key(REVISION), "it has no {REVISION}");
-        let origin = copy.annotations().get(POLICY_SYNCED).context("it does not say where it is from")?;
-        ensure!(origin == "shop/limits", "it says it is from {origin}");
+        let origin = copy.annotations().get(POLICY_SYNCED).context("it has no annotation with its origin")?;
+        ensure!(origin == "shop/limits", "its origin is {origin}");
         Ok(())
     })
     .await?;
@@ -185,10 +185,10 @@ pub(super) async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, li
 }
 
 async fn read_the_answers(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The hub policy says what each spoke does with it");
+    report.step("The hub policy reports its state on each spoke");
     let fold = look::folded(&demo.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
         clusters(fold, &SPOKES)?;
-        ensure!(fold.summary.synced && fold.summary.enforced == 2, "it says {:?}", fold.summary);
+        ensure!(fold.summary.synced && fold.summary.enforced == 2, "the report is {:?}", fold.summary);
         ensure!(fold.entries.iter().all(|e| e.fields.get("generation") == Some(&json!(1))), "no generation");
         Ok(())
     })
@@ -198,7 +198,7 @@ async fn read_the_answers(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The hub Gateway says where it is reached, once every spoke has programmed it");
+    report.step("The hub Gateway reports its addresses, once every spoke has programmed it");
     let found = programmed(demo).await?;
     let status = &found.data["status"];
     let names = status["listeners"].as_array().into_iter().flatten().map(|listener| &listener["name"]);
@@ -222,7 +222,7 @@ async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
 pub(super) async fn programmed(demo: &Demo) -> Result<DynamicObject> {
     look::there(&demo.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
         let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
-        ensure!(said.starts_with("True"), "it says {said}");
+        ensure!(said.starts_with("True"), "the result is {said}");
         ensure!(addressed(gateway) == SPOKES, "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
     })
@@ -239,16 +239,20 @@ fn addressed(gateway: &DynamicObject) -> Vec<&str> {
 }
 
 async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
+    report.step("Users of us-1 create their own policy for that Gateway, which takes precedence there");
     apply(&demo.spoke("us-1")?, &theirs()).await?;
     let fold = look::folded(&demo.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
         let overridden = |cluster: &str| {
             let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
             entry.is_some_and(|entry| entry.conditions.iter().any(|c| c.is_overridden()))
         };
-        ensure!(overridden("us-1"), "us-1 does not say so");
-        ensure!(!overridden("eu-1"), "eu-1 says so too");
-        ensure!((fold.summary.enforced, fold.summary.overridden) == (1, 1), "it says {:?}", fold.summary);
+        ensure!(overridden("us-1"), "us-1 does not report it");
+        ensure!(!overridden("eu-1"), "eu-1 reports it, too");
+        ensure!(
+            (fold.summary.enforced, fold.summary.overridden) == (1, 1),
+            "the report is {:?}",
+            fold.summary
+        );
         Ok(())
     })
     .await?;
@@ -269,12 +273,12 @@ pub(super) async fn delete_theirs(demo: &Demo) -> Result<()> {
 }
 
 async fn override_goes(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("They delete it, and the copy is enforced again, which nobody has touched");
+    report.step("They delete it, and the unchanged copy is enforced again");
     let (hub, us) = (demo.hub()?, demo.spoke("us-1")?);
     delete_theirs(demo).await?;
     let fold = look::folded(&hub, "both spokes enforce the policy again", &policy(10), |fold| {
         let numbers = (fold.summary.enforced, fold.summary.overridden, fold.summary.pending);
-        ensure!(numbers == (2, 0, 0), "it says {:?}", fold.summary);
+        ensure!(numbers == (2, 0, 0), "the report is {:?}", fold.summary);
         Ok(())
     })
     .await?;
@@ -293,10 +297,10 @@ async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team raises the limit on the hub, from 10 to 100");
     apply(&demo.hub()?, &policy(100)).await?;
     try_join_all(SPOKES.map(|spoke| policy_arrives(demo, report, spoke, 100))).await?;
-    let fold = look::folded(&demo.hub()?, "both spokes answer for the new limit", &policy(100), |fold| {
+    let fold = look::folded(&demo.hub()?, "both spokes report the new limit", &policy(100), |fold| {
         let current = |entry: &_| answered(entry) == Some(2);
-        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
-        ensure!(fold.entries.iter().all(current), "a spoke still answers for the old one");
+        ensure!(fold.summary.pending == 0, "the report is {:?}", fold.summary);
+        ensure!(fold.entries.iter().all(current), "a spoke still reports the old one");
         Ok(())
     })
     .await?;
@@ -305,15 +309,15 @@ async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("The team gives the clusters of one region a limit of their own, in the same policy");
+    report.step("The team overrides the limit for the clusters of one region, in the same policy");
     let differing = differing();
     report.excerpt(&json!({ "metadata": { "annotations": differing["metadata"]["annotations"] } }));
     apply(&demo.hub()?, &differing).await?;
     policy_arrives(demo, report, "us-1", 50).await?;
     policy_arrives(demo, report, "eu-1", 100).await?;
-    let fold = look::folded(&demo.hub()?, "us-1 answers for its own limit", &differing, |fold| {
+    let fold = look::folded(&demo.hub()?, "us-1 reports its own limit", &differing, |fold| {
         let generations: Vec<_> = fold.entries.iter().map(answered).collect();
-        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
+        ensure!(fold.summary.pending == 0, "the report is {:?}", fold.summary);
         ensure!(generations == [Some(2), Some(3)], "the generations are {generations:?}");
         Ok(())
     })
@@ -337,26 +341,23 @@ fn answered(entry: &Synced) -> Option<i64> {
 
 async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     let settles = PLACEMENT_SETTLES;
-    report.step("The placement no longer chooses us-1, where the Gateway serves on for a while");
-    report.say(&format!(
-        "(it counts once nothing of the placement has changed for {settles:?}; the people of us-1"
-    ));
-    report.say("have a policy of their own there again)");
+    report.step("The Placement no longer selects us-1, where the Gateway keeps serving for the grace period");
+    report.say(&format!("(this takes effect when the Placement is unchanged for {settles:?}; users of us-1"));
+    report.say("have their own policy there again)");
     let us = demo.spoke("us-1")?;
     apply(&us, &theirs()).await?;
     place(demo, &["eu-1"]).await?;
     let since = look::displaced(&demo.hub()?, "us-1").await?;
-    report
-        .seen(&format!("hub: the Gateway's work for us-1 says that its cluster is not chosen since {since}"));
+    report.seen(&format!("hub: the Gateway's work for us-1 is marked as unplaced since {since}"));
     for object in [gateway(), policy(100)] {
         look::there(&us, "the copies stay on us-1", &downstream(&object), |_| Ok(())).await?;
     }
-    report.seen(&format!("us-1: the Gateway serves on for {GRACE:?}, with its policy"));
+    report.seen(&format!("us-1: the Gateway keeps serving for {GRACE:?}, with its policy"));
     look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
     let took = report.since_step();
     // The timestamp has whole seconds.
     let least = settles + GRACE - Duration::from_secs(1);
-    ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before its grace was over");
+    ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before the end of the grace period");
     report.seen("us-1: Gateway kuadrant-shop/web is gone");
     look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
     report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
@@ -365,14 +366,14 @@ async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
         Ok(())
     })
     .await?;
-    report.seen("hub: Gateway shop/web has the addresses of eu-1 alone");
-    look::there(&us, "the policy of us-1's own people stays", &theirs(), |_| Ok(())).await?;
-    report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");
+    report.seen("hub: Gateway shop/web has only the addresses of eu-1");
+    look::there(&us, "the policy of us-1's users stays", &theirs(), |_| Ok(())).await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its users created, still exists");
     look::there(&demo.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
         .await?;
-    let fold = look::folded(&demo.hub()?, "the hub policy names eu-1 alone", &policy(100), |fold| {
+    let fold = look::folded(&demo.hub()?, "the hub policy lists only eu-1", &policy(100), |fold| {
         clusters(fold, &["eu-1"])?;
-        ensure!(fold.summary.synced && fold.summary.enforced == 1, "it says {:?}", fold.summary);
+        ensure!(fold.summary.synced && fold.summary.enforced == 1, "the report is {:?}", fold.summary);
         Ok(())
     })
     .await?;
@@ -387,17 +388,17 @@ async fn delete(demo: &Demo, report: &Report) -> Result<()> {
     look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
     report.seen("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
-    look::no_works(&hub, "the policy's works go", &["gateway", "access"]).await?;
-    report.seen("hub: no ManifestWork is left of the policy");
+    look::no_works(&hub, "the policy's works are deleted", &["gateway", "access"]).await?;
+    report.seen("hub: the policy has no ManifestWork any more");
     delete_object(demo, &gateway()).await?;
     look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
     report.seen("eu-1: Gateway kuadrant-shop/web is gone");
-    look::no_works(&hub, "all works go", &[]).await?;
-    report.seen("hub: no ManifestWork is left at all");
+    look::no_works(&hub, "all works are deleted", &[]).await?;
+    report.seen("hub: no ManifestWork exists any more");
     for spoke in SPOKES {
         look::namespace_stays(&demo.spoke(spoke)?, DOWNSTREAM).await?;
     }
-    report.seen("eu-1 and us-1: the namespace kuadrant-shop is still there, with what others have in it");
+    report.seen("eu-1 and us-1: the namespace kuadrant-shop still exists, with the objects of others");
     Ok(())
 }
 

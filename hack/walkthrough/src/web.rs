@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs all steps. The page is served as long as the returned process lives.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
     sync::overridden(demo, report).await?;
-    report.step("Somebody looks at the fleet in a browser, with the rights that they have");
+    report.step("A user opens the fleet in a browser, with their own rights");
     report.say("policy-sync web");
     let mut process = Command::new(demo.program())
         .args(["web", "--kubeconfig"])
@@ -28,11 +28,11 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
         .kill_on_drop(true)
         .spawn()
         .context("starting policy-sync web")?;
-    let mut lines = BufReader::new(process.stdout.take().context("it prints nowhere")?).lines();
+    let mut lines = BufReader::new(process.stdout.take().context("its output is not captured")?).lines();
     let address = timeout(LIMIT, lines.next_line()).await.context("it prints no address")??;
     let address = address.context("it has ended")?;
     shows(&address).await?;
-    report.seen("the page says which cluster enforces the policy, and which overrides it");
+    report.seen("the page shows which cluster enforces the policy, and which overrides it");
     report.say("Open it:");
     report.say(&format!("   {address}"));
     Ok(process)
@@ -48,7 +48,11 @@ async fn shows(address: &str) -> Result<()> {
             .into_iter()
             .filter(|text| !page.body.contains(text))
             .collect();
-        ensure!(page.status == 200 && missing.is_empty(), "it says {}, without {missing:?}", page.status);
+        ensure!(
+            page.status == 200 && missing.is_empty(),
+            "the page has status {} and lacks {missing:?}",
+            page.status
+        );
         Ok(())
     })
     .await

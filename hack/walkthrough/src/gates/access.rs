@@ -28,7 +28,7 @@ const JANE: &str = "jane";
 
 /// Runs all steps.
 pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("The API server asks the controller about each request, before anybody else");
+    report.step("The API server authorizes each request with the controller first");
     for namespace in ["kube-system", SHOP] {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
             "spec": {"containers": [{"name": "dns", "image": "registry.example/dns:1"}]}});
@@ -38,38 +38,38 @@ pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     demo.authorize().await?;
     report.say("kube-apiserver --authorization-config=ocm-manifests/authorize/authorization.yaml");
     until_said(demo, "kube-system", LET_IN).await?;
-    report.seen("without a policy it has no opinion, and jane may do what her roles say");
+    report.seen("without a policy the controller has no opinion, and jane has the rights of her roles");
 
-    report.step("Nobody runs commands in pods of the system");
+    report.step("An administrator denies commands in pods of the system");
     apply(hub, &policy()).await?;
     report.say(&format!("ConfigMap {POLICIES}/access: exec.rego"));
     let said = until_said(demo, "kube-system", WORDS).await?;
     report.say("$ kubectl exec -n kube-system dns -- ls    # as jane");
     report.excerpt(&said.trim().into());
     until_said(demo, SHOP, LET_IN).await?;
-    report.seen("in other namespaces she may");
+    report.seen("she can in other namespaces");
 
-    report.step("The policy goes");
+    report.step("The policy is deleted");
     let (api, name) = api_for(hub, &policy()).await?;
     let began = Instant::now();
     api.delete(&name, &DeleteParams::default()).await?;
     until_said(demo, "kube-system", LET_IN).await?;
-    report.seen(&format!("she may there, too, after {} ms", began.elapsed().as_millis()));
+    report.seen(&format!("she can there, too, after {} ms", began.elapsed().as_millis()));
 
     report.step("The controller is stopped");
     demo.stop_controller().await?;
     let list = ["get", "pods", "-n", SHOP, "--request-timeout=10s"];
     let said = wait::until("jane is denied", LIMIT, || async {
         let (succeeds, said) = kubectl(demo, Some(JANE), &list)?;
-        ensure!(!succeeds, "she is let in: {said}");
+        ensure!(!succeeds, "her request is allowed: {said}");
         Ok(said)
     })
     .await?;
-    report.seen("whom authorization.yaml names is denied everything, as it says:");
+    report.seen("users that authorization.yaml names are denied everything, as configured:");
     report.excerpt(&said.lines().next_back().unwrap_or_default().into());
     let (succeeds, said) = kubectl(demo, None, &list)?;
     ensure!(succeeds, "an administrator is denied: {said}");
-    report.seen("and nobody else: not the group system:masters, and nothing of Kubernetes itself");
+    report.seen("no others are denied: not the group system:masters, and no component of Kubernetes");
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn policy() -> Value {
 
 /// Waits until `kubectl exec` by jane in a pod of `namespace` fails with this text.
 async fn until_said(demo: &Demo, namespace: &str, words: &str) -> Result<String> {
-    wait::until("kubectl exec is answered", LIMIT, || async {
+    wait::until("kubectl exec has a result", LIMIT, || async {
         let (_, said) = kubectl(demo, Some(JANE), &["exec", "-n", namespace, "dns", "--", "ls"])?;
         ensure!(said.contains(words), "{said}");
         Ok(said)

@@ -25,7 +25,7 @@ const EXEMPT: &str = "kube-*,default";
 
 /// Runs all steps.
 pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
-    report.step("A policy comes after what breaks it: Namespaces that do not say whose they are");
+    report.step("A policy is created after objects that violate it: Namespaces without an owner label");
     crds::install(hub, &crds::reports()?).await?;
     apply(hub, &fixtures::namespace(LEGACY)).await?;
     apply(hub, &policy()).await?;
@@ -35,15 +35,15 @@ pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     report.excerpt(&table.trim().into());
     report.seen("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
 
-    report.step("One is mended");
+    report.step("One violation is fixed");
     let labelled = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SHOP, "labels": {"team": SHOP, "cost-center": "7"}}});
     apply(hub, &labelled).await?;
     until_told(demo, hub, &[LEGACY]).await?;
-    report.seen("it goes from all three");
+    report.seen("it disappears from all three");
     let (api, name) = api_for(hub, &policy()).await?;
     api.delete(&name, &DeleteParams::default()).await?;
-    look::gone(hub, "the report goes with the policy", &cluster_report()).await
+    look::gone(hub, "the report is deleted with the policy", &cluster_report()).await
 }
 
 fn policy() -> Value {
@@ -67,7 +67,7 @@ async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<St
     wait::until("the metric", LIMIT, || async {
         let metrics = demo.metrics().await?;
         let found = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
-        ensure!(found == count as f64, "it says {found}");
+        ensure!(found == count as f64, "the value is {found}");
         Ok(())
     })
     .await?;
@@ -77,7 +77,7 @@ async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<St
         .output()
         .context("running policy-sync")?;
     let (table, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
-    ensure!(status.code() == Some(1), "it ends with {status}: {stderr}");
+    ensure!(status.code() == Some(1), "it exited with {status}: {stderr}");
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().nth(3).unwrap_or_default());
     let expected = namespaces.iter().flat_map(|namespace| [*namespace; 2]);
     ensure!(rows.eq(expected), "{table}");
