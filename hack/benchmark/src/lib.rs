@@ -69,100 +69,100 @@ pub use self::report::Measure;
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Row {
-    /// Cold fan-out.
+    /// First sync of many policies.
     #[value(name = "B1")]
     FanOut,
-    /// A change of one policy, and the requests that it takes.
+    /// A change of one policy, and its requests.
     #[value(name = "B2", alias = "B3")]
     Change,
-    /// Restart with everything settled.
+    /// Restart without pending changes.
     #[value(name = "B4")]
     Restart,
-    /// A cluster joins many policies, and leaves them.
+    /// A cluster is added to many policies, and removed.
     #[value(name = "B5")]
     Membership,
-    /// Memory.
+    /// Memory of the controller.
     #[value(name = "B6")]
     Memory,
     /// The status of every work changes.
     #[value(name = "B7")]
     Storm,
-    /// Nothing happens.
+    /// CPU and writes without changes.
     #[value(name = "B8")]
     Idle,
-    /// How cost grows.
+    /// Growth of the cost with the number of policies and clusters.
     #[value(name = "B9")]
     Growth,
-    /// Tenants with large policies, beside somebody else's.
+    /// Changes of a policy next to tenants with large policies.
     #[value(name = "B10")]
     Tenants,
-    /// A spoke that says much about one work.
+    /// A spoke with large statuses of one work.
     #[value(name = "B11")]
     Spoke,
-    /// One question to policies in Rego, beside OPA.
+    /// A query of Rego policies, compared with OPA.
     #[value(name = "R1")]
     Question,
-    /// The same among more documents, and of more policies.
+    /// A query with more documents and more policies.
     #[value(name = "R2")]
     Scale,
-    /// Creates that are reviewed.
+    /// Creates with a review.
     #[value(name = "R3")]
     Creates,
-    /// The memory that documents take, beside OPA.
+    /// Memory of documents, compared with OPA.
     #[value(name = "R4")]
     Holding,
-    /// How soon a document is known.
+    /// Delay until a changed document is visible to queries.
     #[value(name = "R5")]
     Fresh,
-    /// Apps that move, as a cluster changes.
+    /// Apps that move after a change of a cluster.
     #[value(name = "R6")]
     Moving,
-    /// Nothing happens, with policies in Rego.
+    /// CPU and writes without changes, with Rego policies.
     #[value(name = "R7")]
     IdlePolicies,
-    /// An OPA that comes back empty.
+    /// An OPA that restarts without data.
     #[value(name = "R8")]
     Refill,
-    /// Creates that are reviewed twice.
+    /// Creates with two reviews.
     #[value(name = "G1")]
     Admitted,
-    /// One review, among more documents and beside OPA.
+    /// A review with more documents, compared with OPA.
     #[value(name = "G2")]
     Review,
-    /// What users ask.
+    /// Authorization reviews.
     #[value(name = "G3")]
     Authorized,
-    /// An audit of all that stands.
+    /// An audit of all objects.
     #[value(name = "G4")]
     Standing,
-    /// How an audit grows.
+    /// Growth of the time of an audit.
     #[value(name = "G5")]
     AuditGrowth,
-    /// Many violations, and what is told of them.
+    /// Many violations, and their reports.
     #[value(name = "G6")]
     Reports,
-    /// Traffic through both gates while policies change.
+    /// Admission and authorization requests while policies change.
     #[value(name = "G7")]
     Traffic,
-    /// What is attached to what, built anew, and how that grows.
+    /// A rebuild of the topology, and its growth.
     #[value(name = "T1", alias = "T2")]
     Rebuild,
-    /// The same on a hub: memory, one change, and what routes say.
+    /// The topology on a hub: memory, one change, and statuses of routes.
     #[value(name = "T4", aliases = ["T3", "T5"])]
     Statuses,
-    /// The largest Gateway, as JSON.
+    /// The topology of the largest Gateway, as JSON.
     #[value(name = "T6")]
     Largest,
-    /// What it costs a hub without routes.
+    /// Cost of the topology on a hub without routes.
     #[value(name = "T7")]
     Beside,
-    /// The page of a fleet: how soon, in a browser, in memory, and with many tabs.
+    /// The page of a fleet: response time, time in a browser, memory, and many tabs.
     #[value(name = "W1", aliases = ["W2", "W5", "W6"])]
     Matrix,
     /// The page of a Gateway with many routes.
     #[value(name = "W3")]
     GatewayPage,
-    /// How soon all is shown after a start.
+    /// Time from the start until all pages are complete.
     #[value(name = "W4")]
     PagesStart,
 }

@@ -19,43 +19,43 @@ struct Arguments {
     /// Only the rows of the topology.
     #[arg(long, conflicts_with = "only")]
     topology: bool,
-    /// Only the rows of the pages, 1,000 policies that change 100 times a second.
+    /// Only the rows of the web pages, with 1,000 policies that change 100 times per second.
     #[arg(long, conflicts_with_all = ["only", "topology"])]
     web: bool,
-    /// 1,000 policies in place of 100.
+    /// 1,000 policies instead of 100.
     #[arg(long)]
     full: bool,
-    /// How many policies there are.
+    /// Number of policies.
     #[arg(long, value_name = "N", conflicts_with = "full")]
     policies: Option<usize>,
-    /// How many clusters each of them goes to.
+    /// Number of clusters of each policy.
     #[arg(long, value_name = "N", default_value_t = 100)]
     clusters: usize,
-    /// How often baseline and controller take turns.
+    /// Number of measurements of both the baseline and the controller.
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// How often a policy is changed (B2), or an object that policies in Rego read (R5).
+    /// Number of changes of a policy (B2), or of an object that Rego policies read (R5).
     #[arg(long, value_name = "N", default_value_t = 500)]
     changes: usize,
-    /// How long nothing happens (B8, R7).
+    /// Duration without changes (B8, R7), in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     idle: u64,
-    /// Give the controller policies in Rego, and objects that these read, in the rows B….
+    /// Also load Rego policies, and objects that they read, in the rows B….
     #[arg(long)]
     policies_in_rego: bool,
-    /// How many objects policies in Rego read (R1 to R8, G1 to G6).
+    /// Number of objects that Rego policies read (R1 to R8, G1 to G6).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
-    /// How many objects the topology has (T1 to T6), routes (W3) and policies (W4).
+    /// Number of objects in the topology (T1 to T6), of routes (W3) and of policies (W4).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     objects: usize,
-    /// For how many seconds requests come at a rate (R3, R5, G1, G3, G4, W6; five times as long for G7).
+    /// Duration of requests at a fixed rate, in seconds (R3, R5, G1, G3, G4, W6; five times as long for G7).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     load: usize,
-    /// The controller; otherwise the `policy-sync` beside this program.
+    /// The program of the controller. Default: `policy-sync` next to this program.
     #[arg(long, value_name = "FILE")]
     controller: Option<PathBuf>,
-    /// Where the results go, as JSON.
+    /// File for the results, as JSON.
     #[arg(long, value_name = "FILE", default_value = "target/bench/results.json")]
     results: PathBuf,
 }
