@@ -90,7 +90,7 @@ pub enum Row {
     /// CPU and writes without changes.
     #[value(name = "B8")]
     Idle,
-    /// Growth of the cost with the number of policies and clusters.
+    /// Growth of time and memory with the number of works.
     #[value(name = "B9")]
     Growth,
     /// Changes of a policy next to tenants with large policies.
