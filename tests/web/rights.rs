@@ -72,7 +72,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     assert!(page.contains(UNKNOWN) && !page.contains(FINE), "{page}");
     let none = all.get("/gateways/web-rights/web").await;
     assert!(
-        none.status == 403 && none.body.contains("Unknown whether there is such a Gateway: "),
+        none.status == 403 && none.body.contains("It is unknown whether this Gateway exists: "),
         "{none:?}"
     );
     let begin = all.get("/effective").await;

@@ -303,7 +303,7 @@ fn rules(of: &InForce) -> Markup {
             }
         }
         @if !of.lost.is_empty() {
-            p { "Lost: " @for (index, policy) in of.lost.iter().enumerate() { @if index > 0 { ", " } (linked(policy)) } }
+            p { "Overridden: " @for (index, policy) in of.lost.iter().enumerate() { @if index > 0 { ", " } (linked(policy)) } }
         }
     }
 }

@@ -249,9 +249,9 @@ fn pages(query: &FleetQuery, matrix: &Matrix) -> Markup {
     let back = |skip: usize, room: usize| skip.saturating_sub(room);
     let more = |skip: usize, shown: usize, of: usize| (skip + shown < of).then_some(skip + shown);
     let links = [
-        (policies > 0).then(|| ("Policies before", (back(policies, ROOM.0), clusters))),
+        (policies > 0).then(|| ("Previous policies", (back(policies, ROOM.0), clusters))),
         more(policies, matrix.rows.len(), matrix.of.0).map(|next| ("More policies", (next, clusters))),
-        (clusters > 0).then(|| ("Clusters before", (policies, back(clusters, ROOM.1)))),
+        (clusters > 0).then(|| ("Previous clusters", (policies, back(clusters, ROOM.1)))),
         more(clusters, matrix.columns.len(), matrix.of.1).map(|next| ("More clusters", (policies, next))),
     ];
     let links: Vec<_> = links.into_iter().flatten().collect();

@@ -189,7 +189,7 @@ async fn gateway(
         Ok(page) => Ok(html(page)),
         Err(unread) if unread.is_empty() => Err(pages.missing("There is no such Gateway.")),
         Err(unread) => {
-            let why = format!("Unknown whether there is such a Gateway: {}", unread.join("; "));
+            let why = format!("It is unknown whether this Gateway exists: {}", unread.join("; "));
             Err(pages.refused(Unanswered::Forbidden(why)))
         }
     }

@@ -58,6 +58,6 @@ pub(super) fn rules(of: &InForce) -> Vec<String> {
         lines.push(format!("    {} of {}{shared}", rule.key, rule.source.words));
         lines.push(format!("      {}", cut(&rule.value.to_string(), VALUE_LIMIT)));
     }
-    lines.extend(of.lost.iter().map(|policy| format!("    lost: {}", policy.words)));
+    lines.extend(of.lost.iter().map(|policy| format!("    overridden: {}", policy.words)));
     lines
 }
