@@ -24,7 +24,7 @@ Examples:
   policy-sync audit --rego-namespace kube-federation-scheduling-policy
 
   # Objects in manifests that violate policies in files
-  policy-sync audit -f standing -p policies";
+  policy-sync audit -f objects -p policies";
 
 const HEADERS: [&str; 6] = ["ENFORCEMENT", "KIND", "NAMESPACE", "NAME", "ID", "MESSAGE"];
 /// The number of columns that identify a row; they are truncated last.

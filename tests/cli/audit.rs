@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::run::{Ran, command, finish, run, run_with};
 
-const FILES: [&str; 5] = ["audit", "-f", "standing", "-p", "policies"];
+const FILES: [&str; 5] = ["audit", "-f", "objects", "-p", "policies"];
 
 #[test]
 fn audit_lists_violations_of_the_published_rego_policies() {
@@ -63,7 +63,7 @@ fn audit_shows_the_enforcement_and_failed_evaluations() {
         ns, \"name\": name}} if {\n [\"services\", ns, name, _] = input.reviewed\n numbers.range(1, 1000000)\n}\n";
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [policy("a", "dryrun", denies), policy("b", "deny", fails)]});
     std::fs::write(&policies, list.to_string()).unwrap();
-    let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
+    let ran = run(&["audit", "-f", "objects", "-p", policies.to_str().unwrap()]);
     let lines: Vec<&str> = ran.stdout.lines().skip(1).collect();
     assert_eq!((ran.code, lines.len()), (1, 2), "{ran:?}");
     assert!(lines[0].starts_with("dryrun        pods       shop        till   a    -"), "{ran:?}");
@@ -74,7 +74,7 @@ fn audit_shows_the_enforcement_and_failed_evaluations() {
     );
     // If a policy fails and no other one denies, the result is unknown.
     std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
-    let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
+    let ran = run(&["audit", "-f", "objects", "-p", policies.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");
     assert_eq!(ran.stderr, "policy-sync: the audit is incomplete: results with enforcement error: 1\n");
 }
@@ -115,7 +115,7 @@ fn admit_query_selects_the_package() {
     std::fs::write(&policy, text).unwrap();
     let policy = policy.to_str().unwrap();
     let query = "--admit-query=data.gates";
-    let ran = run(&["audit", "-f", "standing", "-p", policy, query]);
+    let ran = run(&["audit", "-f", "objects", "-p", policy, query]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (1, 2), "{ran:?}");
     for command in ["check", "test"] {
         assert_eq!(run(&["rego", command, policy, query]).code, 0);

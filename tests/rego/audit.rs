@@ -241,7 +241,7 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
 #[tokio::test]
 async fn audit_of_the_hub_and_of_files_report_the_same_violations() -> Result<()> {
     let world = World::alone("rego-same").await?;
-    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/standing/objects.yaml");
+    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/objects/objects.yaml");
     let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/rego/gates");
     let text = std::fs::read_to_string(&objects)?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
