@@ -58,7 +58,7 @@ fn list(command: &Command, width: usize) -> String {
     let mut list = String::new();
     for (heading, entries) in GROUPS {
         list.push_str(&format!("{header}{heading}:{header:#}\n"));
-        for (name, description) in entries {
+        for (name, description) in entries.iter().filter(|(name, _)| is_built(name)) {
             let about = || command.find_subcommand(name)?.get_about().map(ToString::to_string);
             let text = description.map(str::to_owned).or_else(about).unwrap_or_default();
             let padding = " ".repeat(longest + 2 - name.len());
@@ -68,6 +68,11 @@ fn list(command: &Command, width: usize) -> String {
         list.push('\n');
     }
     list
+}
+
+/// Whether the command of `entry` is part of this build.
+fn is_built(entry: &str) -> bool {
+    cfg!(feature = "web") || entry != "web"
 }
 
 /// Breaks `text` between words into lines of at most `width` characters. A longer word has a line of its own.
@@ -100,7 +105,8 @@ mod tests {
         command.build();
         let all: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
         let entries = GROUPS.iter().flat_map(|(_, entries)| *entries);
-        let listed: BTreeSet<&str> = entries.filter_map(|(name, _)| name.split(' ').next()).collect();
+        let names = entries.map(|(name, _)| *name).filter(|name| is_built(name));
+        let listed: BTreeSet<&str> = names.filter_map(|name| name.split(' ').next()).collect();
         assert_eq!(listed, all);
     }
 

@@ -27,6 +27,7 @@ mod terminal;
 pub mod text;
 pub mod topology;
 mod usage;
+#[cfg(feature = "web")]
 pub mod web;
 
 use std::process::ExitCode;
@@ -92,6 +93,7 @@ enum Command {
     #[command(after_help = effective::EXAMPLES)]
     Effective(effective::Arguments),
     /// Show in a browser on this machine which policies each cluster enforces.
+    #[cfg(feature = "web")]
     #[command(after_help = web::EXAMPLES)]
     Web(web::Arguments),
     /// Check, evaluate and test Rego policies.
@@ -187,6 +189,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
         Command::Topology(arguments) => topology::run(&cli.hub, &arguments).await,
         Command::Effective(arguments) => effective::run(&cli.hub, &arguments).await,
+        #[cfg(feature = "web")]
         Command::Web(arguments) => web::run(&cli.hub, &arguments).await,
         Command::Rego(command) => rego::run(&command).await,
         Command::Audit(arguments) => audit::run(&cli.hub, &arguments).await,

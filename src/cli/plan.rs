@@ -14,9 +14,10 @@ mod diff;
 mod fill;
 mod inventory;
 mod kinds;
+#[cfg(feature = "web")]
+pub(super) mod pages;
 mod works;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -31,14 +32,11 @@ use super::{Answer, manifests, progress};
 use fill::Filled;
 use inventory::Inventory;
 use policy_sync_api::names::ControllerName;
-use policy_sync_api::{secret, work};
+use policy_sync_api::secret;
 use policy_sync_hub::clock::Clock;
-use policy_sync_mirror::Source;
-use policy_sync_report::fleet::Given;
 use policy_sync_report::snapshot;
 use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::dry_run::{self, Diagnostic, Severity};
-use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -118,23 +116,6 @@ pub(super) fn mirror(
 ) -> (OfflineMirror, Vec<Diagnostic>) {
     let Filled { mirror, diagnostics, .. } = fill::fill(&Inventory::new(manifests, namespace), controller);
     (mirror, diagnostics)
-}
-
-/// The objects of `manifests` for the web pages. Objects without a namespace are put into `namespace`.
-pub(super) fn given(manifests: Vec<Manifest>, namespace: &str, controller: &ControllerName) -> Given {
-    let inventory = Inventory::new(manifests, namespace);
-    let Filled { mirror, policies, diagnostics, .. } = fill::fill(&inventory, controller);
-    let listed = |source: &Source| inventory.listed(source).map(|(_, given)| given.object.clone()).collect();
-    let works = inventory.of_kind(work::GROUP, "ManifestWork").into_iter().flat_map(BTreeMap::values);
-    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    Given {
-        mirror,
-        policies,
-        gateways: listed(&GATEWAYS.all()),
-        clusters: listed(&CLUSTERS.all()),
-        works: works.map(|given| given.object.clone()).collect(),
-        faults: errors.map(ToString::to_string).collect(),
-    }
 }
 
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {

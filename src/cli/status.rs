@@ -8,7 +8,7 @@ mod cluster;
 mod copies;
 mod gateways;
 mod printer;
-#[cfg(test)]
+#[cfg(all(test, feature = "web"))]
 mod states;
 mod table;
 mod view;

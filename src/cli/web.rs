@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::hub::HubArguments;
 use super::manifests::{self, Manifests};
 use super::output::{print, say_each};
+use super::plan::pages;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
-use super::{Answer, plan, progress, topology};
+use super::{Answer, progress, topology};
 use policy_sync_api::names::ControllerName;
 use policy_sync_connections::listen;
 use policy_sync_hub::telemetry::metrics::Metrics;
@@ -108,7 +109,7 @@ async fn of_files(
     let (objects, _) = manifests::divided(read.clone());
     let prefix = settings.downstream_namespace_prefix.clone();
     let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;
-    let given = plan::given(objects, of_none, controller);
+    let given = pages::given(objects, of_none, controller);
     Ok(Live::of_files(given, attached, namespace).await?)
 }
 
