@@ -1,6 +1,6 @@
 //! Runs promtool, which parses expressions and evaluates alerts on scraped metrics.
 //!
-//! The metrics are real, but the time is not: a state is repeated for as long as an alert waits, with the
+//! The metrics are real, but the time is not. A state is repeated for as long as an alert waits, with the
 //! same values in each scrape or with the growth from [`Pod::growing`].
 
 use std::collections::{BTreeMap, BTreeSet};

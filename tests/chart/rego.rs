@@ -1,4 +1,4 @@
-//! Rego policies with the flags and rights of the chart: they are loaded, the API server calls the webhooks
+//! Rego policies with the flags and rights of the chart. They are loaded, the API server calls the webhooks
 //! in the chart's configurations, and stops calling them once the policies are deleted.
 
 use std::io::Write;

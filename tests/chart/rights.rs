@@ -225,8 +225,8 @@ fn definition(group: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Creates kinds of routes and backends that not every hub has, and a route whose topology uses all rights:
-/// its backend is in another namespace, and its listener selects namespaces by labels.
+/// Creates kinds of routes and backends that not every hub has, and a route whose topology uses all rights.
+/// Its backend is in another namespace, and its listener selects namespaces by labels.
 pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::more_routes(hub.binaries())?).await?;

@@ -5,7 +5,7 @@
 //! directory with the controllers, two more tests apply the same worlds to a real API server and compare the
 //! new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
 //!
-//! With these controllers, the tests in `travel` also cover the path from hub to spoke and back: a policy of
+//! With these controllers, the tests in `travel` also cover the path from hub to spoke and back. A policy of
 //! the hub is enforced on a spoke, and the reports of the controllers return to the hub.
 
 mod cluster;

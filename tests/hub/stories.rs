@@ -1,8 +1,8 @@
 //! Regression scenarios that users of a hub have to rely on.
 //!
-//! Related scenarios are elsewhere: `kinds` checks that the parameters of one class never end the watches of
-//! another, `tests/ocm` that a spoke's namespace outlives its last work, and the library's unit tests that a
-//! reference keeps its `sectionName` and that names do not collide.
+//! Related scenarios are elsewhere. `kinds` checks that the parameters of one class never end the watches of
+//! another, and `tests/ocm` that a spoke's namespace outlives its last work. The library's unit tests check
+//! that a reference keeps its `sectionName` and that names do not collide.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, rate_limit_policy};

@@ -83,8 +83,8 @@ fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String
     Ok(())
 }
 
-/// An incorrect work remains only while an event about it is outstanding, the controller is about to handle
-/// it, or a policy's work waits for its Gateway's work to be deleted first.
+/// An incorrect work remains only while an event about it is outstanding, or the controller is about to
+/// handle it. A policy's work may also wait until its Gateway's work is deleted.
 fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
     let state = happened.after;
     let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, Listing::Done);

@@ -1,7 +1,7 @@
 //! The possible steps in a state.
 //!
-//! Steps are atomic: a user's write, one watch event, one page of a list, one decision, one request, the
-//! verification of causes, an agent's visit to one work, or the passing of time.
+//! Steps are atomic: a user's write, one watch event, one page of a list, one decision, or one request.
+//! Others are the verification of causes, an agent's visit to one work, and the passing of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A spoke never has a Gateway without its policies: the Gateway is created after all of them and deleted
+//! A spoke never has a Gateway without its policies. The Gateway is created after all of them and deleted
 //! before them, even if they are more than the agent applies at once.
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The cost of building a row. A hostile object may cost at most five times as much as a plain one of the
-//! same size, so that no tenant and no spoke delays a watch that others use.
+//! same size. Therefore no tenant and no spoke delays a watch that others use.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

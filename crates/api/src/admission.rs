@@ -178,7 +178,7 @@ impl Asked {
     }
 
     /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are
-    /// charged to the user: the API server sets a Namespace's own name as its namespace, and dry runs may use any
+    /// charged to the user. The API server sets a Namespace's own name as its namespace, and dry runs may use any
     /// number of names.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {

@@ -6,7 +6,7 @@
 //!                                      └──changes──▶ triggers
 //! ```
 //!
-//! No I/O and no await: the one lock is held for the length of a table operation or of a plan, because a plan needs a
+//! No I/O and no await. The one lock is held for the length of a table operation or of a plan, because a plan needs a
 //! consistent view of all tables. Every operation returns the [changes](Changed), and none if only a resource version
 //! changed. Capabilities decide which of their keys a change affects.
 //!

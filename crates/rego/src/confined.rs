@@ -291,14 +291,14 @@ impl Checker {
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
-            // The texts that remain unread at the limit should be those most likely to end the check: of objects with others that end it, and
-            // with many nested brackets, because the engine's time for a text grows exponentially with their depth.
+            // The texts that remain unread at the limit should be those most likely to end the check. These are texts of objects with others
+            // that end it, and texts with many nested brackets: the engine's time for a text grows exponentially with their depth.
             left.sort_by_cached_key(|text| (by_carrier.contains_key(text.id.carrier()), depth(&text.text)));
         }
         Ok(found)
     }
 
-    /// Turns the checker into a function. It stores the results for the last loaded bundles without a fault: the loader
+    /// Turns the checker into a function. It stores the results for the last loaded bundles without a fault. The loader
     /// first checks the modules that wait for no kind, and checks all of them again once their kinds are listed.
     #[must_use]
     pub fn into_check(self) -> Check {

@@ -17,8 +17,8 @@ const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secre
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The user name of the API server itself. It writes, for example, an IPAddress for each Service.
 const API_SERVER: &str = "system:apiserver";
-/// Kinds whose objects admission policies never review, by group and resource: those that the hub depends on, those that are written
-/// all the time, reviews, and RegoPolicies, which must stay mendable.
+/// Kinds whose objects admission policies never review, by group and resource. The hub depends on some of them, and others are
+/// written all the time. The rest are reviews, and RegoPolicies, which must stay mendable.
 const KINDS: [(&str, &str); 11] = [
     ("", "endpoints"),
     ("", "events"),

@@ -1,6 +1,6 @@
-//! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies:
-//! which clusters have them and in which state, derived from the controller's plans with the reasons of
-//! `explain`.
+//! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies.
+//! Lists which clusters have them and in which state, derived from the controller's plans with the reasons
+//! of `explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

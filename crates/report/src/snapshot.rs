@@ -1,5 +1,5 @@
-//! Reads the objects of a hub that the controller would watch: first the needed kinds, then the parameters of classes, then the kinds in
-//! these parameters, and TLS Secrets if a class copies them.
+//! Reads the objects of a hub that the controller would watch. First come the needed kinds, then the parameters of classes, then the
+//! kinds in these parameters, and TLS Secrets if a class copies them.
 //!
 //! The user may have other rights than the controller. The controller is assumed to have its rights, and an object that the user may
 //! not read is an error.

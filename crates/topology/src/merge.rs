@@ -1,8 +1,8 @@
 //! How policies of one kind along a path are merged into one.
 //!
-//! The policies are folded from the most specific one to the least specific one: the rules of the most specific policy are merged by
-//! the strategy of the one above it, and so on. So of two policies with the same target the newer wins by defaults, and the older by
-//! overrides; an override is never lost to a more specific policy.
+//! The policies are folded from the most specific one to the least specific one. The strategy of the second one merges the rules of
+//! the first, and so on. So of two policies with the same target the newer wins by defaults, and the older by overrides; an override
+//! is never lost to a more specific policy.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

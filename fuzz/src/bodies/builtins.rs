@@ -18,9 +18,9 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array,
-/// `t` set, `o` object, `f` format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML,
-/// `m` JSON Schema, `g` a query and `h` a schema of GraphQL, `x` certificates, `q` private keys, `w` options
-/// for a chain of certificates.
+/// `t` set, `o` object, `f` format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML.
+/// Further types: `m` JSON Schema, `g` a query and `h` a schema of GraphQL, `x` certificates, `q` private
+/// keys, `w` options for a chain of certificates.
 const LARGE: [(&str, &str, char); 78] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),

@@ -1,8 +1,8 @@
 //! A simulated hub: steps go in as JSON, and plans are written back as an API server would return them.
 //!
-//! A *step* is an object as sent by an API server, with `"deleted": true` at its top level if it is deleted;
-//! a number of milliseconds that pass; or `"write"`, which writes everything that is planned. Objects that no
-//! API server would store, such as one without a name, are skipped.
+//! A *step* is an object as sent by an API server, with `"deleted": true` at its top level if it is deleted.
+//! Other steps are a number of milliseconds that pass, and `"write"`, which writes everything that is
+//! planned. Objects that no API server would store, such as one without a name, are skipped.
 
 mod model;
 mod writing;

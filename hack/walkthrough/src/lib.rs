@@ -1,5 +1,5 @@
-//! Demos on real servers in which every step is checked: policy sync from a hub to two spokes, placement by Rego
-//! policies, admission and authorization by Rego policies, and the web page of a fleet.
+//! Demos on real servers in which every step is checked. They show policy sync from a hub to two spokes,
+//! placement by Rego policies, admission and authorization by Rego policies, and the web page of a fleet.
 //!
 //! ```text
 //! Demo                         the environment: hub, spokes, controller

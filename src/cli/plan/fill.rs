@@ -1,5 +1,5 @@
-//! Fills a mirror with the objects of manifests, in the controller's order: first the kinds that are always
-//! needed, then the parameters that they reference, then the kinds that the parameters list.
+//! Fills a mirror with the objects of manifests, in the controller's order. First come the kinds that are
+//! always needed, then the parameters that they reference, then the kinds that the parameters list.
 
 use std::collections::{BTreeMap, BTreeSet};
 

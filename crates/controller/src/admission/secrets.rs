@@ -36,8 +36,9 @@ fn with_both_objects(mut request: Value, strip: fn(&mut Value)) -> Value {
     request
 }
 
-/// Converts some denials to faults, which reject the write: those whose patches touch the contents of a
-/// Secret, read the manifests of a work, or write a Secret into a work. Other denials are unchanged.
+/// Converts some denials to faults, which reject the write. These are denials whose patches touch the
+/// contents of a Secret, read the manifests of a work, or write a Secret into a work. Other denials are
+/// unchanged.
 pub(super) fn without_patches_of_contents(kind: &GroupResource, mut denials: Vec<Denial>) -> Vec<Denial> {
     let why: fn(&[Operation]) -> Option<String> = match kind {
         kind if *kind == GroupResource::secrets() => touched_contents,

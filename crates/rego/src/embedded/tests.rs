@@ -116,7 +116,7 @@ fn timeout_in_a_function_is_reported_as_timeout() {
 }
 
 /// The ratio of the time of one review of a Service by the example policies to that with an engine without limits for
-/// builtins and interpreter: the minimum of many alternating runs.
+/// builtins and interpreter. Both are the minimum of many alternating runs.
 #[test]
 fn memory_limit_has_little_overhead() {
     const TURNS: usize = 300;

@@ -16,7 +16,7 @@ pub(crate) const PROGRAM: usize = 1 << 20;
 /// The maximum size in bytes of a small compiled pattern, and the number of small patterns in the cache.
 const SMALL: usize = 100 << 10;
 const KEPT: usize = 256;
-/// The number of larger patterns in the cache, and the maximum length in bytes of a text for one: the time for a match is at most
+/// The number of larger patterns in the cache, and the maximum length in bytes of a text for one. The time for a match is at most
 /// proportional to the product of both sizes.
 const LARGE_KEPT: usize = 8;
 const LARGE_TEXT: usize = 16 << 10;

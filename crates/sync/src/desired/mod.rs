@@ -203,8 +203,8 @@ impl WorksPlan {
     }
 }
 
-/// Plans the works of a Gateway, a policy or a resource, whether or not it still exists: first which works should
-/// exist, then which creations and deletions must wait for others.
+/// Plans the works of a Gateway, a policy or a resource, whether or not it still exists. Decides first which
+/// works should exist, then which creations and deletions must wait for others.
 #[must_use]
 pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match origin {

@@ -331,8 +331,8 @@ fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
     of_gateway(view, key).is_ours() && !of_target(view, key, origin.kind()).is_ours()
 }
 
-/// The maximum time for which policies wait for the deletion of the Gateway `key`: that of its class, or the longest
-/// of all classes if the Gateway or its class was deleted.
+/// The maximum time for which policies wait for the deletion of the Gateway `key`. It is that of its class, or the
+/// longest of all classes if the Gateway or its class was deleted.
 fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
     let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
     let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));

@@ -1,10 +1,10 @@
 //! Reads the report of a spoke's agent from the status of a work.
 //!
-//! An agent may write anything, in any amount that fits into an object, so the report is limited: 16 KiB of text, in
-//! the order of arrival ([`Room`]), and 64 values of configured `statusFields`. Texts for people that exceed the
-//! space are cut; other values are dropped and recorded by name. All other values are limited by their subject: four
-//! conditions, and for a Gateway as many addresses, listeners, route kinds and listener conditions as its status can
-//! hold.
+//! An agent may write anything, in any amount that fits into an object, so the report is limited. It has at most 16
+//! KiB of text, in the order of arrival ([`Room`]), and 64 values of configured `statusFields`. Texts for people
+//! that exceed the space are cut; other values are dropped and recorded by name. All other values are limited by
+//! their subject: four conditions, and for a Gateway as many addresses, listeners, route kinds and listener
+//! conditions as its status can hold.
 
 use std::collections::HashSet;
 use std::sync::Arc;

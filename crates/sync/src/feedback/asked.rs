@@ -19,7 +19,7 @@ use policy_sync_api::syntax::{is_dns_subdomain, is_kind};
 use policy_sync_api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
 /// The number of listeners up to which messages are requested too. With messages for the maximum of 64 listeners, the
-/// work of a Gateway would be several times as large, and the hub has no space for so much text from each cluster.
+/// work of a Gateway would be several times as large. The hub has no space for so much text from each cluster.
 const WHOLE_LISTENERS: usize = 16;
 
 /// The rules for the copy of one object.

@@ -85,8 +85,8 @@ pub(crate) fn hosts(spec: &Value) -> impl Iterator<Item = &str> {
     hosts.filter(|host| is_dns_subdomain(host.strip_prefix("*.").unwrap_or(host)))
 }
 
-/// The values of a Gateway with these `listeners`, whose class has these parameters: those that the parameters list,
-/// and the conditions that name the policies affecting it, for the kinds that the class syncs.
+/// The values of a Gateway with these `listeners`, whose class has these parameters. They are those that the
+/// parameters list, and the conditions that name the policies affecting it, for the kinds that the class syncs.
 pub(crate) fn of_gateway(params: &Params, listeners: &[&str]) -> Vec<StatusField> {
     let listed: Vec<GroupResource> = params.listed(Role::Policy).map(|gvr| gvr.kind).collect();
     let is_listed = |group: &str, resource: &str| {

@@ -1,9 +1,9 @@
 //! Detects values that the agent found but could not send.
 //!
 //! A path without a match yields no value, which is not an error. A value that the agent cannot send is missing in
-//! the same way: a list, an object or a fraction without the raw JSON feature, or JSON of more than 1,024 bytes. Only
-//! the message of one condition distinguishes the two cases. The patterns below match the messages of all known agent
-//! versions; if a later version words them differently, the value counts as absent.
+//! the same way. Such a value is a list, an object or a fraction without the raw JSON feature, or JSON of more than
+//! 1,024 bytes. Only the message of one condition distinguishes the two cases. The patterns below match the messages
+//! of all known agent versions; if a later version words them differently, the value counts as absent.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 

@@ -157,9 +157,9 @@ impl KindState {
     }
 }
 
-/// The reason why objects of `kind` must not be copied to spokes as resources, regardless of the hub's definition:
-/// they would hold credentials or permissions, be created by the spoke's own controllers, or belong to this
-/// controller or to Open Cluster Management.
+/// The reason why objects of `kind` must not be copied to spokes as resources, regardless of the hub's definition.
+/// They would hold credentials or permissions, or belong to this controller or to Open Cluster Management, or the
+/// spoke's own controllers create them.
 #[must_use]
 pub fn not_syncable(kind: &GroupResource) -> Option<&'static str> {
     match (&*kind.group, &*kind.resource) {
@@ -180,7 +180,7 @@ fn is_of_ocm(group: &str) -> bool {
     group.strip_suffix(OCM).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Checks whether the kind `gvr` with this `definition` can be synced in the role `role`, apart from permissions: the
+/// Checks whether the kind `gvr` with this `definition` can be synced in the role `role`, apart from permissions. The
 /// version must be served, the kind namespaced, and the schema of a policy kind must have a target reference.
 ///
 /// # Errors

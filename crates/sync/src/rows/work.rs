@@ -1,7 +1,7 @@
 //! Rows of works: only the fields that are compared with plans or folded into a status.
 //!
 //! A spoke's agent may write anything into its works. The payload is therefore kept as a hash of the actual content,
-//! never as a hash from an annotation, and texts are limited to the length that a correct agent would write.
+//! never as a hash from an annotation. Texts are limited to the length that a correct agent would write.
 
 use std::sync::Arc;
 

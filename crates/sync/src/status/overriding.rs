@@ -1,8 +1,8 @@
 //! Which policies override a copy, as the message of its condition `Enforced` names them.
 //!
 //! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke, and some of
-//! them may be copies of hub policies. The spoke may write anything: a name counts as a copy only if there is a work for it on that
-//! cluster, and only in the namespace of the policy itself, because policies of other namespaces cannot have the same target.
+//! them may be copies of hub policies. The spoke may write anything. A name counts as a copy only if there is a work for it on that
+//! cluster. It must be in the namespace of the policy itself, because policies of other namespaces cannot have the same target.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Writes a graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read:
-//! a node's id is its locator, its label is `Kind\nnamespace/name`, and a dashed edge leads from a policy to
+//! Writes a graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read.
+//! A node's id is its locator, its label is `Kind\nnamespace/name`, and a dashed edge leads from a policy to
 //! its target.
 
 use std::fmt;

@@ -6,11 +6,11 @@
 //!                           tests           no I/O
 //! ```
 //!
-//! It implements the parts of the API that this project uses: pages and continue tokens, watches from a version
-//! with bookmarks and 410, JSON, merge and apply patches with field managers, preconditions, finalizers,
-//! generations, the status subresource, and CustomResourceDefinitions. `tests/memory` runs the same scenarios on
-//! it and on a real server. It has no schemas: it neither prunes nor defaults nor validates. It has no garbage
-//! collector, and deleting a Namespace does not delete its objects.
+//! It implements the parts of the API that this project uses. These are pages and continue tokens, watches from
+//! a version with bookmarks and 410, JSON, merge and apply patches with field managers, preconditions,
+//! finalizers, generations, the status subresource, and CustomResourceDefinitions. `tests/memory` runs the same
+//! scenarios on it and on a real server. It has no schemas: it neither prunes nor defaults nor validates. It has
+//! no garbage collector, and deleting a Namespace does not delete its objects.
 //!
 //! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event
 //! takes [`LATENCY`], so that none arrives at the time when it was sent.

@@ -1,6 +1,6 @@
-//! Caches results that are expensive to compute beside a policy's row: targets and the choice of overrides if the
-//! texts are large, and the hashes of copies that were [built ahead](super::ahead). The caches are dropped with the
-//! row, and hold no copies that are not current.
+//! Caches results that are expensive to compute beside a policy's row. These are targets and the choice of
+//! overrides if the texts are large, and the hashes of copies that were [built ahead](super::ahead). The caches are
+//! dropped with the row, and hold no copies that are not current.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

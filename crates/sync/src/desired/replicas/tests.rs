@@ -240,8 +240,8 @@ proptest! {
         prop_assert!(of(&after) >= of(&before), "{before:?} {after:?}");
     }
 
-    /// Without rebalance, a cluster loses replicas only in three cases: there are too few in total, and then no
-    /// cluster gains any; others need them for their minimum; or it exceeds its maximum.
+    /// Without rebalance, a cluster loses replicas only in three cases. There are too few in total, and then no
+    /// cluster gains any. Others need them for their minimum. Or it exceeds its maximum.
     #[test]
     fn replicas_move_without_rebalance_only_if_necessary(
         bounds in bounds(), total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),
