@@ -58,7 +58,8 @@ pub struct Arguments {
         value_name = "FILE|DIR|-"
     )]
     filenames: Vec<PathBuf>,
-    /// Print what the controller would create, change and delete on the hub, without writing to it.
+    /// Print the objects that the controller would create, change and delete on the hub, without
+    /// writing to it.
     #[arg(long)]
     diff: bool,
     /// Namespace of objects without one.

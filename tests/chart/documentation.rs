@@ -1,5 +1,5 @@
 //! Runs the commands in `docs/install.md` and `docs/quick-start.md` in order, in a real shell on a real hub
-//! with two spokes. Each must print what the page shows, and the result is a synced policy.
+//! with two spokes. Each must print the output on the page, and the result is a synced policy.
 //!
 //! The convention is in CONTRIBUTING.md. [`crate::played`] runs the pods of the hub and decides its
 //! Placements.

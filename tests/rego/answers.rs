@@ -15,7 +15,7 @@ use policy_sync_rego::snapshot::{Gates, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
-/// What the Rego policy returns, its rules, and the message for the author of the object.
+/// The result of the Rego policy, its rules, and the message for the author of the object.
 const ANSWERS: [(&str, &str, &str); 18] = [
     ("`annotations` as a list", "annotations := [1]", "QUERY: annotations: expected an object, found a list"),
     (

@@ -358,8 +358,8 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
         has_bundle && found == before[0][0]
     })
     .await?;
-    // Entries of others stay, and are the only ones after the Rego policy is deleted, whatever was injected
-    // into the controller's entry.
+    // Entries of others stay, and are the only ones after the Rego policy is deleted, even if something was
+    // injected into the controller's entry.
     let theirs = json!([{"op": "add", "path": "/webhooks/0", "value": {
         "name": "theirs.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
         "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": []}}]);

@@ -26,7 +26,7 @@ pub trait Pruned: Row {
 
 /// Makes rows from objects. For row types that families of several kinds share.
 pub trait Prunes: 'static {
-    /// What is kept.
+    /// The type of the rows.
     type Row: Row;
 
     /// Prunes `object` to the data that decisions read.

@@ -1,4 +1,5 @@
-//! Limits the size of a bundle to what a check can process within its limits and each replica can keep in memory.
+//! Limits the size of a bundle, so that a check stays within its limits and each replica can keep the bundle in
+//! memory.
 
 use std::collections::BTreeMap;
 

@@ -49,13 +49,13 @@ pub fn policy(annotations: &[(&str, &str)]) -> HubObject {
     object
 }
 
-/// What it says.
+/// The report on a policy with these annotations.
 pub fn report(annotations: &[(&str, &str)]) -> PolicyReport {
     let object = policy(annotations);
     PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
 }
 
-/// A Gateway of the generation 2 on these clusters, which says so of the generation `observed`.
+/// A Gateway of the generation 2 on these clusters, with conditions for the generation `observed`.
 pub fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
     let condition = |name: &str, status: &str, message: &str| {
         json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,
@@ -74,7 +74,7 @@ pub fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -
     .unwrap()
 }
 
-/// A work for it in `cluster`, of which the agent says this.
+/// The work of the Gateway `web` in `cluster`, with this status from the agent.
 pub fn gateway_work(cluster: &str, programmed: Option<&str>, unplaced: bool, deleting: bool) -> HubObject {
     let origin = Origin::Gateway(ObjectKey::new("shop", "web"));
     let controller = ControllerName::new(CONTROLLER);
@@ -123,7 +123,7 @@ fn seen() -> Seen {
     seen
 }
 
-/// What `gateway` says; `works` are `None` where they may not be read.
+/// The report on `gateway`; `works` are `None` if they may not be read.
 pub fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
     let mut seen = seen();
     seen.list(&seen.gateways_source(), [gateway]);
@@ -146,7 +146,7 @@ pub fn on_two(programmed: &str) -> GatewayReport {
     gateway_report(&gateway(programmed, "not on us-1", 2, BOTH), Some(&works))
 }
 
-/// What is on `eu-1`: these works, and to be there what these policies and Gateways say.
+/// The objects of a hub with the one cluster `eu-1`: these works, policies and Gateways.
 pub fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
     let mut seen = seen();
     seen.kinds = vec![kind()];

@@ -1,4 +1,5 @@
-//! Objects beside the kinds of Gateway API: a root above all GatewayClasses, and what a controller made for a Gateway.
+//! Objects beside the kinds of Gateway API: a root above all GatewayClasses, and the objects that a controller creates
+//! for a Gateway.
 //!
 //! Run it with `cargo run -p policy-sync-topology --example adjacent_objects | dot -Tsvg > topology.svg`.
 

@@ -49,7 +49,7 @@ pub struct Facts<'f> {
     pub grants: Rows<'f, Grant>,
     /// Policies, with their kinds.
     pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
-    /// How policies of a kind are merged, where that was configured or defined.
+    /// How policies of a kind are merged, if configured or defined.
     pub manners: BTreeMap<&'f Kind, Manner<'f>>,
     /// The prefix of namespaces for copies; if empty, no object counts as a copy.
     pub downstream_prefix: &'f str,

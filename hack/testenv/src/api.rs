@@ -5,7 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a spoke's agent keeps on the spoke about a work: what it applied, and so has to remove.
+/// The agent's record of a work, on the spoke: the objects that it applied, and must remove with
+/// the work.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "work.open-cluster-management.io",
@@ -25,7 +26,7 @@ pub struct AppliedManifestWorkSpec {
     pub manifest_work_name: String,
 }
 
-/// What the agent has applied.
+/// The objects that the agent has applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedManifestWorkStatus {
@@ -52,7 +53,7 @@ pub struct AppliedResource {
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// Tells it from a later object of that name.
+    /// Distinguishes it from a later object of the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The states: how each one is caused, what the runbook finds, and how it fixes the problem.
+//! The states: the cause of each one, the commands of the runbook that find it, and those that fix
+//! it.
 
 use std::time::Duration;
 

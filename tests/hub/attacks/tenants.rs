@@ -106,7 +106,7 @@ async fn override_can_change_only_the_spec_of_its_own_policy() -> Result<()> {
     }
     neighbours.nothing_changed().await?;
 
-    // A valid override applies only to the clusters of its policy, whatever it selects, and changes only the
+    // A valid override applies only to the clusters of its policy, for any selector, and changes only the
     // patched fields.
     let own = neighbours.copy().await?;
     let rates = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}], "counters": [{"expression": victim}]}}});

@@ -11,9 +11,9 @@ pub(super) struct Row {
     pub(super) input: &'static str,
     /// Where the message appears, and the effect: Markdown.
     pub(super) place: &'static str,
-    /// The reason of the Event or condition; empty where nothing is reported.
+    /// The reason of the Event or condition; empty if nothing is reported.
     pub(super) reason: String,
-    /// Empty where nothing is reported.
+    /// Empty if nothing is reported.
     pub(super) message: String,
 }
 

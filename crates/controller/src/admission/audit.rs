@@ -30,7 +30,7 @@ use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// `request.operation` in the input of an audit.
 const OPERATION: &str = "AUDIT";
-/// The enforcement of violations that stand for a failed evaluation.
+/// The enforcement of violations that represent a failed evaluation.
 const ERROR: &str = "error";
 /// All values of [`Violation::enforcement`].
 pub const ENFORCEMENTS: [&str; 4] = ["deny", "warn", "dryrun", ERROR];

@@ -36,7 +36,7 @@ async fn topology_and_conditions_follow_the_objects() -> Result<()> {
     Ok(())
 }
 
-/// Waits until the ConfigMap is as `is_right` says, and the Gateway's condition names `policies`.
+/// Waits until `is_right` holds for the ConfigMap, and the Gateway's condition names `policies`.
 async fn until(
     config_maps: &Api<ConfigMap>,
     gateways: &Api<DynamicObject>,

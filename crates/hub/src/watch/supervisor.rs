@@ -1,4 +1,4 @@
-//! Starts and stops watches as the set of wanted sources changes.
+//! Starts and stops watches as the set of required sources changes.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -32,7 +32,8 @@ impl PolicyReport {
         })
     }
 
-    /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
+    /// Whether a cluster has applied the current policy, and no fault prevents a plan. `state` is the cluster's entry in the list, if
+    /// any.
     pub(crate) fn is_held(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());

@@ -42,7 +42,7 @@ pub(crate) struct TopologyKinds {
     faults: Vec<String>,
     /// The parameters that may not be read.
     unread: Vec<String>,
-    /// Why definitions may not be read, where they may not.
+    /// The error if definitions may not be read.
     pub(crate) refused: Option<HubError>,
 }
 
@@ -51,7 +51,7 @@ impl TopologyKinds {
     ///
     /// # Errors
     ///
-    /// Where it has no Gateway API, or does not answer.
+    /// If the cluster has no Gateway API, or does not respond.
     pub(crate) async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
         hub.has(&[GATEWAY_API]).await?;
         let discovered = discover(hub).await?;
@@ -136,7 +136,7 @@ impl TopologyKinds {
         Ok(listed.kinds.into_iter().filter(|kind| kind.role == Role::Policy).collect())
     }
 
-    /// Whether `other` says the same.
+    /// Whether `other` has the same kinds, settings and errors.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         let said = |kinds: &Self| {
             (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
@@ -150,7 +150,7 @@ impl TopologyKinds {
             && said(self) == said(other)
     }
 
-    /// What is known of the cluster before any object is.
+    /// The kinds and their settings, without any object.
     pub(crate) fn objects(&self) -> ClusterObjects {
         let mut objects = Objects::of_cluster(BTreeSet::new());
         for (kind, plural, direct) in &self.definitions {

@@ -8,10 +8,10 @@
 //! words       of each condition above: ⟨message⟩
 //! ```
 //!
-//! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. A text of the spoke therefore ends where its
-//! length says, and none of its content can be mistaken for another ancestor or condition. The messages come last
-//! because the agent cuts a message that is too long: the cut then affects only text for people. If more than that is
-//! cut, the message is unreadable.
+//! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. A text of the spoke therefore ends at its length,
+//! and none of its content can be mistaken for another ancestor or condition. The messages come last because the
+//! agent cuts a message that is too long: the cut then affects only text for people. If more than that is cut, the
+//! message is unreadable.
 
 pub(super) mod rule;
 

@@ -24,7 +24,7 @@ pub struct Owners {
 
 impl Owners {
     /// Reads the owners of the `wanted` keys from `entries`, for the controller that writes as `field_manager`. Every
-    /// wanted key contains `about`.
+    /// such key contains `about`.
     pub(super) fn read(
         entries: &[ManagedFields],
         field_manager: &str,

@@ -26,7 +26,7 @@ pub struct EffectiveReport {
     /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// What the report could not determine, as messages.
+    /// Messages about facts that the report could not determine.
     pub unknown: Vec<String>,
     /// Whether missing rights may hide further paths.
     #[serde(skip)]

@@ -27,7 +27,7 @@ pub struct PolicyReport {
     pub void: Option<(&'static str, String)>,
     /// The effect along paths, grouped by the fate of the policy.
     pub fates: Vec<OnPaths>,
-    /// What the report could not determine, as messages.
+    /// Messages about facts that the report could not determine.
     pub unknown: Vec<String>,
 }
 

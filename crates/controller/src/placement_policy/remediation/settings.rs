@@ -18,7 +18,7 @@ pub struct Settings {
     pub exemptions: Exemptions,
 }
 
-/// Whether what policies say of objects that stand is written.
+/// Whether the results of Rego policies are written to existing objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// Patch the objects.

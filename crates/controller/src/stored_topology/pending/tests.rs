@@ -52,7 +52,8 @@ fn write_missed_by_a_graph_triggers_a_rebuild() {
     write(&mut pending, 5);
     pending.begin();
     assert!(pending.shows(&route(), digest("new"), 9));
-    // Built from older rows, which have the status that this graph wants; the hub no longer does.
+    // Built from older rows, which have the status that this graph requires; the hub no longer
+    // does.
     assert!(replace(&mut pending, None, 4).again);
     pending.begin();
     assert!(!replace(&mut pending, None, 5).again);

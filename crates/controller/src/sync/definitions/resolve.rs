@@ -68,12 +68,12 @@ pub(super) async fn rights(
     }
 }
 
-/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, a resource
-/// is described by API discovery, and a policy kind is gone.
+/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, API
+/// discovery describes a resource, and a policy kind is gone.
 ///
 /// # Errors
 ///
-/// What it resolves to where it cannot be synced.
+/// The [`Resolution`] of a kind that cannot be synced.
 pub(crate) async fn told(
     client: &Client,
     definition: Option<&CustomResourceDefinition>,
