@@ -41,7 +41,7 @@ const PROGRAM: &str = "policy-sync";
 /// Arguments of `policy-sync completion`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The shell. `kubectl policy-sync` is completed by kubectl's script if the `PATH` also has this binary as
+    /// The shell. kubectl's script completes `kubectl policy-sync` if the `PATH` also has this binary as
     /// `kubectl_complete-policy_sync`.
     shell: Shell,
 }

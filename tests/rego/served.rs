@@ -1,4 +1,4 @@
-//! A controller whose placement webhook is called by the API server.
+//! A controller whose placement webhook the API server calls.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;

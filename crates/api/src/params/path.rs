@@ -101,7 +101,7 @@ impl StatusPath {
     /// The values in `object`, in order. There are several if the filter matches several items.
     #[must_use]
     pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
-        // The path was verified by the library's parser.
+        // The library's parser verified the path.
         object.query(&self.to_rfc9535()).unwrap_or_default()
     }
 }

@@ -143,7 +143,7 @@ pub enum Found {
 
 /// Audits `existing` with the admission policies of `snapshot`. Takes one evaluation for each name that
 /// policies use for its kind. Failures are returned as a violation with enforcement `error`, so that the
-/// audit can continue. Policies that are unavailable as a whole are reported by [`unasked`].
+/// audit can continue. [`unasked`] reports policies that are unavailable as a whole.
 #[must_use]
 pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     // A panic in one evaluation must not end the audit.

@@ -40,7 +40,7 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Creates a loader for `controller`. Modules are checked by `check`.
+    /// Creates a loader for `controller`, which checks modules with `check`.
     ///
     /// # Errors
     ///

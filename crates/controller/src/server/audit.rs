@@ -1,4 +1,4 @@
-//! The endpoint `/audit`: reports existing objects that violate Rego policies. Readers are authenticated by
+//! The endpoint `/audit`: reports existing objects that violate Rego policies. Readers authenticate with a
 //! bearer token and need `get` on this path; the hub's API server decides both.
 
 mod readers;

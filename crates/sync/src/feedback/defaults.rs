@@ -2,7 +2,7 @@
 //!
 //! The tables match Kuadrant 1.5: its operator's `api/v1/dnspolicy_types.go`, `dnspolicy_status_updater.go` and
 //! `gateway_policy_discoverability_reconciler.go`. A path has to yield one scalar, the same at each evaluation, so
-//! maps and lists are read by keys that the hub knows.
+//! maps and lists are read with keys that the hub knows.
 
 use std::collections::BTreeSet;
 

@@ -168,7 +168,7 @@ impl Guard {
         blake3::hash(text.as_bytes()) == self.key
     }
 
-    /// Whether the request was not sent by a foreign page. Opening an address or following a link sends no
+    /// Whether no foreign page sent the request. Opening an address or following a link sends no
     /// `Origin`; browsers mark it as navigation.
     fn is_of_this_origin(&self, headers: &HeaderMap) -> bool {
         let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);

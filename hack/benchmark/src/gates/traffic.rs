@@ -1,5 +1,5 @@
-//! G7: users write and read for minutes while Rego policies change every second. No request may be lost, and each
-//! must be decided by a single version of the policies.
+//! G7: users write and read for minutes while Rego policies change every second. No request may be lost, and a
+//! single version of the policies must decide each.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

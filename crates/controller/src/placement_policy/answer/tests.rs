@@ -53,7 +53,7 @@ fn invalid_results_are_rejected_with_their_location() {
     ] {
         assert_eq!(read(answer.clone()), Err(expected.to_owned()), "{answer}");
     }
-    // This annotation may be set by users, and so by placement policies.
+    // Users may set this annotation, and so may placement policies.
     assert!(read(json!({"annotations": {"kuadrant.io/cluster-selector": "zone=eu"}})).is_ok());
     let fault = read(json!({"annotations": ["x".repeat(10_000)]})).unwrap_err();
     assert!(fault.len() < 200, "{} bytes", fault.len());

@@ -1,8 +1,8 @@
 //! Confirms the causes of deletes: reads them from the server and compares them with the mirror.
 //!
 //! When a cluster leaves, many keys delete for the same cause. Checks that arrive during a request are batched: each
-//! object is read once, and many objects of one kind and namespace are read by one list. Nothing is cached, so a check
-//! uses only reads that start after it.
+//! object is read once, and one list reads many objects of one kind and namespace. Nothing is cached, so a check uses
+//! only reads that start after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
