@@ -1,4 +1,4 @@
-//! Checks the licences, bans and sources of all dependencies against `deny.toml`.
+//! Checks the licenses, bans and sources of all dependencies against `deny.toml`.
 //!
 //! cargo-deny would check the same, but takes longer to build than this project. This test reads the keys
 //! that the file uses, and rejects unknown ones, so that no key is ignored.
@@ -35,7 +35,7 @@ struct Licenses {
     exceptions: Vec<Exception>,
 }
 
-/// Additional licences of one crate.
+/// Additional licenses of one crate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
@@ -45,7 +45,7 @@ struct Exception {
 }
 
 impl Licenses {
-    /// The licences that the crate `name` may have.
+    /// The licenses that the crate `name` may have.
     fn of(&self, name: &str) -> BTreeSet<String> {
         let exceptions = self.exceptions.iter().filter(|exception| exception.name == name);
         exceptions.flat_map(|exception| &exception.allow).chain(&self.allow).cloned().collect()
@@ -137,7 +137,7 @@ fn is_private(package: &Package) -> bool {
 /// The reason why `license` is rejected.
 fn fault(license: Option<&str>, allowed: &BTreeSet<String>) -> Option<String> {
     let Some(license) = license else { return Some("names no licence".into()) };
-    // Old crates separate licences with `/`.
+    // Old crates separate licenses with `/`.
     match Expression::parse_mode(license, ParseMode::LAX) {
         Err(error) => Some(format!("{license}: {error}")),
         Ok(expression) => expression

@@ -72,7 +72,7 @@ pub fn explain_on(
     Explanation { steps, clusters }
 }
 
-/// The objects to change in order to resolve `problem` of `origin`.
+/// The objects to change for a fix of `problem` of `origin`.
 #[cfg(test)]
 pub(crate) fn advice(
     view: View<'_>,

@@ -1,4 +1,4 @@
-//! The markup of a state on a cluster: a word, a sign that does not depend on colour, and the cluster's message.
+//! The markup of a state on a cluster: a word, a sign that does not depend on color, and the cluster's message.
 
 use maud::{Markup, html};
 

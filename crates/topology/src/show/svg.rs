@@ -1,4 +1,4 @@
-//! Writes a picture as [SVG](https://www.w3.org/TR/SVG2/). It has only shapes and text in the current colour
+//! Writes a picture as [SVG](https://www.w3.org/TR/SVG2/). It has only shapes and text in the current color
 //! of the page, so that it is readable in light and dark mode. Text is cut to its box; the tooltip has the
 //! whole text.
 
