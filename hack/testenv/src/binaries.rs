@@ -1,4 +1,4 @@
-//! Builds the programs of a control plane and the chart's tools once, from pinned Go modules.
+//! Builds the programs of a control plane and other tools of the tests once, from pinned Go modules.
 //!
 //! Each group in `tools/` is a separate Go module, because their dependencies conflict; its `go.sum` pins all
 //! checksums. Results are in `target/testenv`, each beside a stamp file with the text of both files, so that a
@@ -111,6 +111,15 @@ pub async fn opa() -> Result<PathBuf> {
 /// Returns an error if its module cannot be downloaded.
 pub async fn opa_cases() -> Result<PathBuf> {
     blocking(go::opa_cases).await
+}
+
+/// Builds `vale` if needed, which checks the prose of documentation and comments.
+///
+/// # Errors
+///
+/// Returns an error if the build fails.
+pub async fn vale() -> Result<PathBuf> {
+    blocking(|| built(&made_directory()?, &go::VALE)).await
 }
 
 /// Builds `yaml-reader` if needed, which reads YAML as kubectl does.

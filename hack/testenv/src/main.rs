@@ -50,6 +50,7 @@ async fn run(command: Command) -> Result<()> {
             binaries::opa().await?;
             binaries::axe().await?;
             binaries::yaml_reader().await?;
+            binaries::vale().await?;
             binaries::yaml_cases().await?;
             println!("{}", binaries.kube_apiserver.parent().unwrap_or(&binaries.kube_apiserver).display());
             Ok(())

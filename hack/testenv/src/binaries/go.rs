@@ -40,6 +40,7 @@ static CRANE_GROUP: Group = group!("crane", "github.com/google/go-containerregis
 static OPA_GROUP: Group = group!("opa", "github.com/open-policy-agent/opa");
 static YAML_GROUP: Group = group!("yaml", "k8s.io/apimachinery", include_str!("../../tools/yaml/main.go"));
 static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-docs");
+static VALE_GROUP: Group = group!("vale", "github.com/vale-cli/vale/v3");
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
 impl Group {
@@ -98,8 +99,8 @@ impl Group {
         };
         bail!(
             "Go {} or newer is needed to build {}: install it, or let KUBEBUILDER_ASSETS name a folder with etcd, \
-             kube-apiserver, kube-controller-manager and kubectl (for tests of the chart helm and helm-docs, too), and \
-             POLICY_SYNC_CRDS one with the CRDs of the Gateway API in gateway-api/ ({reason})",
+             kube-apiserver, kube-controller-manager and kubectl (for tests of the chart helm and helm-docs, too, and for \
+             those of the repository vale), and POLICY_SYNC_CRDS one with the CRDs of the Gateway API in gateway-api/ ({reason})",
             self.go(),
             self.version(),
         )
@@ -142,6 +143,8 @@ pub(super) static HELM_DOCS: Program = Program {
     group: &HELM_DOCS_GROUP,
     package: "github.com/norwoodj/helm-docs/cmd/helm-docs",
 };
+pub(super) static VALE: Program =
+    Program { name: "vale", group: &VALE_GROUP, package: "github.com/vale-cli/vale/v3/cmd/vale" };
 
 /// Reads YAML as kubectl does.
 pub(super) static YAML_READER: Program = Program { name: "yaml-reader", group: &YAML_GROUP, package: "." };
