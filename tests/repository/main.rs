@@ -1,4 +1,5 @@
-//! Consistency of the repository: dependencies, documentation, and generated files match the code.
+//! Consistency of the repository: dependencies, documentation, and generated files match the code. The prose
+//! follows the style.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +12,7 @@ mod logging;
 mod memory;
 mod metadata;
 mod parameters;
+mod prose;
 
 use std::fs;
 use std::path::{Path, PathBuf};
