@@ -1,9 +1,10 @@
-//! Consistency of the repository: dependencies, documentation, and generated files match the code. The prose
-//! follows the style.
+//! Consistency of the repository: dependencies, documentation, and generated files match the code. The prose and the
+//! commit subjects follow the style.
 
 #![allow(clippy::unwrap_used)]
 
 mod command_line;
+mod commits;
 mod crates;
 mod crds;
 mod dependencies;
