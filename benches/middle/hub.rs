@@ -6,7 +6,7 @@ use policy_sync_api::annotations::REVISION;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Change, Source};
+use policy_sync_mirror::{Source, SourceEvent};
 use policy_sync_sync::desired::{PlannedWork, plan_works};
 use policy_sync_sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
@@ -90,7 +90,7 @@ impl Hub {
         let object: HubObject = serde_json::from_str(text).unwrap();
         let row = source.prune(&object, &self.controller).unwrap();
         let key = ObjectKey::new(&object.metadata.namespace, &object.metadata.name);
-        self.mirror.change(Change::Applied { source: source.clone(), key, version: 1, row }, NOW);
+        self.mirror.change(SourceEvent::Applied { source: source.clone(), key, version: 1, row }, NOW);
     }
 
     pub(crate) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {

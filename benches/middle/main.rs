@@ -16,7 +16,7 @@ use policy_sync_sync::desired::plan_works;
 use policy_sync_sync::kinds::WORKS;
 use policy_sync_sync::status::policy::Fold;
 use policy_sync_sync::{diff, status};
-use policy_sync_topology::{Folds, Graph, Objects};
+use policy_sync_topology::{EffectiveCache, Graph, Objects};
 
 use hub::{Hub, origin};
 use policy_sync_benchmark::topology::{World, take};
@@ -66,12 +66,12 @@ fn graph(criterion: &mut Criterion) {
     for objects in [1_000, 10_000, 100_000] {
         let world = World::new(objects);
         let rows = world.objects().unwrap();
-        let facts = rows.facts();
+        let graph_input = rows.graph_input();
         let build = || {
-            let graph = Graph::build(&facts);
-            let mut folds = Folds::new(&graph);
+            let graph = Graph::build(&graph_input);
+            let mut cache = EffectiveCache::new(&graph);
             let mut paths = 0_usize;
-            let _ = graph.walk::<()>(&mut folds, &mut |path, _| {
+            let _ = graph.walk::<()>(&mut cache, &mut |path, _| {
                 paths += usize::from(!path.nodes.is_empty());
                 ControlFlow::Continue(())
             });

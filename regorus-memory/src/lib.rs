@@ -26,20 +26,20 @@ thread_local! {
     /// All bytes that this thread has allocated, and all that it has freed.
     static COUNTERS: Option<(ThreadLocal<u64>, ThreadLocal<u64>)> =
         allocatedp::read().ok().zip(deallocatedp::read().ok());
-    static CURRENT: Cell<Option<State>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<EvaluationState>> = const { Cell::new(None) };
 }
 
 /// The evaluation on this thread.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct EvaluationState {
     /// The bytes that the thread held when the evaluation began.
-    began: u64,
+    start_bytes: u64,
     limit: u64,
-    was_over: bool,
+    exceeded_limit: bool,
 }
 
 /// Bytes that this thread holds. Modulo 2^64: memory of other threads may be freed here.
-fn held() -> u64 {
+fn thread_bytes() -> u64 {
     COUNTERS.with(|counters| {
         counters.as_ref().map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()))
     })
@@ -48,21 +48,27 @@ fn held() -> u64 {
 /// An evaluation on this thread, until it is dropped. A nested evaluation has its own count.
 #[derive(Debug)]
 pub struct Evaluation {
-    outer: Option<State>,
+    outer: Option<EvaluationState>,
 }
 
 impl Evaluation {
     /// Counts from now on, up to `limit` bytes.
     #[must_use]
     pub fn begin(limit: u64) -> Self {
-        Self { outer: CURRENT.replace(Some(State { began: held(), limit, was_over: false })) }
+        Self {
+            outer: CURRENT.replace(Some(EvaluationState {
+                start_bytes: thread_bytes(),
+                limit,
+                exceeded_limit: false,
+            })),
+        }
     }
 
     /// Whether the evaluation exceeded its limit at any time. The engine may have dropped the error: it drops errors of a function if
     /// another definition of the function has a value.
     #[must_use]
-    pub fn was_over(&self) -> bool {
-        CURRENT.get().is_some_and(|state| state.was_over)
+    pub fn exceeded_limit(&self) -> bool {
+        CURRENT.get().is_some_and(|evaluation| evaluation.exceeded_limit)
     }
 }
 
@@ -81,17 +87,19 @@ pub fn is_evaluating() -> bool {
 /// Bytes that the evaluation on this thread holds; 0 outside of one.
 #[must_use]
 pub fn in_use() -> u64 {
-    let grown = CURRENT.get().map_or(0, |state| held().wrapping_sub(state.began).cast_signed());
+    let grown = CURRENT
+        .get()
+        .map_or(0, |evaluation| thread_bytes().wrapping_sub(evaluation.start_bytes).cast_signed());
     u64::try_from(grown).unwrap_or(0)
 }
 
 /// Whether the evaluation on this thread may allocate this number of bytes. After one refusal, it stays over its limit.
 #[must_use]
-pub fn has_room(bytes: u64) -> bool {
-    let Some(state) = CURRENT.get() else { return true };
-    let is_over = state.was_over || in_use().saturating_add(bytes) > state.limit;
-    CURRENT.set(Some(State { was_over: is_over, ..state }));
-    !is_over
+pub fn may_allocate(bytes: u64) -> bool {
+    let Some(evaluation) = CURRENT.get() else { return true };
+    let exceeds = evaluation.exceeded_limit || in_use().saturating_add(bytes) > evaluation.limit;
+    CURRENT.set(Some(EvaluationState { exceeded_limit: exceeds, ..evaluation }));
+    !exceeds
 }
 
 /// The number that regorus compares with the limit.
@@ -104,7 +112,7 @@ pub struct Allocated {
 /// The memory in use, or the maximum once an evaluation has exceeded its limit.
 #[must_use]
 pub fn allocation_stats_snapshot() -> (Allocated, ()) {
-    (Allocated { allocated: if has_room(0) { in_use() } else { u64::MAX } }, ())
+    (Allocated { allocated: if may_allocate(0) { in_use() } else { u64::MAX } }, ())
 }
 
 /// The memory in use, as a difference.
@@ -175,13 +183,13 @@ mod tests {
     #[test]
     fn an_evaluation_that_was_over_its_limit_stays_over_it() {
         let evaluation = Evaluation::begin(1 << 20);
-        assert!(has_room(1 << 19) && !evaluation.was_over());
+        assert!(may_allocate(1 << 19) && !evaluation.exceeded_limit());
         let held = vec![0_u8; 1 << 21];
         assert_eq!(allocation_stats_snapshot().0.allocated, u64::MAX);
         drop(held);
-        assert!(evaluation.was_over() && !has_room(0));
+        assert!(evaluation.exceeded_limit() && !may_allocate(0));
         assert_eq!(allocation_stats_snapshot().0.allocated, u64::MAX);
         drop(evaluation);
-        assert!(has_room(u64::MAX));
+        assert!(may_allocate(u64::MAX));
     }
 }

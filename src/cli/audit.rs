@@ -11,10 +11,10 @@ use clap::{Args, ValueEnum};
 use super::controller::rego::RegoArguments;
 use super::controller::webhooks::pattern;
 use super::hub::HubArguments;
-use super::manifests::{self, Unreadable};
-use super::output::{self, print, say};
+use super::manifests::{self, UnreadableDocuments};
+use super::output::{self, print, print_message};
 use super::settings::ControllerArguments;
-use super::{Answer, columns, progress};
+use super::{Outcome, columns, progress};
 use policy_sync_controller::admission::audit::Violation;
 use policy_sync_rego::exemptions::Exemptions;
 
@@ -52,12 +52,12 @@ pub struct Arguments {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
-    of_hub: OfHub,
+    hub_policies: HubPolicyArguments,
 }
 
 /// The controller's arguments that select the Rego policies of the hub, and how they are evaluated.
 #[derive(Debug, Args)]
-pub struct OfHub {
+pub struct HubPolicyArguments {
     #[command(flatten)]
     controller: ControllerArguments,
     #[command(flatten)]
@@ -77,36 +77,36 @@ enum Format {
 /// # Errors
 ///
 /// If the hub or a file cannot be read, or a Rego policy cannot be evaluated.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let exempt = arguments.exempt_namespaces.iter().filter(|name| !name.is_empty()).cloned();
-    let mut unreadable = Unreadable::default();
+    let mut unreadable = UnreadableDocuments::default();
     let findings = if arguments.filenames.is_empty() {
-        let Some(settings) = arguments.of_hub.rego.settings(None)? else {
+        let Some(settings) = arguments.hub_policies.rego.settings(None)? else {
             bail!("set --rego-namespace for policies of the hub, or -f and -p for files");
         };
         let exemptions = Exemptions::new(exempt.chain(settings.namespaces.iter().cloned()));
         let _waiting = progress::begin();
-        let found = hub::find(hub, &arguments.of_hub, settings, exemptions).await?;
-        let Some(findings) = found else { return Ok(Answer::No) };
+        let found = hub::find(hub, &arguments.hub_policies, settings, exemptions).await?;
+        let Some(findings) = found else { return Ok(Outcome::Negative) };
         findings
     } else {
-        let rego = &arguments.of_hub.rego;
+        let rego = &arguments.hub_policies.rego;
         let policies = (&*arguments.policies, rego.packages()?, rego.replicate());
         let objects;
         (objects, unreadable) = manifests::read_objects(&arguments.filenames)?;
         let found = files::find(&objects, policies, &Exemptions::new(exempt)).await?;
-        let Some(findings) = found else { return unreadable.end(Answer::No) };
+        let Some(findings) = found else { return unreadable.end(Outcome::Negative) };
         findings
     };
     match arguments.output {
         Format::Json => print(&output::json(&findings.report())?)?,
-        Format::Table if findings.count() == 0 => say("no violations"),
+        Format::Table if findings.count() == 0 => print_message("no violations"),
         Format::Table => print(&columns::table(&HEADERS, NAMES, findings.kept().iter().map(row)))?,
     }
     let errors = findings.errors();
     let unknown =
         (errors > 0).then(|| format!("the audit is incomplete: results with enforcement error: {errors}"));
-    unreadable.end(super::answer(findings.count() == errors, unknown.as_slice())?)
+    unreadable.end(super::outcome(findings.count() == errors, unknown.as_slice())?)
 }
 
 fn row(violation: &Violation) -> Vec<String> {

@@ -35,12 +35,12 @@ impl Columns {
 /// its width.
 pub(super) fn table(headers: &[&str], names: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
-    fitting([headers].into_iter().chain(rows), names, terminal::width())
+    fitted_table([headers].into_iter().chain(rows), names, terminal::width())
 }
 
 /// Formats `rows`, starting with the headers, in lines of at most `width` characters. The first `names`
 /// columns are truncated last; headers are never truncated.
-pub(super) fn fitting(
+pub(super) fn fitted_table(
     rows: impl IntoIterator<Item = Vec<String>>,
     names: usize,
     width: Option<usize>,
@@ -50,10 +50,11 @@ pub(super) fn fitting(
     columns.widen(&rows);
     let Columns(mut widths) = columns;
     let Some(width) = width.filter(|width| total(&widths) > *width) else { return lines(&rows, &widths) };
-    let least: Vec<usize> = rows.first().into_iter().flatten().map(|header| header.chars().count()).collect();
+    let minimum: Vec<usize> =
+        rows.first().into_iter().flatten().map(|header| header.chars().count()).collect();
     let names = names.min(widths.len());
-    narrow(&mut widths, &least, names..least.len(), width);
-    narrow(&mut widths, &least, 0..names, width);
+    narrow(&mut widths, &minimum, names..minimum.len(), width);
+    narrow(&mut widths, &minimum, 0..names, width);
     for row in &mut rows {
         for (cell, width) in row.iter_mut().zip(&widths) {
             *cell = cut(cell, *width);
@@ -68,9 +69,9 @@ fn total(widths: &[usize]) -> usize {
 }
 
 /// Narrows the widest of `columns` repeatedly, until a line has at most `width` characters or all columns
-/// have their `least` width.
-fn narrow(widths: &mut [usize], least: &[usize], columns: std::ops::Range<usize>, width: usize) {
-    let can_be_narrowed = |widths: &[usize], column: &usize| widths[*column] > least[*column];
+/// have their `minimum` width.
+fn narrow(widths: &mut [usize], minimum: &[usize], columns: std::ops::Range<usize>, width: usize) {
+    let can_be_narrowed = |widths: &[usize], column: &usize| widths[*column] > minimum[*column];
     while total(widths) > width {
         let candidates = columns.clone().filter(|column| can_be_narrowed(widths, column));
         let Some(widest) = candidates.max_by_key(|column| widths[*column]) else { return };

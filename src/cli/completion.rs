@@ -20,8 +20,8 @@ use clap::{Args, ValueEnum};
 use clap_complete::CompleteEnv;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-use super::Answer;
-use super::called_as::CalledAs;
+use super::Outcome;
+use super::invocation::Invocation;
 use super::output::print;
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ Examples:
   policy-sync completion fish >~/.config/fish/completions/policy-sync.fish";
 
 /// The environment variable with the name of the shell that requests candidates.
-const ASKED: &str = "POLICY_SYNC_COMPLETE";
+const COMPLETE_VARIABLE: &str = "POLICY_SYNC_COMPLETE";
 /// The program that completion scripts run from the `PATH`.
 const PROGRAM: &str = "policy-sync";
 
@@ -67,11 +67,17 @@ impl Shell {
 }
 
 /// Prints the completion script of a shell.
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    arguments.shell.completer().write_registration(ASKED, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    arguments.shell.completer().write_registration(
+        COMPLETE_VARIABLE,
+        PROGRAM,
+        PROGRAM,
+        PROGRAM,
+        &mut script,
+    )?;
     print(&String::from_utf8_lossy(&script))?;
-    Ok(Answer::Fine)
+    Ok(Outcome::Positive)
 }
 
 /// Prints candidates and exits, if a shell or `kubectl` started this process for completion. Requires a
@@ -79,17 +85,18 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
 pub fn complete() {
     let mut arguments = args_os();
     let program = arguments.next();
-    let called = CalledAs::new(program.as_deref());
-    let answered = if called == CalledAs::PluginCompletion {
+    let invocation = Invocation::new(program.as_deref());
+    let answered = if invocation == Invocation::PluginCompletion {
         let words: Vec<OsString> = [PROGRAM.into()].into_iter().chain(arguments).collect();
-        print(&cobra::answer(called, words)).is_ok()
-    } else if let Some(shell) = var_os(ASKED) {
+        print(&cobra::candidates_text(invocation, words)).is_ok()
+    } else if let Some(shell) = var_os(COMPLETE_VARIABLE) {
         let words: Vec<OsString> = arguments.skip_while(|word| word != "--").skip(1).collect();
         if shell == "bash" {
-            print(&bash::answer(called, &words)).is_ok()
+            print(&bash::candidates_text(invocation, &words)).is_ok()
         } else {
-            let command = || candidates::add(called.command(), &words);
-            let asked = CompleteEnv::with_factory(command).var(ASKED).shells(Shells(&[&Zsh, &Fish]));
+            let command = || candidates::add(invocation.command(), &words);
+            let asked =
+                CompleteEnv::with_factory(command).var(COMPLETE_VARIABLE).shells(Shells(&[&Zsh, &Fish]));
             asked.try_complete(args_os(), current_dir().ok().as_deref()).is_ok()
         }
     } else {

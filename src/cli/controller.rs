@@ -22,33 +22,34 @@ use self::rego::RegoArguments;
 use self::webhooks::{ExemptArguments, WebhookArguments};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
-use super::stop::asked_to_stop;
-use super::{Answer, duration, policies};
+use super::shutdown::shutdown_signal;
+use super::{Outcome, duration, policies};
+use crate::version;
 use policy_sync_connections::{self as connections, Descriptors, Limits};
 use policy_sync_controller::admission::auditing::{self, AuditMetrics, Auditing};
-use policy_sync_controller::admission::auditor::Misplaced;
-use policy_sync_controller::flow::Flow;
+use policy_sync_controller::admission::auditor::PlacementViolation;
+use policy_sync_controller::manager::Manager;
 use policy_sync_controller::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use policy_sync_controller::rego_loading::RegoMetrics;
 use policy_sync_controller::server;
-use policy_sync_controller::stored_topology::{self, Stored, TopologyMetrics};
+use policy_sync_controller::stored_topology::{self, StoredTopology, TopologyMetrics};
 use policy_sync_controller::sync::metrics::HubMetrics;
-use policy_sync_controller::webhook_config::RegistrationMetrics;
+use policy_sync_controller::webhook_config::WebhookConfigMetrics;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::logs;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::watching;
+use policy_sync_hub::watch_client;
 use policy_sync_sync::Mirror;
 
 /// The maximum of `--status-window`. With a longer delay, users would assume that the status is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
 /// The minimum of `--audit-interval`, because each audit evaluates all objects.
-const AUDIT_INTERVAL_LEAST: Duration = Duration::from_secs(10);
+const AUDIT_INTERVAL_MINIMUM: Duration = Duration::from_secs(10);
 /// The maximum of `--audit-interval`.
 const AUDIT_INTERVAL_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// How long running work may take after a request to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(4);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -65,10 +66,10 @@ Examples:
 pub struct Arguments {
     /// Address for metrics; without a host, all addresses. 0 disables them.
     #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
-    metrics_bind_address: Bind,
+    metrics_bind_address: BindAddress,
     /// Address for health and readiness probes; without a host, all addresses. 0 disables them.
     #[arg(long, default_value = ":8081", value_parser = address, value_name = "ADDRESS")]
-    health_probe_bind_address: Bind,
+    health_probe_bind_address: BindAddress,
     #[command(flatten)]
     settings: SettingsArguments,
     #[command(flatten)]
@@ -146,29 +147,29 @@ fn audit_interval(text: &str) -> Result<Duration, String> {
     let interval = duration::parse(text, Duration::from_secs(1), &(Duration::ZERO..=AUDIT_INTERVAL_LIMIT))?;
     match interval {
         Duration::ZERO => Ok(interval),
-        _ if interval < AUDIT_INTERVAL_LEAST => Err("expected 10s or more, or 0".to_owned()),
+        _ if interval < AUDIT_INTERVAL_MINIMUM => Err("expected 10s or more, or 0".to_owned()),
         _ => Ok(interval),
     }
 }
 
 /// The address to listen on; `None` if disabled.
 #[derive(Clone, Copy, Debug)]
-struct Bind(Option<SocketAddr>);
+struct BindAddress(Option<SocketAddr>);
 
-fn address(text: &str) -> Result<Bind, String> {
+fn address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
-        return Ok(Bind(None));
+        return Ok(BindAddress(None));
     }
     let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     full.parse()
-        .map(|address| Bind(Some(address)))
+        .map(|address| BindAddress(Some(address)))
         .map_err(|_| format!("{text:?} is not an address such as 127.0.0.1:8080"))
 }
 
 /// Converts a misplaced object for the audit.
-fn misplaced(placed: remediation::Misplaced) -> Misplaced {
-    let remediation::Misplaced { kind, key, why, is_by_hand } = placed;
-    Misplaced { kind, key, why, is_warning: is_by_hand }
+fn placement_violation(placed: remediation::ObjectViolation) -> PlacementViolation {
+    let remediation::ObjectViolation { kind, key, why, is_deferred } = placed;
+    PlacementViolation { kind, key, why, is_warning: is_deferred }
 }
 
 /// Runs the controller until it is stopped. Logs `deprecation` as a warning.
@@ -180,21 +181,22 @@ pub async fn run(
     hub: &HubArguments,
     arguments: Arguments,
     deprecation: Option<String>,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<Outcome> {
     logs::start(arguments.log_level)?;
     if let Some(warning) = deprecation {
         warn!("{warning}");
     }
     // Signals are handled before the slow start, so that the process can be stopped while it starts.
-    let asked = asked_to_stop()?;
+    let shutdown = shutdown_signal()?;
     let descriptors = Descriptors::raise();
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let config = hub.config().await?;
     let namespace = config.default_namespace.clone();
     let metrics = Metrics::new().context("cannot set up metrics")?;
+    version::export(&metrics).context("cannot set up metrics")?;
     let hub_metrics = HubMetrics::new(&metrics).context("cannot set up metrics")?;
-    let client = watching(config, &metrics, hub.request_timeout())?;
+    let client = watch_client(config, &metrics, hub.request_timeout())?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));
@@ -216,12 +218,12 @@ pub async fn run(
                 exemptions: exemptions.clone(),
             };
             let remediates = Remediation::new(controller.clone(), remediating, clock, remediated);
-            let remediated = remediates.remediated();
+            let remediated = remediates.remediation_status();
             remediation = Some(remediates);
             if let Some((serving, registering)) =
                 arguments.webhooks.prepare(&controller, &namespace, (&settings, exemptions.clone()), clock)?
             {
-                let metrics = RegistrationMetrics::new(&metrics).context("cannot set up metrics")?;
+                let metrics = WebhookConfigMetrics::new(&metrics).context("cannot set up metrics")?;
                 (prepared, registration) = (Some(serving), Some((registering, metrics)));
             }
             let audits = AuditMetrics::new(&metrics).context("cannot set up metrics")?;
@@ -233,9 +235,11 @@ pub async fn run(
                 is_served: prepared.is_some(),
                 name: arguments.webhooks.name().to_owned(),
             };
-            let misplaced = move || remediated.misplaced().into_iter().map(misplaced).collect();
+            let placement_violations =
+                move || remediated.placement_violations().into_iter().map(placement_violation).collect();
             let asked = (loading.loaded(), exemptions);
-            auditing = Some(Auditing::new(asked, misplaced, audited, controller.clone(), clock, audits));
+            auditing =
+                Some(Auditing::new(asked, placement_violations, audited, controller.clone(), clock, audits));
             Some((loading, metrics))
         }
         None => None,
@@ -244,12 +248,12 @@ pub async fn run(
         let own = TopologyMetrics::new(&metrics).context("cannot set up metrics")?;
         let stored =
             stored_topology::Settings::new(arguments.election.namespace(&namespace), arguments.route_status);
-        Some(Stored::new(controller.clone(), stored, clock, &metrics, own))
+        Some(StoredTopology::new(controller.clone(), stored, clock, &metrics, own))
     } else {
         None
     };
-    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
-    let flow = Flow {
+    let (elector, leadership) = arguments.election.leadership(&client, &controller, namespace, clock);
+    let flow = Manager {
         client,
         mirror,
         controller,
@@ -265,7 +269,7 @@ pub async fn run(
         remediation,
         auditing,
         topology,
-        registration,
+        webhook_config: registration,
     };
     let answering = match (prepared, &flow.rego) {
         (Some(prepared), Some(rego)) => {
@@ -273,32 +277,33 @@ pub async fn run(
         }
         _ => None,
     };
-    let served = flow.served();
+    let served = flow.server_state();
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),
         (arguments.health_probe_bind_address, server::probes(served)),
     ];
     let mut serving = tokio::task::JoinSet::new();
-    for (Bind(address), router) in servers {
+    for (BindAddress(address), router) in servers {
         let Some(address) = address else { continue };
         let listener = connections::listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening");
-        let server = connections::serve(listener, router, Limits::scraped(descriptors), stop.clone());
+        let server =
+            connections::serve(listener, router, Limits::metrics_and_probes(descriptors), stop.clone());
         serving.spawn(tasks.clone().watch("server", server));
     }
 
     let working = flow.start(stop.clone());
     info!(controller = name, "started");
     tokio::select! {
-        () = asked => {}
+        () = shutdown => {}
         () = tasks.ended() => {}
     }
     info!("stopping");
     stop.cancel();
     let ended = futures::future::join(working, OptionFuture::from(answering));
-    if tokio::time::timeout(STOP_WITHIN, ended).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
         info!("cancelled running requests: the next start continues from the state of the hub");
     }
     tasks.check()?;
-    Ok(Answer::Fine)
+    Ok(Outcome::Positive)
 }

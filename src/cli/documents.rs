@@ -1,6 +1,6 @@
 //! Parses texts into YAML or JSON documents as `kubectl` does, each with the number of its first line.
 
-mod lenient;
+mod corrections;
 mod scalar;
 mod yaml;
 
@@ -90,14 +90,14 @@ pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
     if text.len() > MAX_BYTES {
         return vec![Err(Fault::new(1, format!("the file has more than {MAX_BYTES} bytes")))];
     }
-    let parts = parts(text);
+    let parts = split_documents(text);
     if parts.len() > MAX_DOCUMENTS {
         return vec![Err(Fault::new(1, format!("the file has more than {MAX_DOCUMENTS} documents")))];
     }
     let (mut read, mut nodes) = (Vec::new(), MAX_NODES);
-    for Part { line, text } in parts {
+    for DocumentText { line, text } in parts {
         let before = read.len();
-        for document in part(text, &mut nodes) {
+        for document in parse_document(text, &mut nodes) {
             read.push(match document {
                 Ok(mut document) => {
                     document.line += line;
@@ -122,7 +122,7 @@ pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
 
 /// A part of a text that YAML treats as one document.
 #[derive(Debug, PartialEq)]
-struct Part<'t> {
+struct DocumentText<'t> {
     /// The number of lines before it.
     line: u64,
     text: &'t str,
@@ -130,7 +130,7 @@ struct Part<'t> {
 
 /// Splits `text` before each line with the mark `---`, and after each line with the mark `...`. YAML allows
 /// such lines nowhere else, even in quotes. Stops after [`MAX_DOCUMENTS`].
-fn parts(text: &str) -> Vec<Part<'_>> {
+fn split_documents(text: &str) -> Vec<DocumentText<'_>> {
     let mut parts = Vec::new();
     let (mut begin, mut first_line, mut has_content) = (0, 0, false);
     let mut at = 0;
@@ -138,32 +138,32 @@ fn parts(text: &str) -> Vec<Part<'_>> {
         if parts.len() > MAX_DOCUMENTS {
             return parts;
         }
-        let is_mark = marks(content, "---");
+        let is_mark = has_mark(content, "---");
         if is_mark && has_content {
-            parts.push(Part { line: first_line, text: &text[begin..at] });
+            parts.push(DocumentText { line: first_line, text: &text[begin..at] });
             (begin, first_line) = (at, line);
         }
         // Directives and comments before the mark belong to the document that it begins.
         has_content |= is_mark || !(content.trim().is_empty() || content.starts_with(['#', '%']));
         at += content.len();
-        if marks(content, "...") {
-            parts.push(Part { line: first_line, text: &text[begin..at] });
+        if has_mark(content, "...") {
+            parts.push(DocumentText { line: first_line, text: &text[begin..at] });
             (begin, first_line, has_content) = (at, line + 1, false);
         }
     }
     if begin < text.len() {
-        parts.push(Part { line: first_line, text: &text[begin..] });
+        parts.push(DocumentText { line: first_line, text: &text[begin..] });
     }
     parts
 }
 
 /// Whether `line` starts with `mark`.
-fn marks(line: &str, mark: &str) -> bool {
+fn has_mark(line: &str, mark: &str) -> bool {
     line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 /// Parses a part, without the line of its mark. `nodes` is the number of nodes left for the text.
-fn part(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
+fn parse_document(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     let (lines, content) = match text.split_once('\n') {
         Some((mark, content)) if mark.trim_end() == "---" => (1, content),
         _ => (0, text),

@@ -7,10 +7,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::Answer;
+use super::Outcome;
 use super::hub::HubArguments;
-use super::output::{self, print, say_each};
-use super::topology::{WorldArguments, lines};
+use super::output::{self, print, print_messages};
+use super::topology::{TopologyInputArguments, lines};
 use policy_sync_topology::show::{EffectiveReport, Scope};
 use policy_sync_topology::{Graph, Request};
 
@@ -26,7 +26,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    world: WorldArguments,
+    input: TopologyInputArguments,
     /// Show only paths to this route, such as `httproute/orders`.
     #[arg(long, value_name = "KIND/NAME", conflicts_with_all = ["gateway", "policy"])]
     route: Option<String>,
@@ -126,36 +126,36 @@ impl Format {
 ///
 /// If an argument is invalid, the cluster, a file or a document cannot be read, or two objects have the same
 /// name.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let scope = Scope {
-        route: named("--route", arguments.route.as_ref())?,
-        policy: named("--policy", arguments.policy.as_ref())?,
-        ..arguments.world.scope()
+        route: kind_and_name("--route", arguments.route.as_ref())?,
+        policy: kind_and_name("--policy", arguments.policy.as_ref())?,
+        ..arguments.input.scope()
     };
     let request = arguments.request.request()?;
     if arguments.clusters || arguments.cluster.is_some() {
         return clusters::run(hub, arguments, &scope, request).await;
     }
-    let world = arguments.world.read(hub).await?;
+    let input = arguments.input.read(hub).await?;
     let (report, faults) = {
-        let facts = world.found.objects.facts();
-        let graph = Graph::build(&facts);
-        let unknown = world.found.unknown(&graph);
+        let graph_input = input.found.objects.graph_input();
+        let graph = Graph::build(&graph_input);
+        let unknown = input.found.unknown(&graph);
         let report = EffectiveReport::new(&graph, &scope, request, unknown);
-        (report.with_partial(!world.found.unread.is_empty()), world.found.faults(&graph))
+        (report.with_partial(!input.found.unread.is_empty()), input.found.faults(&graph))
     };
     // Missing rights are reported at the end.
-    say_each(report.unknown.iter().filter(|line| !world.found.unread.contains(line)));
-    say_each(&faults);
+    print_messages(report.unknown.iter().filter(|line| !input.found.unread.contains(line)));
+    print_messages(&faults);
     arguments.output.print(&report, text::lines)?;
     let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
     // Missing rights have been reported already.
     let unknown = report.is_unknown() && !report.is_partial;
-    world.end(is_fine, unknown.then(|| "it is unknown whether such a path exists".to_owned()))
+    input.outcome(is_fine, unknown.then(|| "it is unknown whether such a path exists".to_owned()))
 }
 
 /// Splits an argument of the form `KIND/NAME`.
-fn named(argument: &str, text: Option<&String>) -> anyhow::Result<Option<(String, String)>> {
+fn kind_and_name(argument: &str, text: Option<&String>) -> anyhow::Result<Option<(String, String)>> {
     let Some(text) = text else { return Ok(None) };
     match text.split_once('/') {
         Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {

@@ -10,15 +10,16 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::hub::HubArguments;
-use super::output::{self, print, say};
+use super::output::{self, print, print_message};
 use super::settings::SettingsArguments;
 use super::text::printable;
-use super::{Answer, progress};
+use super::{Outcome, progress};
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::named;
 use policy_sync_hub::HubClient;
 use policy_sync_report::{
-    self as report, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant,
+    self as report, Check, ExplainQuery, KindMatch, ObjectExplanation, ServedKind, discover, match_kind,
+    qualified_names,
 };
 use policy_sync_sync::kinds::REQUIRED;
 
@@ -66,7 +67,7 @@ enum Format {
 /// # Errors
 ///
 /// If the object or the cluster does not exist, or the hub cannot be read.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let _waiting = progress::begin();
@@ -87,9 +88,9 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         cluster: cluster.as_ref(),
     };
     let explanation = match report::explain(&hub, query).await {
-        Err(error) if error.is_absent() => {
-            say(printable(&format!("policy-sync: {error}")));
-            return Ok(Answer::No);
+        Err(error) if error.is_not_found() => {
+            print_message(printable(&format!("policy-sync: {error}")));
+            return Ok(Outcome::Negative);
         }
         explanation => explanation?,
     };
@@ -98,7 +99,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Json => output::json(&explanation.json())?,
         Format::Yaml => output::yaml(&explanation.json())?,
     })?;
-    super::answer(explanation.check() != Check::Failed, &unknown(&explanation))
+    super::outcome(explanation.check() != Check::Failed, &unknown(&explanation))
 }
 
 /// The unknown parts of the explanation: the state on clusters, and the effect on the hub's routes.
@@ -114,14 +115,14 @@ fn unknown(explanation: &ObjectExplanation) -> Vec<String> {
 /// The kind that `word` names.
 async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
     let gateways = ServedKind::gateways();
-    if gateways.is_meant_by(word) {
+    if gateways.matches_name(word) {
         return Ok(gateways);
     }
     let discovered = discover(hub).await?;
-    match meant(&discovered.kinds, word) {
-        Meant::Kind(kind) => Ok(kind.clone()),
-        Meant::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", full(&several)),
-        Meant::Nothing => {
+    match match_kind(&discovered.kinds, word) {
+        KindMatch::Kind(kind) => Ok(kind.clone()),
+        KindMatch::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", qualified_names(&several)),
+        KindMatch::Nothing => {
             let unread = discovered.unread().map(|unread| format!(": {unread}")).unwrap_or_default();
             bail!("the hub at {} has no kind {word:?}{unread}", hub.url())
         }

@@ -6,9 +6,11 @@ use clap::builder::Styles;
 
 use super::terminal;
 
-/// The groups in their order. Each entry is a command line and its description; without a description, that of
-/// the command.
-const GROUPS: [(&str, &[(&str, Option<&str>)]); 4] = [
+/// A command line and its description. Without a description, the help has that of the command.
+type Entry = (&'static str, Option<&'static str>);
+
+/// The groups in their order.
+const GROUPS: [(&str, &[Entry]); 4] = [
     (
         "Inspect",
         &[("status", None), ("explain", None), ("topology", None), ("effective", None), ("web", None)],

@@ -13,7 +13,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::duration;
-use policy_sync_hub::{HubClient, HubError, RequestTimeout, innermost};
+use policy_sync_hub::{HubClient, HubError, RequestTimeout, root_cause};
 
 /// The heading of these options in `--help`.
 pub const HEADING: &str = "Hub options";
@@ -120,7 +120,7 @@ impl HubArguments {
             Some(file) => {
                 let place = file.display();
                 let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
-                    anyhow!("cannot read kubeconfig {place}: {}", one_line(&innermost(&error)))
+                    anyhow!("cannot read kubeconfig {place}: {}", one_line(&root_cause(&error)))
                 })?;
                 Config::from_custom_kubeconfig(kubeconfig, &options)
                     .await

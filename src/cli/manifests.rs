@@ -10,9 +10,9 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Answer;
+use super::Outcome;
 use super::documents::{self, Document, documents_each};
-use super::output::say_each;
+use super::output::print_messages;
 use policy_sync_api::object::HubObject;
 
 /// The extensions of files that are read from a directory.
@@ -20,12 +20,12 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The file of an object, and the first line of its document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) struct Place {
+pub(in crate::cli) struct SourceLocation {
     file: Arc<str>,
     line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -34,14 +34,14 @@ impl fmt::Display for Place {
 /// An object with its place.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Manifest {
-    pub(in crate::cli) place: Place,
+    pub(in crate::cli) place: SourceLocation,
     pub(in crate::cli) object: HubObject,
 }
 
 /// A document, or an item of a list, that is no Kubernetes object.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct NoObject {
-    pub(in crate::cli) place: Place,
+pub(in crate::cli) struct InvalidManifest {
+    pub(in crate::cli) place: SourceLocation,
     /// Its kind; empty if there is none.
     pub(in crate::cli) kind: String,
     /// Why it is no object.
@@ -52,18 +52,18 @@ pub(in crate::cli) struct NoObject {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Manifests {
     /// The objects, and the documents that are no objects, in order.
-    pub(in crate::cli) read: Vec<Result<Manifest, NoObject>>,
+    pub(in crate::cli) read: Vec<Result<Manifest, InvalidManifest>>,
     /// The documents that cannot be parsed.
-    pub(in crate::cli) unreadable: Unreadable,
+    pub(in crate::cli) unreadable: UnreadableDocuments,
 }
 
 /// Documents that a command leaves out.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Unreadable(Vec<NoObject>);
+pub(in crate::cli) struct UnreadableDocuments(Vec<InvalidManifest>);
 
-impl Unreadable {
+impl UnreadableDocuments {
     /// Adds documents that are no objects.
-    pub(in crate::cli) fn add(&mut self, none: Vec<NoObject>) {
+    pub(in crate::cli) fn add(&mut self, none: Vec<InvalidManifest>) {
         self.0.extend(none);
         self.0.sort_by(|one, other| one.place.cmp(&other.place));
     }
@@ -73,9 +73,9 @@ impl Unreadable {
     /// # Errors
     ///
     /// If there is a document that cannot be used. All such documents but the last are printed here.
-    pub(in crate::cli) fn end(mut self, answer: Answer) -> anyhow::Result<Answer> {
-        let Some(last) = self.0.pop() else { return Ok(answer) };
-        say_each(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
+    pub(in crate::cli) fn end(mut self, outcome: Outcome) -> anyhow::Result<Outcome> {
+        let Some(last) = self.0.pop() else { return Ok(outcome) };
+        print_messages(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
         Err(last.into_error())
     }
 }
@@ -98,7 +98,7 @@ pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>>
 pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
     let mut manifests = gather(sources)?;
     if manifests.read.is_empty() {
-        mem::take(&mut manifests.unreadable).end(Answer::Fine)?;
+        mem::take(&mut manifests.unreadable).end(Outcome::Positive)?;
     }
     Ok(manifests)
 }
@@ -122,12 +122,14 @@ fn gather(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
 /// # Errors
 ///
 /// If a file cannot be read, or all documents are left out.
-pub(in crate::cli) fn read_objects(sources: &[PathBuf]) -> anyhow::Result<(Vec<Manifest>, Unreadable)> {
+pub(in crate::cli) fn read_objects(
+    sources: &[PathBuf],
+) -> anyhow::Result<(Vec<Manifest>, UnreadableDocuments)> {
     let Manifests { read, mut unreadable } = read_each(sources)?;
     let (objects, none) = divided(read);
     unreadable.add(none);
     if objects.is_empty() {
-        mem::take(&mut unreadable).end(Answer::Fine)?;
+        mem::take(&mut unreadable).end(Outcome::Positive)?;
     }
     Ok((objects, unreadable))
 }
@@ -142,7 +144,9 @@ fn objects(manifests: Manifests) -> anyhow::Result<Vec<Manifest>> {
 }
 
 /// Separates objects from documents that are no objects.
-pub(in crate::cli) fn divided(read: Vec<Result<Manifest, NoObject>>) -> (Vec<Manifest>, Vec<NoObject>) {
+pub(in crate::cli) fn divided(
+    read: Vec<Result<Manifest, InvalidManifest>>,
+) -> (Vec<Manifest>, Vec<InvalidManifest>) {
     let (mut objects, mut others) = (Vec::new(), Vec::new());
     for read in read {
         match read {
@@ -153,13 +157,13 @@ pub(in crate::cli) fn divided(read: Vec<Result<Manifest, NoObject>>) -> (Vec<Man
     (objects, others)
 }
 
-impl fmt::Display for NoObject {
+impl fmt::Display for InvalidManifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.fault)
     }
 }
 
-impl NoObject {
+impl InvalidManifest {
     fn into_error(self) -> anyhow::Error {
         anyhow!("{self}")
     }
@@ -210,10 +214,10 @@ impl Manifests {
         for document in documents_each(text) {
             match document {
                 Ok(Document { line, value }) => {
-                    collect(&Place { file: file.clone(), line }, "", value, &mut self.read);
+                    collect(&SourceLocation { file: file.clone(), line }, "", value, &mut self.read);
                 }
-                Err(fault) => self.unreadable.0.push(NoObject {
-                    place: Place { file: file.clone(), line: fault.line },
+                Err(fault) => self.unreadable.0.push(InvalidManifest {
+                    place: SourceLocation { file: file.clone(), line: fault.line },
                     kind: String::new(),
                     fault: fault.to_string(),
                 }),
@@ -223,7 +227,12 @@ impl Manifests {
 }
 
 /// Adds the object `value`, or the items if it is a list. `within` is its path in the document.
-fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Result<Manifest, NoObject>>) {
+fn collect(
+    place: &SourceLocation,
+    within: &str,
+    mut value: Value,
+    to: &mut Vec<Result<Manifest, InvalidManifest>>,
+) {
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
     if let (Some(item_kind), Some(Value::Array(items))) =
         (kind.strip_suffix("List"), value.get_mut("items").map(Value::take))
@@ -240,7 +249,7 @@ fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Result<Ma
     }
     to.push(match object(within, value) {
         Ok(object) => Ok(Manifest { place: place.clone(), object }),
-        Err(fault) => Err(NoObject { place: place.clone(), kind, fault }),
+        Err(fault) => Err(InvalidManifest { place: place.clone(), kind, fault }),
     });
 }
 

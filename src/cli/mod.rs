@@ -1,7 +1,6 @@
 //! The command line, with one module for each command. Arguments are validated before a command opens a port.
 
 pub mod audit;
-mod called_as;
 mod columns;
 pub mod completion;
 pub mod controller;
@@ -11,6 +10,7 @@ pub mod effective;
 pub mod explain;
 mod groups;
 pub mod hub;
+mod invocation;
 mod manifests;
 pub mod output;
 pub mod params;
@@ -21,8 +21,8 @@ mod progress;
 mod queries;
 pub mod rego;
 pub mod settings;
+mod shutdown;
 pub mod status;
-mod stop;
 mod terminal;
 pub mod text;
 pub mod topology;
@@ -34,10 +34,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::version;
 pub use completion::complete;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_hub::HubClient;
-use policy_sync_hub::version;
 use policy_sync_report::{self as report, Known};
 pub use usage::parse;
 
@@ -112,11 +112,11 @@ enum Command {
 
 /// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Outcome {
     /// A positive result: exit code 0.
-    Fine,
+    Positive,
     /// A negative result, such as invalid, denied or out of sync: exit code 1.
-    No,
+    Negative,
 }
 
 /// The result of a command that could not read all of the hub. A known fault is a negative result, even with
@@ -125,15 +125,15 @@ pub enum Answer {
 /// # Errors
 ///
 /// If there is no fault, but some parts are `unread`.
-fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
+fn outcome(fine: bool, unread: &[String]) -> anyhow::Result<Outcome> {
     let unread = unread.join("; ");
     match (fine, unread.is_empty()) {
-        (true, true) => Ok(Answer::Fine),
+        (true, true) => Ok(Outcome::Positive),
         (true, false) => Err(anyhow::anyhow!(unread)),
-        (false, true) => Ok(Answer::No),
+        (false, true) => Ok(Outcome::Negative),
         (false, false) => {
-            output::say(text::printable(&format!("policy-sync: {unread}")));
-            Ok(Answer::No)
+            output::print_message(text::printable(&format!("policy-sync: {unread}")));
+            Ok(Outcome::Negative)
         }
     }
 }
@@ -153,7 +153,7 @@ async fn namespaces_exist(
         // A user without the right to get Namespaces may have rights within one.
         if let Known::Known(false) = report::namespace(hub, name).await? {
             let text = format!("policy-sync: {argument}: the hub at {} has no namespace {name}", hub.url());
-            output::say(text::printable(&text));
+            output::print_message(text::printable(&text));
             all = false;
         }
     }
@@ -179,9 +179,9 @@ fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
 pub async fn run(cli: Cli) -> ExitCode {
     let deprecation = cli.deprecation;
     if let (Some(warning), false) = (&deprecation, matches!(cli.command, Command::Controller(_))) {
-        output::say(format_args!("policy-sync: {warning}"));
+        output::print_message(format_args!("policy-sync: {warning}"));
     }
-    let answer = match cli.command {
+    let outcome = match cli.command {
         Command::Controller(arguments) => controller::run(&cli.hub, *arguments, deprecation).await,
         Command::Plan(arguments) => plan::run(&cli.hub, &arguments).await,
         Command::Params(command) => params::run(&cli.hub, &command).await,
@@ -196,11 +196,11 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Placement(command) => placement::run(&cli.hub, &command).await,
         Command::Completion(arguments) => completion::run(&arguments),
     };
-    match answer {
-        Ok(Answer::Fine) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+    match outcome {
+        Ok(Outcome::Positive) => ExitCode::SUCCESS,
+        Ok(Outcome::Negative) => ExitCode::from(1),
         Err(error) => {
-            output::say(text::printable(&format!("policy-sync: {error:#}")));
+            output::print_message(text::printable(&format!("policy-sync: {error:#}")));
             ExitCode::from(2)
         }
     }

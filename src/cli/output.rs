@@ -34,14 +34,14 @@ pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
 }
 
 /// Prints `line` to standard error. Write errors are ignored.
-pub fn say(line: impl Display) {
+pub fn print_message(line: impl Display) {
     progress::end();
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints each of `lines` to standard error, with control characters escaped.
-pub fn say_each(lines: impl IntoIterator<Item = impl Display>) {
-    lines.into_iter().for_each(|line| say(printable(&line.to_string())));
+pub fn print_messages(lines: impl IntoIterator<Item = impl Display>) {
+    lines.into_iter().for_each(|line| print_message(printable(&line.to_string())));
 }
 
 /// Formats `value` as indented JSON.

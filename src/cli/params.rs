@@ -15,10 +15,10 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::Outcome;
 use super::columns::table;
 use super::hub::HubArguments;
-use super::output::{self, print, say};
+use super::output::{self, print, print_message};
 use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
@@ -82,7 +82,7 @@ type Kinds = Vec<(GroupVersionResource, Resolution)>;
 /// # Errors
 ///
 /// If the file or the hub cannot be read, or missing rights leave the result open.
-pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Outcome> {
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;
     if arguments.file.as_os_str() == "-" && arguments.object.as_deref() == Some(Path::new("-")) {
@@ -95,20 +95,20 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     } else if hub.is_configured() {
         Some(AccessReviewer::new(hub.client(hub.config().await?)?).await?)
     } else {
-        say("no hub is configured: whether the kinds can be synced is not checked");
+        print_message("no hub is configured: whether the kinds can be synced is not checked");
         None
     };
     let mut kinds: Vec<Kinds> = Vec::new();
     let mut unchecked = BTreeSet::new();
     for source in &mut sources {
         for warning in &source.checked.warnings {
-            say(printable(&format!("{}: warning: {warning}", source.place)));
+            print_message(printable(&format!("{}: warning: {warning}", source.place)));
         }
         let mut resolved = Kinds::new();
         if let Some(reviewer) = reviewer.as_ref().filter(|_| source.checked.faults.is_empty()) {
             match reviewer.class_fault(&source.checked.params, &controller).await? {
                 ClassFault::None => {}
-                ClassFault::Found(fault) => source.checked.faults.push(fault),
+                ClassFault::Invalid(fault) => source.checked.faults.push(fault),
                 ClassFault::Unchecked(why) => {
                     unchecked.insert(format!("downstreamClass is not checked: {why:#}"));
                 }
@@ -128,7 +128,9 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     }
     let user = reviewer.as_ref().map(|reviewer| reviewer.user.as_str());
     if let Some(user) = user {
-        say(printable(&format!("these are the rights of {user}; the rights of the controller may differ")));
+        print_message(printable(&format!(
+            "these are the rights of {user}; the rights of the controller may differ"
+        )));
     }
     let unchecked: Vec<String> = unchecked.into_iter().collect();
     // `--object` uses only valid parameters, so faults of parameters are reported first.
@@ -152,7 +154,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         source.checked.faults.is_empty()
             && kinds.iter().all(|(_, resolution)| matches!(resolution, Resolution::Resolved(_)))
     });
-    super::answer(fine, &unchecked)
+    super::outcome(fine, &unchecked)
 }
 
 /// The message for a kind; empty if it can be synced.

@@ -12,12 +12,12 @@ use kube::core::{PartialObjectMeta, request};
 use super::controller::rego::RegoArguments;
 use super::controller::webhooks::ExemptArguments;
 use super::hub::HubArguments;
-use super::output::{self, print, say};
+use super::output::{self, print, print_message};
 use super::settings::ControllerArguments;
 use super::text::printable;
-use super::{Answer, names, namespaces_exist, policies, progress};
-use policy_sync_controller::placement_policy::by_hand::Found;
+use super::{Outcome, names, namespaces_exist, policies, progress};
 use policy_sync_controller::placement_policy::compliance::Compliance;
+use policy_sync_controller::placement_policy::compliance_check::NonCompliantObject;
 use policy_sync_controller::rego_loading::Settings;
 use policy_sync_hub::HubClient;
 
@@ -31,7 +31,7 @@ Examples:
   policy-sync placement apply -n shop \\
     --rego-namespace kube-federation-scheduling-policy";
 
-const OF_DIFF: &str = "\
+const DIFF_EXAMPLES: &str = "\
 Examples:
   # All objects that differ
   policy-sync placement diff \\
@@ -41,7 +41,7 @@ Examples:
   policy-sync placement diff -n shop -o json \\
     --rego-namespace kube-federation-scheduling-policy";
 
-const OF_APPLY: &str = "\
+const APPLY_EXAMPLES: &str = "\
 Examples:
   # Patch all objects that differ
   policy-sync placement apply \\
@@ -58,10 +58,10 @@ const MANAGER: &str = "policy-sync-placement";
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print how existing objects differ from placement policies.
-    #[command(after_help = OF_DIFF)]
+    #[command(after_help = DIFF_EXAMPLES)]
     Diff(Box<Arguments>),
     /// Patch existing objects as placement policies require.
-    #[command(after_help = OF_APPLY)]
+    #[command(after_help = APPLY_EXAMPLES)]
     Apply(Box<Arguments>),
 }
 
@@ -95,7 +95,7 @@ enum Format {
 /// # Errors
 ///
 /// If the hub cannot be read, or a Rego policy cannot be evaluated.
-pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Outcome> {
     let (arguments, applies) = match command {
         Command::Diff(arguments) => (arguments, false),
         Command::Apply(arguments) => (arguments, true),
@@ -109,9 +109,9 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     let client = hub.client(config.clone())?;
     let of_policies = namespaces_exist(&client, "--rego-namespace", &settings.namespaces).await?;
     if !of_policies || !namespaces_exist(&client, "--namespace", &arguments.namespace).await? {
-        return Ok(Answer::No);
+        return Ok(Outcome::Negative);
     }
-    let found = look(hub, config, &client, arguments, settings).await?;
+    let found = compare(hub, config, &client, arguments, settings).await?;
     drop(waiting);
     print(&match arguments.output {
         None => text::text(&found),
@@ -119,30 +119,30 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         Some(Format::Json) => output::json(&text::list(&found))?,
     })?;
     if !applies {
-        return Ok(if found.is_empty() { Answer::Fine } else { Answer::No });
+        return Ok(if found.is_empty() { Outcome::Positive } else { Outcome::Negative });
     }
-    let mut answer = Answer::Fine;
+    let mut outcome = Outcome::Positive;
     for found in &found {
         let heading = text::heading(found);
         match apply(&client, found).await {
-            Ok(true) => say(printable(&format!("{heading} changed"))),
-            Ok(false) => answer = Answer::No,
+            Ok(true) => print_message(printable(&format!("{heading} changed"))),
+            Ok(false) => outcome = Outcome::Negative,
             Err(why) => {
-                say(printable(&format!("policy-sync: {heading} not changed: {why}")));
-                answer = Answer::No;
+                print_message(printable(&format!("policy-sync: {heading} not changed: {why}")));
+                outcome = Outcome::Negative;
             }
         }
     }
-    Ok(answer)
+    Ok(outcome)
 }
 
-async fn look(
+async fn compare(
     hub: &HubArguments,
     config: Config,
     client: &HubClient,
     arguments: &Arguments,
     settings: Settings,
-) -> anyhow::Result<Vec<Found>> {
+) -> anyhow::Result<Vec<NonCompliantObject>> {
     let controller = arguments.controller.controller()?;
     let exemptions = arguments.exempt.exemptions(None, &settings);
     let (loaded, _stops) = policies::start(hub, config, controller.clone(), settings)?;
@@ -150,7 +150,7 @@ async fn look(
 }
 
 /// Patches an object as the placement policies require. Returns `false` if a patch cannot make it comply.
-async fn apply(hub: &HubClient, found: &Found) -> Result<bool, String> {
+async fn apply(hub: &HubClient, found: &NonCompliantObject) -> Result<bool, String> {
     let Compliance::Differs(change) = &found.compliance else { return Ok(false) };
     let text = |field: &str| found.object["metadata"][field].as_str().unwrap_or_default();
     let patch = Patch::Merge(change.merge_patch(text("uid"), text("resourceVersion")));

@@ -26,10 +26,10 @@ use serde_json::json;
 
 use super::hub::HubArguments;
 use super::manifests::Manifest;
-use super::output::{self, print, say_each};
+use super::output::{self, print, print_messages};
 use super::settings::SettingsArguments;
-use super::{Answer, manifests, progress};
-use fill::Filled;
+use super::{Outcome, manifests, progress};
+use fill::FilledMirror;
 use inventory::Inventory;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::secret;
@@ -87,26 +87,26 @@ enum Format {
 /// # Errors
 ///
 /// If an argument is invalid, or a file, a document or the hub cannot be read.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    if arguments.diff { of_hub(hub, arguments).await } else { of_manifests(arguments) }
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.diff { plan_hub(hub, arguments).await } else { plan_manifests(arguments) }
 }
 
-fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
+fn plan_manifests(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let (objects, unreadable) = manifests::read_objects(&arguments.filenames)?;
     let inventory = Inventory::new(objects, &arguments.namespace);
     let (mut works, diagnostics) = works::plan(fill::fill(&inventory, &controller), &settings)?;
-    works.iter_mut().for_each(secret::hide);
+    works.iter_mut().for_each(secret::redact);
     let text = match arguments.output {
         None | Some(Format::Yaml) => output::yaml_documents(&works)?,
         Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
         Some(Format::Table) => bail!("-o table requires --diff: works are printed as yaml or json"),
     };
-    say_each(&diagnostics);
+    print_messages(&diagnostics);
     print(&text)?;
     let invalid = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    unreadable.end(if invalid { Answer::No } else { Answer::Fine })
+    unreadable.end(if invalid { Outcome::Negative } else { Outcome::Positive })
 }
 
 /// A mirror of `manifests`, with diagnostics. Objects without a namespace are put into `namespace`.
@@ -115,23 +115,24 @@ pub(super) fn mirror(
     namespace: &str,
     controller: &ControllerName,
 ) -> (OfflineMirror, Vec<Diagnostic>) {
-    let Filled { mirror, diagnostics, .. } = fill::fill(&Inventory::new(manifests, namespace), controller);
+    let FilledMirror { mirror, diagnostics, .. } =
+        fill::fill(&Inventory::new(manifests, namespace), controller);
     (mirror, diagnostics)
 }
 
-async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+async fn plan_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let _waiting = progress::begin();
     let client = hub.client(hub.config().await?)?;
     let hub = snapshot::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
-    say_each(&diagnostics);
+    print_messages(&diagnostics);
     print(&match arguments.output {
         None => diff::text(&changes)?,
         Some(Format::Yaml) => output::yaml(&diff::list(&changes))?,
         Some(Format::Json) => output::json(&diff::list(&changes))?,
         Some(Format::Table) => diff::table(&changes),
     })?;
-    Ok(if changes.is_empty() { Answer::Fine } else { Answer::No })
+    Ok(if changes.is_empty() { Outcome::Positive } else { Outcome::Negative })
 }

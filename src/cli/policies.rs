@@ -9,13 +9,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::HubArguments;
 use policy_sync_api::names::ControllerName;
-use policy_sync_controller::placement_policy::by_hand::{Found, Look};
-use policy_sync_controller::rego_loading::{Loaded, Loading, Settings};
+use policy_sync_controller::placement_policy::compliance_check::{ComplianceCheck, NonCompliantObject};
+use policy_sync_controller::rego_loading::{Loaded, RegoLoading, Settings};
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Leadership, Parts};
+use policy_sync_hub::reconcile::{CapabilityContext, Leadership};
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::{HubClient, watching};
+use policy_sync_hub::{HubClient, watch_client};
 use policy_sync_rego::confined::Checker;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::secrets;
@@ -24,9 +24,9 @@ use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::desired::covered::covered;
 
 /// The timeout for loading Rego policies.
-pub(super) const WITHIN: Duration = Duration::from_secs(60);
+pub(super) const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval of checks for denied lists meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A loader for the Rego policies of `controller`. It checks them in a child process of this program.
 ///
@@ -37,11 +37,12 @@ pub(super) fn loading(
     controller: ControllerName,
     settings: Settings,
     clock: Clock,
-) -> anyhow::Result<Loading> {
-    let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
-    let checker = checker.asking(settings.packages.clone()).with_secrets(secrets::names(&settings.aliases));
+) -> anyhow::Result<RegoLoading> {
+    let checker = Checker::this_program()?.with_evaluator(settings.evaluator.engine_kind());
+    let checker =
+        checker.with_packages(settings.packages.clone()).with_secrets(secrets::names(&settings.aliases));
     let check = checker.into_check();
-    Ok(Loading::new(controller, settings, clock, check)?)
+    Ok(RegoLoading::new(controller, settings, clock, check)?)
 }
 
 /// Starts to load the Rego policies of the hub of `config`. Dropping the guard stops it.
@@ -56,11 +57,11 @@ pub(super) fn start(
     settings: Settings,
 ) -> anyhow::Result<(Loaded, DropGuard)> {
     let metrics = Metrics::new().context("cannot set up metrics")?;
-    let client = watching(config, &metrics, hub.request_timeout())?;
+    let client = watch_client(config, &metrics, hub.request_timeout())?;
     let loading = loading(controller, settings, Clock::start())?;
     let (loaded, stop, tasks) = (loading.loaded(), CancellationToken::new(), Tasks::new(metrics.clone()));
     let leadership = Leadership::never();
-    tokio::spawn(loading.start(Parts { client, leadership, metrics, tasks, stop: stop.clone() }));
+    tokio::spawn(loading.start(CapabilityContext { client, leadership, metrics, tasks, stop: stop.clone() }));
     Ok((loaded, stop.drop_guard()))
 }
 
@@ -76,13 +77,13 @@ pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> an
             if !refused.is_empty() {
                 return refused;
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     tokio::select! {
         () = ready => Ok(true),
         refused = refused => bail!("policies are unknown: {}", refused.join("; ")),
-        () = sleep(WITHIN) => Ok(false),
+        () = sleep(LOAD_TIMEOUT) => Ok(false),
     }
 }
 
@@ -98,16 +99,16 @@ pub(super) async fn placement(
     loaded: Loaded,
     exemptions: Exemptions,
     namespace: Option<String>,
-) -> anyhow::Result<Vec<Found>> {
+) -> anyhow::Result<Vec<NonCompliantObject>> {
     let read = snapshot::read(client, controller).await?;
     let covered = covered(read.mirror.read().view(OfflineMirror::settled(Clock::start().now())));
     let covered = covered.context("the GatewayClasses are unknown")?;
-    let look = Look::new(loaded.clone(), covered, exemptions);
+    let look = ComplianceCheck::new(loaded.clone(), covered, exemptions);
     if !wait(&loaded, look.ready()).await?
-        && let Some(missing) = look.missing()
+        && let Some(missing) = look.not_ready_reason()
     {
-        bail!("still unknown after {} s: {missing}", WITHIN.as_secs());
+        bail!("still unknown after {} s: {missing}", LOAD_TIMEOUT.as_secs());
     }
-    let found = tokio::task::spawn_blocking(move || look.found(namespace.as_deref())).await?;
+    let found = tokio::task::spawn_blocking(move || look.non_compliant(namespace.as_deref())).await?;
     found.map_err(anyhow::Error::msg)
 }

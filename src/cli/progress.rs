@@ -7,16 +7,16 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 /// The delay before the message appears.
-const AFTER: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 const LINE: &str = "waiting for the hub…";
 
 /// The state of the message. It is global, because all output has to erase it.
-static STATE: Mutex<State> = Mutex::new(State::Ended);
+static STATE: Mutex<ProgressState> = Mutex::new(ProgressState::Ended);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ProgressState {
     /// The timer is running.
-    Awaited,
+    TimerRunning,
     /// The message is on the terminal.
     Shown,
     /// There is no message, and none will appear.
@@ -25,9 +25,9 @@ enum State {
 
 /// Shows the message after a delay, until this is dropped or something is printed.
 #[derive(Debug)]
-pub(super) struct Waiting(Option<AbortHandle>);
+pub(super) struct ProgressGuard(Option<AbortHandle>);
 
-impl Drop for Waiting {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
         if let Some(timer) = &self.0 {
             timer.abort();
@@ -37,30 +37,30 @@ impl Drop for Waiting {
 }
 
 /// Starts the timer, if standard error is a terminal.
-pub(super) fn begin() -> Waiting {
+pub(super) fn begin() -> ProgressGuard {
     if !stderr().is_terminal() {
-        return Waiting(None);
+        return ProgressGuard(None);
     }
-    *STATE.lock() = State::Awaited;
+    *STATE.lock() = ProgressState::TimerRunning;
     let timer = tokio::spawn(async {
-        tokio::time::sleep(AFTER).await;
+        tokio::time::sleep(DELAY).await;
         let mut state = STATE.lock();
-        if *state == State::Awaited {
-            *state = State::Shown;
+        if *state == ProgressState::TimerRunning {
+            *state = ProgressState::Shown;
             write(LINE);
         }
     });
-    Waiting(Some(timer.abort_handle()))
+    ProgressGuard(Some(timer.abort_handle()))
 }
 
 /// Erases the message, or prevents it.
 pub(super) fn end() {
     let mut state = STATE.lock();
-    if *state == State::Shown {
+    if *state == ProgressState::Shown {
         // Spaces are portable; not all terminals can erase a line.
         write(&format!("\r{:width$}\r", "", width = LINE.chars().count()));
     }
-    *state = State::Ended;
+    *state = ProgressState::Ended;
 }
 
 fn write(text: &str) {

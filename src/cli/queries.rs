@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::Args;
 
 use policy_sync_api::syntax::is_dns_subdomain;
-use policy_sync_rego::asked::Packages;
+use policy_sync_rego::queries::QueriedPackages;
 
 /// The packages to query.
 #[derive(Clone, Debug, Args)]
@@ -32,7 +32,7 @@ pub(in crate::cli) fn plural(text: &str) -> Result<String, String> {
 }
 
 fn package(query: &str) -> Result<String, String> {
-    let package = Packages::named(query).map(str::to_owned);
+    let package = QueriedPackages::parse_query(query).map(str::to_owned);
     package.ok_or_else(|| "expected data and a package, such as data.kubernetes.admission".to_owned())
 }
 
@@ -42,8 +42,8 @@ impl QueryArguments {
     /// # Errors
     ///
     /// If one package has two purposes.
-    pub(super) fn packages(&self) -> anyhow::Result<Packages> {
-        Packages::new(&self.placement_query, &self.admit_query).context(
+    pub(super) fn packages(&self) -> anyhow::Result<QueriedPackages> {
+        QueriedPackages::new(&self.placement_query, &self.admit_query).context(
             "--placement-query and --admit-query need packages of their own, neither of them authorization",
         )
     }

@@ -9,7 +9,7 @@ mod test;
 
 use clap::Subcommand;
 
-use super::Answer;
+use super::Outcome;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +42,7 @@ pub enum Command {
 /// # Errors
 ///
 /// If a file cannot be read, or the check cannot run.
-pub async fn run(command: &Command) -> anyhow::Result<Answer> {
+pub async fn run(command: &Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Check(arguments) => check::run(arguments).await,
         Command::Convert(arguments) => convert::run(arguments),

@@ -8,7 +8,8 @@ mod cluster;
 mod copies;
 mod gateways;
 mod printer;
-#[cfg(all(test, feature = "web"))]
+#[cfg(test)]
+#[cfg(feature = "web")]
 mod states;
 mod table;
 mod view;
@@ -24,20 +25,22 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use super::hub::HubArguments;
-use super::output::{self, print, say};
+use super::output::{self, print, print_message};
 use super::settings::ControllerArguments;
-use super::stop::asked_to_stop;
+use super::shutdown::shutdown_signal;
 use super::text::printable;
-use super::{Answer, progress, terminal};
+use super::{Outcome, progress, terminal};
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::{HubClient, HubError, watching};
+use policy_sync_hub::{HubClient, HubError, watch_client};
 use policy_sync_mirror::Scope;
-use policy_sync_report::{self as report, Asked, Check, Differences, FailOn, Item, Query, Report, Waits};
+use policy_sync_report::{
+    self as report, Check, Differences, FailOn, Item, OutOfSyncTimes, Query, Report, RequestedKinds,
+};
 use printer::{Printer, Screen};
-use view::{Only, Rows, View};
+use view::{ItemFilter, Rows, View};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -94,9 +97,9 @@ pub struct Arguments {
 
 impl Arguments {
     /// The filter of items, if there is one.
-    fn only(&self) -> Option<Only> {
-        let not_synced = self.not_synced.then_some(Only::NotSynced);
-        not_synced.or_else(|| self.not_enforced.then_some(Only::NotEnforced))
+    fn item_filter(&self) -> Option<ItemFilter> {
+        let not_synced = self.not_synced.then_some(ItemFilter::NotSynced);
+        not_synced.or_else(|| self.not_enforced.then_some(ItemFilter::NotEnforced))
     }
 
     /// The terminal on which a watch redraws its tables, if there is one.
@@ -144,56 +147,59 @@ enum Format {
 /// # Errors
 ///
 /// If the kind is not synced, or the hub cannot be read.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     if !arguments.watch {
         let _waiting = progress::begin();
         return answer(hub, arguments).await;
     }
-    let asked = asked_to_stop()?;
+    let shutdown = shutdown_signal()?;
     tokio::select! {
-        () = asked => Ok(Answer::Fine),
+        () = shutdown => Ok(Outcome::Positive),
         answer = answer(hub, arguments) => answer,
     }
 }
 
 /// Two clients of one hub: for requests, and for watches.
-struct Hub {
+struct HubClients {
     client: HubClient,
     watching: Client,
 }
 
-impl Hub {
+impl HubClients {
     /// The clients for the hub of `config`. No request is sent yet.
     fn new(hub: &HubArguments, config: Config) -> anyhow::Result<Self> {
-        let watching = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+        let watching = watch_client(config.clone(), &Metrics::new()?, hub.request_timeout())?;
         Ok(Self { watching, client: hub.client(config)? })
     }
 }
 
-async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let (name, cluster) = (arguments.name.as_ref(), arguments.cluster.as_ref());
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", name), ("CLUSTER", cluster)])?;
-    let hub = Hub::new(hub, config)?;
-    let asked = Asked::by(arguments.kind.as_deref());
-    if asked == Asked::Cluster {
+    let hub = HubClients::new(hub, config)?;
+    let requested = RequestedKinds::parse(arguments.kind.as_deref());
+    if requested == RequestedKinds::Cluster {
         return cluster::answer(hub, &controller, arguments).await;
     }
     let namespace = (!arguments.all_namespaces).then_some(&*namespace);
     let scope = Scope::new(namespace, name.map(String::as_str));
     // The user may have rights in one namespace only.
     let hint = if arguments.namespace.is_none() { ": use -n with a namespace that you may read" } else { "" };
-    let query = Query { controller: &controller, asked, scope, cluster: None, hint };
+    let query = Query { controller: &controller, requested, scope, cluster: None, hint };
     let report = Report::read(&hub.client, &query).await?;
     for fault in &report.faults {
-        say(printable(&format!("error: {fault}")));
+        print_message(printable(&format!("error: {fault}")));
     }
     if !report.has_classes {
-        say(printable(&format!("no GatewayClass of the hub has the controllerName {}", controller.as_str())));
+        print_message(printable(&format!(
+            "no GatewayClass of the hub has the controllerName {}",
+            controller.as_str()
+        )));
     }
-    let mut all = report.seen.items();
+    let mut all = report.report_mirror.items();
     let availability = match cluster {
         Some(cluster) => Availability::of(&hub.client, cluster, &all).await?,
         None if arguments.watch || !all.iter().any(|item| item.policy().is_some()) => Availability::default(),
@@ -204,48 +210,49 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     all.iter_mut().for_each(|item| item.set_unavailable(&unavailable));
     let all = all;
     let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
-    let watches = arguments.watch && known && !report.seen.sources().is_empty();
+    let watches = arguments.watch && known && !report.report_mirror.sources().is_empty();
     let mut items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
     let fail_on = arguments.fail_on.fail_on();
     let checks = items.iter().map(|item| (item.check(view.rows.cluster(), fail_on), *item));
-    let (passed, unknown) = checked(checks);
+    let (passed, unknown) = check_items(checks);
     let none = items.is_empty() && report.unread.is_empty();
     if none && report.has_classes && known {
         let of = name.map(|name| format!(" {name}")).unwrap_or_default();
         let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         let on = cluster.map(|cluster| format!(" on cluster {cluster}")).unwrap_or_default();
-        say(printable(&format!("no {}{of} found{place}{on}", asked.named())));
+        print_message(printable(&format!("no {}{of} found{place}{on}", requested.noun())));
     }
     let mut gateways = items.iter().filter_map(|item| item.gateway());
-    if let Some(works) = report.works_unread.filter(|_| gateways.any(|report| report.lacks_works(view.wide)))
+    if let Some(works) =
+        report.works_unread.filter(|_| gateways.any(|report| report.requires_works(view.wide)))
     {
-        say(printable(&works));
+        print_message(printable(&works));
     }
     if watches {
         if !report.unread.is_empty() {
-            say(printable(&report.unread.join("; ")));
+            print_message(printable(&report.unread.join("; ")));
         }
         let mut printer = Printer::new(view, arguments.output, arguments.screen());
-        if asked != Asked::Gateways {
+        if requested != RequestedKinds::Gateways {
             printer = printer.with_note(watch::NOTE);
         }
-        return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
+        return watch::watch(hub, report.report_mirror, printer).await.map(|()| Outcome::Positive);
     }
     let mut unread = report.unread;
     let depends = |item: &&Item| item.depends_on_availability(view.rows.cluster());
     if let Some(clusters) = availability.unread.filter(|_| items.iter().any(depends)) {
-        match fail_on.of_state(PolicyState::Unreachable) {
-            Check::Passed => say(printable(&clusters)),
+        match fail_on.check_state(PolicyState::Unreachable) {
+            Check::Passed => print_message(printable(&clusters)),
             Check::Unknown | Check::Failed => unread.push(clusters),
         }
     }
-    if view.only.is_some() {
+    if view.item_filter.is_some() {
         filter(&hub.client, &controller, &mut view, &mut items, fail_on).await?;
     }
     if !arguments.watch && view.shows_differences(&items) {
         let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
         if let Some(unread) = unread {
-            say(printable(&unread.to_string()));
+            print_message(printable(&unread.to_string()));
         }
         view.differences = Some(differences);
     }
@@ -256,11 +263,11 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         missing |= !super::namespaces_exist(&hub.client, "--namespace", [namespace]).await?;
     }
     unread.extend(unknown);
-    super::answer(report.faults.is_empty() && known && !missing && passed, &unread)
+    super::outcome(report.faults.is_empty() && known && !missing && passed, &unread)
 }
 
 /// Whether no item fails its check, and a sentence about the items with an unknown state.
-fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option<String>) {
+fn check_items<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option<String>) {
     let (mut passed, mut unknown) = (true, Vec::new());
     for (check, item) in checks {
         passed &= check != Check::Failed;
@@ -313,10 +320,10 @@ impl Availability {
                 Ok(Self { unavailable: report::unavailable_of([&cluster]), ..Self::default() })
             }
             Ok(None) => {
-                say(printable(&format!("the hub has no ManagedCluster {name}")));
+                print_message(printable(&format!("the hub has no ManagedCluster {name}")));
                 Ok(Self { is_absent: true, ..Self::default() })
             }
-            Err(error) if error.is_answer() && named() => {
+            Err(error) if error.is_response() && named() => {
                 Ok(Self { unread: Some(unknown_availability(&error, "get")), ..Self::default() })
             }
             Err(error) => Err(error.into()),
@@ -348,8 +355,8 @@ fn view(arguments: &Arguments, policies: usize) -> View {
         namespaces: arguments.all_namespaces,
         wide,
         differences: None,
-        only: arguments.only(),
-        waits: None,
+        item_filter: arguments.item_filter(),
+        out_of_sync_times: None,
     }
 }
 
@@ -367,24 +374,25 @@ async fn filter(
     let fails = |item: &&Item| item.check(view.rows.cluster(), fail_on) == Check::Failed;
     let hidden = items.iter().filter(is_hidden).copied().filter(fails).count();
     items.retain(|item| view.passes_filter(item));
-    if let Some(only) = view.only.filter(|_| found > 0 && items.is_empty()) {
-        say(only.none());
+    if let Some(item_filter) = view.item_filter.filter(|_| found > 0 && items.is_empty()) {
+        print_message(item_filter.none());
     }
     if hidden > 0 {
-        say(format!("items in sync, but not enforced: {hidden} (list them with --not-enforced)"));
+        print_message(format!("items in sync, but not enforced: {hidden} (list them with --not-enforced)"));
     }
-    let (waits, unread) = Waits::read(hub, controller, items, view.rows.cluster()).await?;
+    let (out_of_sync_times, unread) =
+        OutOfSyncTimes::read(hub, controller, items, view.rows.cluster()).await?;
     if let Some(unread) = unread {
-        say(printable(&unread.to_string()));
+        print_message(printable(&unread.to_string()));
     }
-    waits.sort(items);
-    view.waits = Some(waits);
+    out_of_sync_times.sort(items);
+    view.out_of_sync_times = Some(out_of_sync_times);
     Ok(())
 }
 
 fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
     for diagnostic in items.iter().flat_map(|item| view.diagnostics(item)) {
-        say(printable(&diagnostic));
+        print_message(printable(&diagnostic));
     }
     let list = || {
         let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();

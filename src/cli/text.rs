@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
+use policy_sync_api::text::is_format_character;
 pub use policy_sync_api::text::printable;
-use policy_sync_api::text::reorders;
 
 /// Escapes the control characters that JSON allows unescaped (DEL, C1), and characters that change the text
 /// direction.
@@ -15,7 +15,7 @@ pub fn printable_json(json: &str) -> String {
     // These characters can only occur in strings, where an escape is equivalent.
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
-        if c != '\n' && (c.is_control() || reorders(c)) {
+        if c != '\n' && (c.is_control() || is_format_character(c)) {
             let _ = write!(printable, "\\u{:04x}", u32::from(c));
         } else {
             printable.push(c);
@@ -32,7 +32,7 @@ pub fn printable_json(json: &str) -> String {
 /// If YAML cannot represent it.
 pub fn printable_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(value)?;
-    if !text.contains(reorders) {
+    if !text.contains(is_format_character) {
         return Ok(text);
     }
     // Escapes require double quotes. An added control character forces the YAML library to use them.
@@ -40,7 +40,7 @@ pub fn printable_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     mark(&mut value);
     let mut printable = String::with_capacity(text.len());
     for c in serde_saphyr::to_string(&value)?.chars() {
-        if reorders(c) {
+        if is_format_character(c) {
             printable.truncate(printable.len() - MARK_WRITTEN.len());
             let _ = write!(printable, "\\u{:04x}", u32::from(c));
         } else {
@@ -73,7 +73,7 @@ fn mark(value: &mut Value) {
 fn marked(text: &str) -> String {
     // YAML escapes these itself.
     let by_yaml = |c| matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
-    let mark = |c: &char| (reorders(*c) && !by_yaml(*c)).then_some(MARK);
+    let mark = |c: &char| (is_format_character(*c) && !by_yaml(*c)).then_some(MARK);
     text.chars().flat_map(|c| mark(&c).into_iter().chain([c])).collect()
 }
 

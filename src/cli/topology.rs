@@ -1,25 +1,25 @@
 //! `policy-sync topology`: prints Gateways, routes and the policies attached to them, with the reasons for
 //! missing attachments.
 
-mod world;
+mod files;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::hub::HubArguments;
-use super::manifests::{Manifests, Unreadable};
-use super::output::{self, print, say_each};
+use super::manifests::{Manifests, UnreadableDocuments};
+use super::output::{self, print, print_messages};
 use super::settings::SettingsArguments;
 use super::text::printable;
-use super::{Answer, manifests, progress};
+use super::{Outcome, manifests, progress};
+pub(super) use files::objects_of;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_report::{self as report, ClusterObjects, ClusterQuery, Known, cluster_objects};
 use policy_sync_topology::Graph;
 use policy_sync_topology::locator::{GATEWAY, Locator};
 use policy_sync_topology::show::picture::Picture;
-use policy_sync_topology::show::{self, Scope, TopologyReport, Verdict};
-pub(super) use world::objects_of;
+use policy_sync_topology::show::{self, Scope, TopologyReport, TopologyStatus};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ Examples:
 
 /// The arguments that select the objects to read and to show.
 #[derive(Debug, Args)]
-pub struct WorldArguments {
+pub struct TopologyInputArguments {
     /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a cluster.
     /// Repeatable.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
@@ -50,9 +50,9 @@ pub struct WorldArguments {
     pub(super) settings: SettingsArguments,
 }
 
-impl WorldArguments {
+impl TopologyInputArguments {
     /// Reads the cluster, or the files. Documents that cannot be parsed are returned, too.
-    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<World> {
+    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<TopologyInput> {
         self.check()?;
         let controller = self.settings.controller()?;
         let prefix = self.settings.settings()?.downstream_namespace_prefix;
@@ -61,7 +61,7 @@ impl WorldArguments {
             let Manifests { read, unreadable } = manifests::read_each(&self.filenames)?;
             let found = objects_of(read, namespace, controller, prefix)?;
             let absent = self.absent_gateway(&found).into_iter().collect();
-            return Ok(World { found, unreadable, absent });
+            return Ok(TopologyInput { found, unreadable, absent });
         }
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
@@ -80,14 +80,14 @@ impl WorldArguments {
         if absent.is_empty() {
             absent.extend(self.absent_gateway(&found));
         }
-        Ok(World { found, unreadable: Unreadable::default(), absent })
+        Ok(TopologyInput { found, unreadable: UnreadableDocuments::default(), absent })
     }
 
     /// The message that the Gateway of `--gateway` does not exist; `None` if it does, or if not all Gateways
     /// could be listed.
     fn absent_gateway(&self, found: &ClusterObjects) -> Option<String> {
         let (name, scope) = (self.gateway.as_ref()?, self.scope());
-        let is_known = found.objects.facts().knows(GATEWAY) == Some(true);
+        let is_known = found.objects.graph_input().knows(GATEWAY) == Some(true);
         let is_named = |key: &ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
         (is_known && !found.objects.gateways().keys().any(is_named)).then(|| match &self.namespace {
             Some(namespace) => format!("--gateway: there is no Gateway {namespace}/{name}"),
@@ -106,27 +106,27 @@ impl WorldArguments {
 }
 
 /// The objects that a command reads, and the faults of its arguments.
-pub(super) struct World {
+pub(super) struct TopologyInput {
     /// The objects, with the kinds that could not be read.
     pub(super) found: ClusterObjects,
     /// Documents of files that cannot be parsed.
-    unreadable: Unreadable,
+    unreadable: UnreadableDocuments,
     /// Objects that arguments name and that do not exist, one line each.
     absent: Vec<String>,
 }
 
-impl World {
+impl TopologyInput {
     /// Returns the exit code after the report was printed. `is_fine`: the report has no fault. `unknown`: a
     /// reason for exit code 2 in addition to missing rights.
     ///
     /// # Errors
     ///
     /// If there is no fault but something is unknown, or if a document cannot be parsed.
-    pub(super) fn end(self, is_fine: bool, unknown: Option<String>) -> anyhow::Result<Answer> {
+    pub(super) fn outcome(self, is_fine: bool, unknown: Option<String>) -> anyhow::Result<Outcome> {
         let Self { mut found, unreadable, absent } = self;
         found.unread.extend(unknown);
-        say_each(absent.iter().map(|absent| format!("policy-sync: {absent}")));
-        unreadable.end(super::answer(is_fine && absent.is_empty(), &found.unread)?)
+        print_messages(absent.iter().map(|absent| format!("policy-sync: {absent}")));
+        unreadable.end(super::outcome(is_fine && absent.is_empty(), &found.unread)?)
     }
 }
 
@@ -134,7 +134,7 @@ impl World {
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    world: WorldArguments,
+    input: TopologyInputArguments,
     /// Output format.
     #[arg(short, long, value_enum, default_value = "tree")]
     output: Format,
@@ -160,27 +160,27 @@ enum Format {
 ///
 /// If the cluster, a file or a document cannot be read, two objects have the same name, or attachment is
 /// unknown.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    let mut world = arguments.world.read(hub).await?;
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut input = arguments.input.read(hub).await?;
     let (is_fine, unknown, unserved) = {
-        let facts = world.found.objects.facts();
-        let graph = Graph::build(&facts);
-        let missing = world.found.missing(&graph);
+        let graph_input = input.found.objects.graph_input();
+        let graph = Graph::build(&graph_input);
+        let missing = input.found.missing(&graph);
         // Files may omit kinds; a cluster that does not serve a kind leaves its objects unknown.
-        let unserved = if world.found.unserved.is_some() {
+        let unserved = if input.found.unserved.is_some() {
             missing
         } else {
-            say_each(missing);
+            print_messages(missing);
             Vec::new()
         };
-        let report = TopologyReport::new(&graph, arguments.world.scope(), world.found.faults(&graph));
-        let report = report.with_unread([&world.found.unread[..], &unserved].concat());
+        let report = TopologyReport::new(&graph, arguments.input.scope(), input.found.faults(&graph));
+        let report = report.with_unread([&input.found.unread[..], &unserved].concat());
         print_report(&report, arguments.output)?;
-        (report.verdict() != Verdict::Faulty, report.unknown_attachment(), unserved)
+        (report.verdict() != TopologyStatus::Faulty, report.unknown_attachment(), unserved)
     };
-    world.found.unread.extend(unserved);
+    input.found.unread.extend(unserved);
     let unknown = unknown.map(|cause| format!("it is unknown whether everything is attached: {cause}"));
-    world.end(is_fine, unknown)
+    input.outcome(is_fine, unknown)
 }
 
 fn print_report(report: &TopologyReport<'_, '_>, format: Format) -> anyhow::Result<()> {
@@ -192,7 +192,7 @@ fn print_report(report: &TopologyReport<'_, '_>, format: Format) -> anyhow::Resu
         Format::Yaml => print(&output::yaml(&serde_json::to_value(report)?)?)?,
     }
     if !matches!(format, Format::Tree) {
-        say_each(report.faults());
+        print_messages(report.faults());
     }
     Ok(())
 }

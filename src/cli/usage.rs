@@ -8,20 +8,20 @@ use clap::error::{Error, ErrorKind};
 use clap::{Command, FromArgMatches};
 
 use super::Cli;
-use super::called_as::CalledAs;
 use super::groups::group;
-use super::output::say;
+use super::invocation::Invocation;
+use super::output::print_message;
 use super::text::printable;
 
 /// A renamed flag. Its old name is accepted, but absent from help and completion.
-struct Renamed {
+struct RenamedFlag {
     id: &'static str,
     old: &'static str,
     new: &'static str,
 }
 
-const REGO_NAMESPACE: Renamed =
-    Renamed { id: "rego_namespace", old: "policy-namespace", new: "rego-namespace" };
+const REGO_NAMESPACE: RenamedFlag =
+    RenamedFlag { id: "rego_namespace", old: "policy-namespace", new: "rego-namespace" };
 
 /// Parses the arguments of the process.
 ///
@@ -29,15 +29,15 @@ const REGO_NAMESPACE: Renamed =
 ///
 /// The exit code, after help or an error was printed.
 pub fn parse() -> Result<Cli, ExitCode> {
-    let command = group(CalledAs::new(args_os().next().as_deref()).command());
+    let command = group(Invocation::new(args_os().next().as_deref()).command());
     let parsed = REGO_NAMESPACE.accept_old_name(command).try_get_matches();
     let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let mut cli = parsed.map_err(exit_code)?;
-    cli.deprecation = REGO_NAMESPACE.deprecation(args_os().skip(1)).map_err(|why| refuse(&why))?;
+    cli.deprecation = REGO_NAMESPACE.deprecation(args_os().skip(1)).map_err(|why| usage_error(&why))?;
     Ok(cli)
 }
 
-impl Renamed {
+impl RenamedFlag {
     /// Makes `command` and its subcommands accept the old name, if they have the flag.
     fn accept_old_name(&self, command: Command) -> Command {
         let command = command.mut_subcommands(|command| self.accept_old_name(command));
@@ -71,8 +71,8 @@ impl Renamed {
     }
 }
 
-fn refuse(why: &str) -> ExitCode {
-    say(printable(&format!("policy-sync: {why}; see --help")));
+fn usage_error(why: &str) -> ExitCode {
+    print_message(printable(&format!("policy-sync: {why}; see --help")));
     ExitCode::from(2)
 }
 
@@ -88,7 +88,7 @@ fn exit_code(error: Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(2)
         }
-        _ => refuse(&line(&error)),
+        _ => usage_error(&line(&error)),
     }
 }
 

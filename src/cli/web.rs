@@ -10,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::hub::HubArguments;
 use super::manifests::{self, Manifests};
-use super::output::{print, say_each};
+use super::output::{print, print_messages};
 use super::plan::pages;
 use super::settings::SettingsArguments;
-use super::stop::asked_to_stop;
-use super::{Answer, progress, topology};
+use super::shutdown::shutdown_signal;
+use super::{Outcome, progress, topology};
 use policy_sync_api::names::ControllerName;
 use policy_sync_connections::listen;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::watching;
+use policy_sync_hub::watch_client;
 use policy_sync_report::fleet::Live;
 use policy_sync_sync::Settings;
-use policy_sync_web::server::{self, Guard, Key, News, Pages};
+use policy_sync_web::server::{self, ChangeEvents, Guard, Key, Pages};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -56,15 +56,15 @@ pub struct Arguments {
 /// # Errors
 ///
 /// If the port is in use, or the hub cannot be read.
-pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    let asked = asked_to_stop()?;
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let shutdown = shutdown_signal()?;
     tokio::select! {
-        () = asked => Ok(Answer::Fine),
+        () = shutdown => Ok(Outcome::Positive),
         served = serve(hub, arguments) => served,
     }
 }
 
-async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (controller, settings) = (arguments.settings.controller()?, arguments.settings.settings()?);
     super::names(&[("--namespace", arguments.namespace.as_ref())])?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
@@ -74,30 +74,30 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answ
     let waiting = progress::begin();
     let live = if arguments.filenames.is_empty() {
         let config = hub.config().await?;
-        let client = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+        let client = watch_client(config.clone(), &Metrics::new()?, hub.request_timeout())?;
         let (hub, namespace) = (hub.client(config)?, arguments.namespace.as_deref());
         let live = Live::start(hub.clone(), client, controller, namespace).await?;
         if !super::namespaces_exist(&hub, "--namespace", &arguments.namespace).await? {
-            return Ok(Answer::No);
+            return Ok(Outcome::Negative);
         }
         live
     } else {
-        of_files(arguments, &controller, &settings).await?
+        from_files(arguments, &controller, &settings).await?
     };
     let live = Arc::new(live);
     drop(waiting);
-    let (news, guard) = (News::default(), Guard::new(Key::new()?, port));
+    let (change_events, guard) = (ChangeEvents::default(), Guard::new(Key::new()?, port));
     print(&format!("{}\n", guard.address()))?;
-    let router = server::router(Pages::new(live.clone(), news.clone(), settings), guard);
+    let router = server::router(Pages::new(live.clone(), change_events.clone(), settings), guard);
     tokio::select! {
-        () = server::serve(listener, router, CancellationToken::new()) => Ok(Answer::Fine),
-        followed = news.follow(&live) => followed.map(|()| Answer::Fine).map_err(|error| anyhow!(error)),
-        () = say_unread(&live, &news) => Ok(Answer::Fine),
+        () = server::serve(listener, router, CancellationToken::new()) => Ok(Outcome::Positive),
+        followed = change_events.publish_changes(&live) => followed.map(|()| Outcome::Positive).map_err(|error| anyhow!(error)),
+        () = print_unread(&live, &change_events) => Ok(Outcome::Positive),
     }
 }
 
 /// Reads the files instead of a hub.
-async fn of_files(
+async fn from_files(
     arguments: &Arguments,
     controller: &ControllerName,
     settings: &Settings,
@@ -105,27 +105,27 @@ async fn of_files(
     let namespace = arguments.namespace.as_deref();
     let of_none = namespace.unwrap_or("default");
     let Manifests { read, unreadable } = manifests::read_each(&arguments.filenames)?;
-    unreadable.end(Answer::Fine)?;
+    unreadable.end(Outcome::Positive)?;
     let (objects, _) = manifests::divided(read.clone());
     let prefix = settings.downstream_namespace_prefix.clone();
-    let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;
-    let given = pages::given(objects, of_none, controller);
-    Ok(Live::of_files(given, attached, namespace).await?)
+    let watched_topology = topology::objects_of(read, of_none, controller.clone(), prefix)?;
+    let file_objects = pages::file_objects(objects, of_none, controller);
+    Ok(Live::from_files(file_objects, watched_topology, namespace).await?)
 }
 
 /// Prints missing rights and faults of parameters once all kinds are listed, then waits forever.
-async fn say_unread(live: &Live, news: &News) {
-    let mut told = news.subscribe();
-    while !live.look().unlisted().is_empty() {
-        if told.changed().await.is_err() {
+async fn print_unread(live: &Live, change_events: &ChangeEvents) {
+    let mut events = change_events.subscribe();
+    while !live.view().unlisted().is_empty() {
+        if events.changed().await.is_err() {
             break;
         }
     }
     let (unread, faults) = {
-        let look = live.look();
-        (look.unread(), look.roster().faults.clone())
+        let view = live.view();
+        (view.unread(), view.watched_kinds().faults.clone())
     };
-    let named = if live.is_of_files() { "" } else { "error: " };
-    say_each(unread.into_iter().chain(faults.into_iter().map(|fault| format!("{named}{fault}"))));
+    let named = if live.is_from_files() { "" } else { "error: " };
+    print_messages(unread.into_iter().chain(faults.into_iter().map(|fault| format!("{named}{fault}"))));
     std::future::pending().await
 }

@@ -7,13 +7,13 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::metrics::Metrics;
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
 use crate::binary;
 use crate::helm::{Helm, Release, chart, required};
-use crate::prometheus::{Pod, Rules, check_rules, give_something, is_of_what_was_served, target_labels};
+use crate::prometheus::{Pod, Rules, check_metric_names, check_results, check_rules, target_labels};
 
 const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
 const JOB: &str = "policy-sync/policy-sync";
@@ -106,7 +106,7 @@ async fn served() -> Result<Vec<Pod>> {
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     for cluster in ["eu-1", "us-1"] {
         let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
-        tenant.answer(&work, &Answer::applied()).await?;
+        tenant.report(&work, &WorkReport::applied()).await?;
     }
     let leader = wait::until("one is synced, and one is frozen", LIMIT, || async {
         let metrics = controller.metrics().await?;
@@ -130,7 +130,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
     for panel in all(&dashboard, "panels") {
         for target in all(panel, "targets") {
             let expression = filled(text(target, "expr")?)?;
-            is_of_what_was_served(&expression, metrics)
+            check_metric_names(&expression, metrics)
                 .with_context(|| text(panel, "title").unwrap_or_default().to_owned())?;
             // A legend may only use labels that the query keeps.
             for label in
@@ -151,7 +151,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
     for variable in variables {
         let query = text(&variable["query"], "query")?;
         ensure!(query == text(variable, "definition")?, "{variable}");
-        is_of_what_was_served(query, metrics)?;
+        check_metric_names(query, metrics)?;
         let asked = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
         let (series, _) =
             asked.and_then(|asked| asked.split_once(", ")).context("a query of another kind")?;
@@ -163,7 +163,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
         .map(|(number, expression)| json!({ "record": format!("dashboard:{number}"), "expr": expression }));
     check_rules(&json!({ "groups": [{ "name": "dashboard", "rules": recorded.collect::<Vec<_>>() }] }))
         .await?;
-    give_something(JOB, &pods, &expressions).await?;
+    check_results(JOB, &pods, &expressions).await?;
 
     let mut values = required();
     values["prometheusRule"] = json!({ "enabled": true });
@@ -171,7 +171,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
     let rules = &rendered.one("PrometheusRule")?["spec"];
     check_rules(rules).await?;
     for rule in Rules(rules).alerts()? {
-        is_of_what_was_served(text(rule, "expr")?, metrics).with_context(|| rule["alert"].to_string())?;
+        check_metric_names(text(rule, "expr")?, metrics).with_context(|| rule["alert"].to_string())?;
     }
     Ok(())
 }

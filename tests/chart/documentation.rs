@@ -93,12 +93,12 @@ fn shows(printed: &str, shown: &str) -> Result<()> {
 }
 
 /// The machine of a new user: a checkout, the programs, and a kubeconfig.
-struct Desk {
+struct UserMachine {
     folder: TempDir,
     path: String,
 }
 
-impl Desk {
+impl UserMachine {
     async fn new(fleet: &Fleet) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let (programs, home) = (folder.path().join("bin"), folder.path().join("home"));
@@ -170,7 +170,7 @@ fn kubeconfig(fleet: &Fleet) -> Result<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
-    let desk = Desk::new(&fleet).await?;
+    let desk = UserMachine::new(&fleet).await?;
     let follow = tokio::task::spawn_blocking(move || {
         for page in PAGES {
             let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page))?;

@@ -56,14 +56,14 @@ pub(crate) struct Phase(pub(crate) usize, pub(crate) Vec<Pod>);
 
 /// A firing alert, with its labels in addition to those of the rule.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Firing(pub(crate) &'static str, pub(crate) &'static [(&'static str, &'static str)]);
+pub(crate) struct FiringAlert(pub(crate) &'static str, pub(crate) &'static [(&'static str, &'static str)]);
 
 /// The metrics of a job over time, and all alerts that fire at each checked scrape.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) phases: Vec<Phase>,
-    pub(crate) checks: Vec<(usize, Vec<Firing>)>,
+    pub(crate) checks: Vec<(usize, Vec<FiringAlert>)>,
 }
 
 /// The rules of a PrometheusRule.
@@ -118,20 +118,22 @@ impl Rules<'_> {
     }
 
     /// For each alert, whether it fires at a scrape.
-    fn checks(&self, at: usize, firing: &[Firing]) -> Result<Vec<Value>> {
-        for Firing(name, _) in firing {
+    fn checks(&self, at: usize, firing: &[FiringAlert]) -> Result<Vec<Value>> {
+        for FiringAlert(name, _) in firing {
             self.alert(name)?;
         }
         let check = |rule: &&Value| {
-            let firing = firing.iter().filter(|firing| rule["alert"] == firing.0).map(|Firing(_, labels)| {
-                let (mut all, mut annotations) = (rule["labels"].clone(), rule["annotations"].to_string());
-                for (label, value) in *labels {
-                    all[label] = json!(value);
-                    annotations = annotations.replace(&format!("{{{{ $labels.{label} }}}}"), value);
-                }
-                let annotations: Value = serde_json::from_str(&annotations)?;
-                anyhow::Ok(json!({ "exp_labels": all, "exp_annotations": annotations }))
-            });
+            let firing =
+                firing.iter().filter(|firing| rule["alert"] == firing.0).map(|FiringAlert(_, labels)| {
+                    let (mut all, mut annotations) =
+                        (rule["labels"].clone(), rule["annotations"].to_string());
+                    for (label, value) in *labels {
+                        all[label] = json!(value);
+                        annotations = annotations.replace(&format!("{{{{ $labels.{label} }}}}"), value);
+                    }
+                    let annotations: Value = serde_json::from_str(&annotations)?;
+                    anyhow::Ok(json!({ "exp_labels": all, "exp_annotations": annotations }))
+                });
             let expected: Vec<Value> = firing.collect::<Result<_>>()?;
             let at = format!("{}s", at * STEP);
             anyhow::Ok(json!({ "eval_time": at, "alertname": rule["alert"], "exp_alerts": expected }))
@@ -199,7 +201,7 @@ fn written(series: &Series, target: &[(&str, &str)]) -> String {
 /// # Errors
 ///
 /// If one returns nothing or is invalid.
-pub(crate) async fn give_something(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
+pub(crate) async fn check_results(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
     let nothing = |expression: &String| json!({ "expr": format!("absent({expression})"), "eval_time": "5m", "exp_samples": [] });
     let test = json!({
         "name": "what was served",
@@ -251,7 +253,7 @@ pub(crate) fn words(expression: &str) -> BTreeSet<&str> {
 /// # Errors
 ///
 /// If a word is unknown, or none is a series.
-pub(crate) fn is_of_what_was_served(expression: &str, served: &Metrics) -> Result<()> {
+pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<()> {
     const LANGUAGE: [&str; 10] =
         ["absent", "and", "by", "histogram_quantile", "label_values", "max", "min", "on", "rate", "sum"];
     let words = words(expression);

@@ -58,7 +58,7 @@ fn rego_policy(number: usize) -> Value {
 }
 
 /// Writes Rego policies, checks that they are evaluated, and deletes them.
-pub(crate) async fn comes_and_goes(
+pub(crate) async fn check_evaluation(
     hub: &ControlPlane,
     release: Release<'_>,
     rendered: &Rendered,
@@ -69,7 +69,7 @@ pub(crate) async fn comes_and_goes(
     apply_all(&client, &policies).await?;
     are_in_force(hub, &policies).await?;
     are_registered(hub, rendered, Some(port)).await?;
-    is_asked(hub).await?;
+    check_is_evaluated(hub).await?;
     audits(hub, rendered, port).await?;
     reads_what_it_may_not_write(hub, release, rendered).await?;
     for policy in &policies {
@@ -124,7 +124,7 @@ async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&P
 }
 
 /// Waits until a written object gets the annotation.
-async fn is_asked(hub: &ControlPlane) -> Result<()> {
+async fn check_is_evaluated(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     // Its Gateway does not exist, so it is not delivered to spokes.
     let reviewed = fixtures::rate_limit_policy("shop", "reviewed", "nowhere");

@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// One verb of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Right {
+struct Permission {
     /// The namespace of a Role; `None` for a ClusterRole.
     namespace: Option<String>,
     group: String,
@@ -37,7 +37,7 @@ struct Right {
     verb: String,
 }
 
-impl Right {
+impl Permission {
     /// All rights of a role.
     fn all(role: &Value) -> Result<Vec<Self>> {
         let mut rights = Vec::new();
@@ -166,7 +166,7 @@ async fn start(
 }
 
 /// Checks that the controller of a release was allowed all its requests, and has used all its rights.
-pub(crate) fn are_those_that_are_used(
+pub(crate) fn check_used_permissions(
     hub: &ControlPlane,
     release: Release<'_>,
     rendered: &Rendered,
@@ -179,7 +179,7 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
     let requests = all_requests_of(hub, &user.name)?;
     let mut rights = BTreeSet::new();
     for role in roles {
-        rights.extend(Right::all(role)?);
+        rights.extend(Permission::all(role)?);
     }
     fit(&rights, &requests)?;
     // The check detects a missing right, and a superfluous one.
@@ -190,20 +190,21 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
         }
         let less = rights.iter().filter(|other| *other != right).cloned().collect();
         ensure!(fit(&less, &requests).is_err(), "nobody would miss {right:?}");
-        let more = rights.iter().cloned().chain([Right { verb: "deletecollection".into(), ..right.clone() }]);
+        let more =
+            rights.iter().cloned().chain([Permission { verb: "deletecollection".into(), ..right.clone() }]);
         ensure!(fit(&more.collect(), &requests).is_err(), "nobody would see more than {right:?}");
     }
     Ok(())
 }
 
 /// Checks that `rights` allow all `requests`, and that each of them is used.
-fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
+fn fit(rights: &BTreeSet<Permission>, requests: &[Request]) -> Result<()> {
     let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
     ensure!(refused.is_empty(), "refused: {refused:#?}");
     let beyond: Vec<_> =
         requests.iter().filter(|request| !rights.iter().any(|right| right.allows(request))).collect();
     ensure!(beyond.is_empty(), "not by a right of the chart: {beyond:#?}");
-    let is_used = |right: &Right| requests.iter().any(|request| right.allows(request));
+    let is_used = |right: &Permission| requests.iter().any(|request| right.allows(request));
     let unused: Vec<_> = rights.iter().filter(|right| !is_used(right) && !right.is_for_a_race()).collect();
     ensure!(unused.is_empty(), "never used: {unused:#?}");
     Ok(())
@@ -265,7 +266,11 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
 }
 
 /// Makes the controller do rare operations. `policy` does not exist yet, `other` is on both clusters.
-pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, other: &Value) -> Result<()> {
+pub(crate) async fn exercise_rare_operations(
+    hub: &ControlPlane,
+    policy: &Value,
+    other: &Value,
+) -> Result<()> {
     let client = hub.client()?;
     let key = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), "us-1");
@@ -312,7 +317,7 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
         let selector = (!selector.is_empty()).then_some(selector);
         let patch = json!({ "metadata": { "annotations": { CLUSTER_SELECTOR: selector } } });
         policies.patch(&policy_name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        says(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
+        until_message(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
     }
 
     // Before a withdrawal, the controller reads the objects that cause it: for another kind of policy, and
@@ -337,7 +342,7 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
 }
 
 /// Waits until the message of a policy contains a text, or until there is no message.
-async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> Result<()> {
+async fn until_message(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> Result<()> {
     wait::until(&format!("{name} says {text:?}"), LIMIT, || async {
         let found = policies.get(name).await?;
         let message = found.annotations().get(POLICY_SYNC_MESSAGE);
@@ -353,7 +358,7 @@ async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> 
 
 /// Runs the commands that read a hub as a user with the viewer role. They must succeed, and use all rights of
 /// the role.
-pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
+pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
     let role = roles(rendered, true).next().context("there is no role for people")?;
     let viewer = User::new("viewer");
     let binding = json!({
@@ -404,7 +409,7 @@ async fn roles_allow_no_privilege_escalation() -> Result<()> {
     let roles = roles(&rendered, false).chain(roles(&rendered, true)).chain([&spoke]);
     let mut rights = 0;
     for role in roles {
-        for right in Right::all(role)? {
+        for right in Permission::all(role)? {
             rights += 1;
             let place = (right.namespace.as_deref(), right.name.as_deref());
             let is_of_its_own_secret = place == (Some("policy-sync"), Some("policy-sync-webhook"));

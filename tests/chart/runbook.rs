@@ -29,14 +29,14 @@ fn path() -> PathBuf {
 #[derive(Debug, Default)]
 struct Section {
     find: Vec<String>,
-    mend: Vec<String>,
+    repair: Vec<String>,
 }
 
 /// The runbook by alert.
 #[derive(Debug)]
-struct Page(BTreeMap<String, Section>);
+struct Runbook(BTreeMap<String, Section>);
 
-impl Page {
+impl Runbook {
     fn read() -> Result<Self> {
         let mut sections: BTreeMap<String, Section> = BTreeMap::new();
         let (mut alert, mut mends) = (None, false);
@@ -54,7 +54,7 @@ impl Page {
                     ensure!(is_one, "not a command: {line}");
                     let section = alert.as_ref().and_then(|alert| sections.get_mut(alert));
                     let section = section.with_context(|| format!("{command} is under no heading"))?;
-                    if mends { &mut section.mend } else { &mut section.find }.push(command.to_owned());
+                    if mends { &mut section.repair } else { &mut section.find }.push(command.to_owned());
                 }
                 _ => {}
             }
@@ -68,8 +68,8 @@ impl Page {
 }
 
 /// A person with the runbook, a hub and the programs.
-pub(crate) struct Reader {
-    page: Page,
+pub(crate) struct OnCall {
+    page: Runbook,
     /// The home directory, with the programs in `bin`.
     home: TempDir,
     kubeconfig: PathBuf,
@@ -79,7 +79,7 @@ pub(crate) struct Reader {
     ran: BTreeSet<String>,
 }
 
-impl Reader {
+impl OnCall {
     /// A reader with administrator rights on `hub`, where `release` is installed.
     pub(crate) async fn of(hub: &ControlPlane, release: Release<'_>) -> Result<Self> {
         let home = tempfile::tempdir()?;
@@ -92,7 +92,7 @@ impl Reader {
         }
         let known = [("name", release.0), ("release", release.0), ("namespace", release.1)];
         Ok(Self {
-            page: Page::read()?,
+            page: Runbook::read()?,
             home,
             kubeconfig: hub.kubeconfig().to_owned(),
             known: known.map(|(key, value)| (key, value.to_owned())).into(),
@@ -106,14 +106,14 @@ impl Reader {
     /// # Errors
     ///
     /// If one cannot be run.
-    pub(crate) async fn find(&mut self, alert: &str, filled: &[(&str, &str)]) -> Result<Found> {
+    pub(crate) async fn find(&mut self, alert: &str, filled: &[(&str, &str)]) -> Result<RunbookOutput> {
         let mut found = String::new();
         for command in self.page.section(alert)?.find.clone() {
             // A command may fail, because the hub has a problem.
             let output = self.run(&command, filled).await?;
             found += &said(&output);
         }
-        Ok(Found(found))
+        Ok(RunbookOutput(found))
     }
 
     /// Runs the commands for repair in the section of `alert` that start with `beginning`.
@@ -121,8 +121,14 @@ impl Reader {
     /// # Errors
     ///
     /// If there is none, or one fails.
-    pub(crate) async fn mend(&mut self, alert: &str, beginning: &str, filled: &[(&str, &str)]) -> Result<()> {
-        let commands = self.page.section(alert)?.mend.iter().filter(|command| command.starts_with(beginning));
+    pub(crate) async fn repair(
+        &mut self,
+        alert: &str,
+        beginning: &str,
+        filled: &[(&str, &str)],
+    ) -> Result<()> {
+        let commands =
+            self.page.section(alert)?.repair.iter().filter(|command| command.starts_with(beginning));
         let commands: Vec<_> = commands.cloned().collect();
         ensure!(!commands.is_empty(), "{alert} is not mended by {beginning}");
         for command in commands {
@@ -158,8 +164,8 @@ impl Reader {
     ///
     /// With a command that was not.
     pub(crate) fn ran_everything(&self) -> Result<()> {
-        for (alert, Section { find, mend }) in &self.page.0 {
-            let unseen = find.iter().chain(mend).find(|command| !self.ran.contains(*command));
+        for (alert, Section { find, repair }) in &self.page.0 {
+            let unseen = find.iter().chain(repair).find(|command| !self.ran.contains(*command));
             ensure!(unseen.is_none(), "{alert}: never run: {unseen:?}");
         }
         Ok(())
@@ -172,9 +178,9 @@ fn said(output: &Output) -> String {
 
 /// The output of commands.
 #[derive(Debug)]
-pub(crate) struct Found(String);
+pub(crate) struct RunbookOutput(String);
 
-impl Found {
+impl RunbookOutput {
     /// Checks that one line contains all of these words.
     ///
     /// # Errors
@@ -199,7 +205,7 @@ async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -
     values["prometheusRule"] = json!({ "enabled": true });
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
     let rules = Rules(&rendered.one("PrometheusRule")?["spec"]);
-    let page = Page::read()?;
+    let page = Runbook::read()?;
     let text = fs::read_to_string(path())?;
     let mut rows: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("| [")).collect();
     let mut headings: BTreeSet<&str> = page.0.keys().map(String::as_str).collect();

@@ -122,7 +122,7 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
     })
     .await?;
     condition_is_true(hub, &gateway, "Programmed").await?;
-    rights::of_the_viewer_suffice(hub, &rendered).await?;
+    rights::check_viewer_permissions(hub, &rendered).await?;
     policies.delete(&name, &Default::default()).await?;
     let (copies, _) = api_for(
         &fleet.spoke("eu-1")?.client()?,
@@ -136,12 +136,12 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
     .await?;
 
     a_secret_travels(fleet).await?;
-    rego::comes_and_goes(hub, release, &rendered, &port).await?;
-    rights::use_what_is_seldom_used(hub, &policy, &auth).await?;
+    rego::check_evaluation(hub, release, &rendered, &port).await?;
+    rights::exercise_rare_operations(hub, &policy, &auth).await?;
 
     let (code, readiness) = controller.readiness().await?;
     ensure!(code == 200 && !readiness.contains("[!]"), "{readiness}");
-    rights::are_those_that_are_used(hub, release, &rendered)
+    rights::check_used_permissions(hub, release, &rendered)
 }
 
 /// Checks that the access work has the role in the sample manifests.

@@ -6,17 +6,17 @@ use anyhow::{Result, ensure};
 use policy_sync_testenv::proxy::{Fault, Target};
 use policy_sync_testenv::{Fleet, Proxy};
 
-use crate::run::{Ran, command, finish};
+use crate::run::{CommandOutput, command, finish};
 
 const NONE: &str = "no GatewayClass of the hub has the controllerName example.com/nobody\n";
 
-fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+fn status(kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = command(&["status", "-A", "--controller-name", "example.com/nobody", "--kubeconfig"]);
     command.arg(kubeconfig).args(arguments);
     finish(command, "")
 }
 
-fn refused(ran: &Ran, says: &str) -> Result<()> {
+fn refused(ran: &CommandOutput, says: &str) -> Result<()> {
     let is_line = ran.stderr.starts_with("policy-sync: ") && ran.stderr.lines().count() == 1;
     ensure!((ran.code, ran.stdout.as_str()) == (2, "") && is_line && ran.stderr.contains(says), "{ran:?}");
     Ok(())

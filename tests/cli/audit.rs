@@ -8,7 +8,7 @@ use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, crds};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::run::{Ran, command, finish, run, run_with};
+use crate::run::{CommandOutput, command, finish, run, run_with};
 
 const FILES: [&str; 5] = ["audit", "-f", "objects", "-p", "policies"];
 
@@ -152,7 +152,7 @@ fn audit_of_files_prints_no_contents_of_secrets() {
     assert!(!format!("{ran:?}").contains("aHVudGVyMg"), "{ran:?}");
 }
 
-fn of_hub(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+fn of_hub(kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = command(arguments);
     command.arg("--kubeconfig").arg(kubeconfig);
     finish(command, "")
@@ -160,7 +160,7 @@ fn of_hub(kubeconfig: &Path, arguments: &[&str]) -> Ran {
 
 #[tokio::test]
 async fn absent_namespace_is_reported_and_missing_rights_are_unknown_at_once() {
-    let crds = crds::for_side(crds::Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let crds = crds::for_cluster_type(crds::ClusterType::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("audit") };
     let hub = ControlPlane::start(options).await.unwrap();
     let ran = of_hub(hub.kubeconfig(), &["audit", "--rego-namespace", "default"]);

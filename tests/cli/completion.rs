@@ -12,7 +12,7 @@ use policy_sync_testenv::{Fleet, Tenant, binaries};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::run::{Ran, finish, run};
+use crate::run::{CommandOutput, finish, run};
 use crate::terminal::{Terminal, needs, on_path};
 
 /// The environment of a shell: a `PATH` with the program and `kubectl`, and its own home with these files.
@@ -41,7 +41,7 @@ impl Shell {
     }
 
     /// The output lines of `kubectl` for the completion of the last of `words`.
-    fn kubectl(&self, words: &[&str]) -> (Vec<String>, Ran) {
+    fn kubectl(&self, words: &[&str]) -> (Vec<String>, CommandOutput) {
         let ran = finish(self.command("kubectl", &[&["__complete", "policy-sync"], words].concat()), "");
         (ran.stdout.lines().map(str::to_owned).collect(), ran)
     }

@@ -13,7 +13,7 @@ use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::{Fleet, Tenant};
 use serde_json::Value;
 
-use crate::run::{Ran, command, finish};
+use crate::run::{CommandOutput, command, finish};
 
 /// Creates a tenant on the hub that all tests share.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
@@ -21,13 +21,13 @@ async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-fn diff_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+fn diff_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {
     let mut command = command(&["plan", "--diff", "--controller-name", &tenant.controller_name()]);
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
     finish(command, "")
 }
 
-fn diff(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+fn diff(tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {
     diff_as(tenant.hub().kubeconfig(), tenant, arguments)
 }
 
@@ -86,7 +86,7 @@ fn sent(writes: &[Request]) -> BTreeSet<String> {
 
 /// Checks that the command reports these changes, that the controller then makes exactly these, and that no
 /// differences remain.
-async fn comes_true(tenant: &Tenant<'_>, expected: &[&str]) -> Result<Ran> {
+async fn check_predicted_changes(tenant: &Tenant<'_>, expected: &[&str]) -> Result<CommandOutput> {
     let (text, list) = (diff(tenant, &[]), diff(tenant, &["-o", "json"]));
     ensure!((text.code, text.stderr.as_str()) == (1, ""), "{text:?}");
     ensure!((list.code, list.stderr.as_str()) == (1, ""), "{list:?}");

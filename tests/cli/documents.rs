@@ -50,7 +50,7 @@ const CUT_OFF: [&str; 3] =
 /// What `yaml-reader` finds in a text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Reading {
+struct YamlReaderOutput {
     documents: Vec<Value>,
     /// The error of kubectl.
     error: String,
@@ -104,7 +104,7 @@ async fn cases() -> Result<BTreeMap<String, String>> {
 }
 
 /// Reads each of `texts` with kubectl's decoder.
-async fn readings(texts: &[&String]) -> Result<Vec<Reading>> {
+async fn readings(texts: &[&String]) -> Result<Vec<YamlReaderOutput>> {
     let mut command = Command::new(binaries::yaml_reader().await?);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("no standard input")?.write_all(&serde_json::to_vec(texts)?)?;
@@ -119,11 +119,11 @@ enum Difference {
     /// kubectl and go-yaml read it.
     Rejected(String),
     /// kubectl reads only the first documents of it, and go-yaml rejects it.
-    CutOff,
+    Truncated,
     Value(String),
 }
 
-fn difference(text: &str, mut reading: Reading) -> Option<Difference> {
+fn difference(text: &str, mut reading: YamlReaderOutput) -> Option<Difference> {
     if !reading.error.is_empty() {
         return None;
     }
@@ -133,7 +133,7 @@ fn difference(text: &str, mut reading: Reading) -> Option<Difference> {
     match read {
         Ok(read) if read == reading.documents => None,
         Ok(read) if !reading.go_yaml.is_empty() && read.starts_with(&reading.documents) => {
-            Some(Difference::CutOff)
+            Some(Difference::Truncated)
         }
         Ok(read) => Some(Difference::Value(format!("{read:?}, kubectl {:?}", reading.documents))),
         Err(_) if !reading.go_yaml.is_empty() => None,
@@ -154,7 +154,7 @@ async fn manifests_are_read_as_kubectl_reads_them() -> Result<()> {
         let is_expected = match &found {
             None => !is_rejected && !is_cut_off,
             Some(Difference::Rejected(_)) => is_rejected,
-            Some(Difference::CutOff) => is_cut_off,
+            Some(Difference::Truncated) => is_cut_off,
             Some(Difference::Value(_)) => false,
         };
         if !is_expected {

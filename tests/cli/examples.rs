@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
 use policy_sync::cli::Cli;
 use policy_sync_testenv::apply::apply_with_status;
-use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::crds::{self, ClusterType};
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply, binaries, fixtures};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn examples(help: &str) -> Vec<String> {
 
 /// A hub with the objects in `data/shop`.
 async fn shop() -> Result<ControlPlane> {
-    let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+    let crds = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await?)?;
     let hub =
         ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("examples") }).await?;
     let client = hub.client()?;

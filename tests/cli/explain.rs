@@ -12,7 +12,7 @@ use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
-use crate::run::{Ran, command, finish};
+use crate::run::{CommandOutput, command, finish};
 
 /// Creates a tenant with its own clusters, on the hub that the tests with controllers share.
 async fn tenant(name: &str, clusters: &[&str], placed: &[&str]) -> Result<Tenant<'static>> {
@@ -30,7 +30,7 @@ fn web(tenant: &Tenant<'_>) -> Value {
     gateway(tenant.name(), "web", tenant.name(), Some("all"))
 }
 
-fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {
     let mut command =
         command(&["explain", "--controller-name", &tenant.controller_name(), "-n", tenant.name()]);
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
@@ -50,11 +50,11 @@ fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<
 const LIMITS: [&str; 2] = ["ratelimitpolicy", "limits"];
 
 /// Checks that `limits` is not in force on `cluster`, with this reason and this object to change.
-fn is_not_fine(tenant: &Tenant<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
+fn check_not_in_force(tenant: &Tenant<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
     ends_with(tenant, cluster, 1, says, change)
 }
 
-/// Like [`is_not_fine`], with this exit code.
+/// Like [`check_not_in_force`], with this exit code.
 fn ends_with(tenant: &Tenant<'_>, cluster: &str, expected_code: i32, says: &str, change: &str) -> Result<()> {
     let (code, lines) = why(tenant, &LIMITS, cluster)?;
     let expected = [format!("- {says}."), format!("To change: {change}")];

@@ -6,15 +6,15 @@ use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{Fleet, fixtures};
 use serde_json::{Value, json};
 
-use crate::run::{Ran, command, finish, run, run_with};
+use crate::run::{CommandOutput, command, finish, run, run_with};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gatewayclass-params");
 
-fn check(text: &str, arguments: &[&str]) -> Ran {
+fn check(text: &str, arguments: &[&str]) -> CommandOutput {
     run_with(&[&["params", "check", "-", "--offline"], arguments].concat(), text)
 }
 
-fn refused(ran: &Ran, says: &str) {
+fn refused(ran: &CommandOutput, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
 }
@@ -162,7 +162,7 @@ fn parameters_are_checked_offline_if_no_hub_is_configured() {
     assert!(ran.stderr.starts_with("no hub is configured"), "{}", ran.stderr);
 }
 
-pub(crate) fn check_on(kubeconfig: &Path, parameters: &Value) -> Ran {
+pub(crate) fn check_on(kubeconfig: &Path, parameters: &Value) -> CommandOutput {
     let mut command = command(&["params", "check", "-", "--controller-name", "example.com/checked"]);
     command.arg("--kubeconfig").arg(kubeconfig);
     finish(command, &parameters.to_string())

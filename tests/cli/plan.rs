@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::run::{Ran, run, run_with};
+use crate::run::{CommandOutput, run, run_with};
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/testenv/crds");
 
@@ -195,7 +195,7 @@ fn works_have_only_fields_of_the_given_manifestwork_crd() {
     );
 }
 
-fn refused(ran: &Ran, says: &str) {
+fn refused(ran: &CommandOutput, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
 }

@@ -100,7 +100,8 @@ async fn progress_message_appears_on_a_terminal_after_one_second() -> Result<()>
     // The second list is not delayed. On a busy machine the command may still take longer than a second.
     let begin = Instant::now();
     let ran = on_terminal(80, &status_at(late.kubeconfig(), &[]));
-    let expected = if ran.stdout == erased && begin.elapsed() > Duration::from_secs(1) { &erased } else { says };
+    let expected =
+        if ran.stdout == erased && begin.elapsed() > Duration::from_secs(1) { &erased } else { says };
     ensure!((ran.code, ran.stdout.as_str()) == (0, expected), "{ran:?}");
 
     let late = late_hub("late-elsewhere").await?;

@@ -5,10 +5,10 @@ use std::fs;
 use policy_sync_testenv::bad_input::{self, code};
 use tempfile::TempDir;
 
-use crate::run::{Ran, command, finish, run, run_with};
+use crate::run::{CommandOutput, command, finish, run, run_with};
 
 /// Checks `text` on standard input.
-fn check(text: &str) -> Ran {
+fn check(text: &str) -> CommandOutput {
     run_with(&["rego", "check", "-"], text)
 }
 

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 /// The timeout of a command, for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The interval of checks whether a command has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -27,17 +27,17 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 }
 
 /// Runs the program with `input` on its standard input.
-pub(crate) fn run_with(arguments: &[&str], input: &str) -> Ran {
+pub(crate) fn run_with(arguments: &[&str], input: &str) -> CommandOutput {
     finish(command(arguments), input)
 }
 
 /// Runs the program without input.
-pub(crate) fn run(arguments: &[&str]) -> Ran {
+pub(crate) fn run(arguments: &[&str]) -> CommandOutput {
     run_with(arguments, "")
 }
 
 /// Runs `command` until it ends.
-pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
+pub(crate) fn finish(mut command: Command, input: &str) -> CommandOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that does not read its input may have ended already.
@@ -46,7 +46,7 @@ pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
 }
 
 /// Waits until `child` ends. Stops it and panics after the timeout.
-pub(crate) fn end(mut child: Child) -> Ran {
+pub(crate) fn end(mut child: Child) -> CommandOutput {
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let started = Instant::now();
     let status = loop {
@@ -57,9 +57,13 @@ pub(crate) fn end(mut child: Child) -> Ran {
             child.kill().unwrap();
             panic!("still runs after {LIMIT:?}: {} {}", stdout.join().unwrap(), stderr.join().unwrap());
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     };
-    Ran { code: status.code().unwrap(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    CommandOutput {
+        code: status.code().unwrap(),
+        stdout: stdout.join().unwrap(),
+        stderr: stderr.join().unwrap(),
+    }
 }
 
 /// Reads in a thread, so that the process does not block on a full pipe.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::run::{Ran, run_with};
+use crate::run::{CommandOutput, run_with};
 
 const KEY: &str = "VE9QU0VDUkVU";
 
@@ -40,7 +40,7 @@ const GRANT: &str = "---
          [{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop}], to: [{group: '', kind: Secret}]}}
 ";
 
-fn plan(manifests: &[String], output: &str) -> Ran {
+fn plan(manifests: &[String], output: &str) -> CommandOutput {
     let ran = run_with(&["plan", "-f", "-", "-o", output], &manifests.concat());
     for text in [&ran.stdout, &ran.stderr] {
         assert!(!text.contains(KEY) && !text.contains("Y2VydA"), "{text}");
@@ -49,7 +49,7 @@ fn plan(manifests: &[String], output: &str) -> Ran {
 }
 
 /// The kinds and names in the Gateway's work.
-fn carried(ran: &Ran) -> Vec<String> {
+fn carried(ran: &CommandOutput) -> Vec<String> {
     let works: Vec<Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
     let work = works.iter().find(|work| work["metadata"]["name"].as_str().unwrap().starts_with("gateway"));
     let manifests = work.unwrap()["spec"]["workload"]["manifests"].as_array().unwrap();

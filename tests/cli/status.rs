@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use policy_sync_api::annotations::{
-    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_ANNOTATIONS, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
-use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::crds::{self, ClusterType, Crd};
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::params::check_on;
-use crate::run::{Ran, command, finish, run};
+use crate::run::{CommandOutput, command, finish, run};
 
 /// The annotations of a policy on two clusters. On `eu-1`, a policy of the spoke overrides it.
 pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
@@ -47,13 +47,13 @@ pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
 /// server-side apply parses YAML, which rejects some characters that may come from a spoke.
 pub(crate) async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
     apply(client, &policy).await.unwrap();
-    let all = OF_POLICY.map(|key| (key, annotations.get(key)));
+    let all = POLICY_ANNOTATIONS.map(|key| (key, annotations.get(key)));
     let (policies, name) = api_for(client, &policy).await.unwrap();
     let patch = json!({"metadata": {"annotations": BTreeMap::from(all)}});
     policies.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
-fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+fn status(kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = command(&["status", "--kubeconfig", kubeconfig.to_str().unwrap()]);
     command.args(arguments);
     finish(command, "")
@@ -64,7 +64,7 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
 pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
-        let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+        let crds = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await?)?;
         let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-tenants") };
         let hub = ControlPlane::start(options).await?;
         for cluster in ["eu-1", "us-1"] {
@@ -77,7 +77,7 @@ pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
 }
 
 /// Runs `status` for a tenant with `kubeconfig`.
-pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     let controller = tenant.controller_name();
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
@@ -111,7 +111,7 @@ pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&st
 }
 
 /// The words of each line, without the last column, an age.
-fn rows(ran: &Ran) -> Vec<Vec<&str>> {
+fn rows(ran: &CommandOutput) -> Vec<Vec<&str>> {
     ran.stdout
         .lines()
         .map(|line| {
@@ -122,7 +122,7 @@ fn rows(ran: &Ran) -> Vec<Vec<&str>> {
         .collect()
 }
 
-fn refused(ran: &Ran, says: &str) {
+fn refused(ran: &CommandOutput, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
 }
@@ -145,7 +145,7 @@ async fn status_shows_the_objects_of_a_hub() {
 
     without(kubeconfig, "GatewayClasses: Gateway API is not installed");
     let (gateway_api, others): (Vec<Crd>, Vec<Crd>) =
-        crds::for_side(Side::Hub, &binaries::ensure().await.unwrap())
+        crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await.unwrap())
             .unwrap()
             .into_iter()
             .partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
@@ -177,8 +177,8 @@ async fn status_shows_the_objects_of_a_hub() {
         (0, "", "no Gateway and no policy found\n")
     );
 
-    all_is_well(&client, kubeconfig).await;
-    something_is_wrong(&client, kubeconfig).await;
+    check_healthy(&client, kubeconfig).await;
+    check_unhealthy(&client, kubeconfig).await;
     wrong_parameters(&client, kubeconfig).await;
 
     let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
@@ -206,7 +206,7 @@ fn without(kubeconfig: &Path, kinds: &str) {
     }
 }
 
-async fn all_is_well(client: &Client, kubeconfig: &Path) {
+async fn check_healthy(client: &Client, kubeconfig: &Path) {
     annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), annotations(true)).await;
     annotated(client, fixtures::timeout_policy("other", "timeouts", &["web"]), BTreeMap::new()).await;
 
@@ -271,7 +271,7 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     assert!(ran.code == 1 && ran.stderr.contains(" has no namespace shpo\n"), "{}", ran.stderr);
 }
 
-async fn something_is_wrong(client: &Client, kubeconfig: &Path) {
+async fn check_unhealthy(client: &Client, kubeconfig: &Path) {
     annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), annotations(false)).await;
     let ran = status(kubeconfig, &["-n", "shop"]);
     assert_eq!(

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
 
-use crate::run::{Ran, finish};
+use crate::run::{CommandOutput, finish};
 
 /// `command` on a terminal with this number of columns, which shows standard output and standard error.
 fn script(columns: u16, command: &Command) -> Command {
@@ -39,9 +39,9 @@ fn quoted(word: &OsStr) -> String {
 }
 
 /// Runs `command` on a terminal with this number of columns until it ends. `stdout` contains all output.
-pub(crate) fn on_terminal(columns: u16, command: &Command) -> Ran {
+pub(crate) fn on_terminal(columns: u16, command: &Command) -> CommandOutput {
     let ran = finish(script(columns, command), "");
-    Ran { stdout: ran.stdout.replace("\r\n", "\n"), ..ran }
+    CommandOutput { stdout: ran.stdout.replace("\r\n", "\n"), ..ran }
 }
 
 /// Panics if this machine lacks `program` from Debian's `package`.

@@ -9,7 +9,7 @@ use std::path::Path;
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
-use crate::run::{Ran, run, run_with};
+use crate::run::{CommandOutput, run, run_with};
 
 const CLASS: &str = "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: istio}, spec: {controllerName: a/b}}";
 
@@ -446,9 +446,9 @@ Policies with unknown targets:
 Kinds with an assumed merge strategy:
   OtherPolicy.example.com
 ";
-    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
+    let CommandOutput { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
     assert_eq!((code, &*stdout), (1, expected));
-    let Ran { stdout, stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
+    let CommandOutput { stdout, stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
     assert!(stdout.contains("  OtherPolicy.example.com (assumed)\n"), "{stdout}");
     let unknown =
         "RateLimitPolicy shop/p may be in force: it selects Services by their labels, which are not read\n";
@@ -465,15 +465,15 @@ fn attachment_is_unknown_if_namespace_labels_are_unknown() {
     let route = object("HTTPRoute", "r", "{parentRefs: [{name: web}]}");
     let objects = text(&[CLASS.to_owned(), gateway(listener), route]);
     let words = "allowedRoutes of listener http of Gateway shop/web: the selector needs the labels of Namespace shop, which are unknown: provide the Namespace, or the right to list Namespaces";
-    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &objects);
+    let CommandOutput { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &objects);
     assert_eq!(code, 2, "{stdout}{stderr}");
     let expected = format!("\nUnknown attachment:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
     assert!(stdout.ends_with(&expected), "{stdout}");
     assert!(stderr.contains("it is unknown whether everything is attached"), "{stderr}");
-    let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
+    let CommandOutput { stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
     assert!(stderr.contains(&format!("HTTPRoute shop/r may not be attached: {words}\n")), "{stderr}");
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}".to_owned();
-    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &text(&[objects, namespace]));
+    let CommandOutput { code, stdout, .. } = run_with(&["topology", "-f", "-"], &text(&[objects, namespace]));
     assert_eq!((code, stdout.contains("UnknownLabels")), (0, false), "{stdout}");
 }
 
@@ -492,14 +492,14 @@ fn differing_implementations_are_in_the_text() {
         text(&[CLASS.to_owned(), gateway(listener), older, route("r", status)])
     };
     let accepted = objects("status: 'True', reason: Accepted");
-    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &accepted);
+    let CommandOutput { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &accepted);
     let words = "implementation differs: a.io/b accepts it; according to Gateway API, Conflicted: a GRPCRoute on the same listener shares a hostname, and is older or first by name";
     let section = format!("\nImplementations differ:\n  HTTPRoute shop/r: ImplementationAccepts: {words}\n");
     assert!(stdout.ends_with(&section) && stdout.contains("└─ HTTPRoute shop/r\n"), "{stdout}");
     assert_eq!(code, 0, "{stdout}{stderr}");
-    let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &accepted);
+    let CommandOutput { stderr, .. } = run_with(&["effective", "-f", "-"], &accepted);
     assert!(stderr.contains(&format!("HTTPRoute shop/r: {words}\n")), "{stderr}");
-    let Ran { code, stdout, .. } =
+    let CommandOutput { code, stdout, .. } =
         run_with(&["topology", "-f", "-"], &objects("status: 'False', reason: Conflicted"));
     assert!(code == 1 && stdout.contains("Not attached:\n  HTTPRoute shop/r"), "{stdout}");
     assert!(!stdout.contains("Implementations differ"), "{stdout}");
@@ -511,7 +511,7 @@ fn differing_implementations_are_in_the_text() {
 /// Missing input is reported once, and is not a fault.
 #[test]
 fn missing_input_is_reported_without_failing() {
-    let Ran { code, stderr, .. } =
+    let CommandOutput { code, stderr, .. } =
         run_with(&["topology", "-f", "-"], &gateway("{name: http, port: 80, protocol: HTTP}"));
     assert_eq!(code, 0);
     assert_eq!(stderr, "no GatewayClass is given: referenced objects appear only by name\n");
@@ -539,7 +539,7 @@ fn copy_with_precedence_over_a_local_policy_is_a_fault() {
     assert_eq!((of_effective.code, &*of_effective.stderr), (1, fault));
     // Of two defaults created in the same second, the one with the later name applies, here the spoke's own.
     for command in ["topology", "effective"] {
-        let Ran { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
+        let CommandOutput { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
         assert_eq!((code, &*stderr), (0, ""), "{command}");
     }
 }
@@ -552,7 +552,7 @@ fn unread_kinds_of_backends_are_no_fault() {
         text(&[CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}"), route])
     };
     let pool = "{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: llm}]}";
-    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &route(pool));
+    let CommandOutput { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &route(pool));
     let line = "\nUnresolved references:\n  HTTPRoute shop/r rule-1: UnknownKind: backends of the kind \
                 InferencePool.inference.networking.k8s.io are not read\n";
     assert!(stdout.ends_with(line), "{stdout}");
@@ -560,7 +560,7 @@ fn unread_kinds_of_backends_are_no_fault() {
     // Files may omit Services, for mirrors as for other backends.
     let mirror = "{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copies, port: 80}}}]}";
     for rule in [mirror, "{backendRefs: [{name: copies, port: 80}]}"] {
-        let Ran { code, stderr, .. } = run_with(&["topology", "-f", "-"], &route(rule));
+        let CommandOutput { code, stderr, .. } = run_with(&["topology", "-f", "-"], &route(rule));
         let line = "no Service is given: referenced objects appear only by name\n";
         assert_eq!((code, &*stderr), (0, line), "{rule}");
     }
@@ -610,7 +610,7 @@ fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     let ran =
         |objects: &[String]| run_with(&["effective", "-f", "-", "--host=a.io", "--path=/a"], &text(objects));
 
-    let Ran { code, stdout, stderr } =
+    let CommandOutput { code, stdout, stderr } =
         ran(&[CLASS.to_owned(), listener(), route("a", &rules(0..9)), route("b", &rules(9..18))]);
     let of_first = (0..9).map(|number| not_evaluated("a", number));
     let mut expected: Vec<String> =
@@ -620,7 +620,7 @@ fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
     assert_eq!((code, &*stdout), (2, "It is unknown whether a route matches this request.\n"));
 
-    let Ran { code, stdout, stderr } =
+    let CommandOutput { code, stdout, stderr } =
         ran(&[CLASS.to_owned(), listener(), route("a", &format!("{{name: all}}, {}", rules(0..1)))]);
     assert_eq!(stderr.trim_end(), not_evaluated("a", 0));
     assert_eq!(code, 0, "{stdout}");
@@ -714,8 +714,8 @@ fn refused_policy_keeps_its_reason_and_is_shown_with_its_gateway() {
         "  DNSPolicy shop/dns: NotAccepted: its status has Accepted=False: Conflicted: {conflicted}\n"
     );
     let of_route = "  RateLimitPolicy shop/limits: TargetNotFound: HTTPRoute shop/chat does not exist\n";
-    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
+    let CommandOutput { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
     assert!(code == 1 && stdout.contains(&of_gateway) && stdout.contains(of_route), "{stdout}");
-    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-", "--gateway", "web"], &objects);
+    let CommandOutput { code, stdout, .. } = run_with(&["topology", "-f", "-", "--gateway", "web"], &objects);
     assert!(code == 1 && stdout.contains(&of_gateway) && !stdout.contains(of_route), "{stdout}");
 }

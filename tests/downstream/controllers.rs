@@ -95,7 +95,7 @@ impl Controllers {
             let environment: Vec<(&str, &str)> =
                 environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let program = folder.0.join(name);
-            let server = plane.workplace().spawn_with(name, &program, &arguments, &environment)?;
+            let server = plane.runtime_directory().spawn_with(name, &program, &arguments, &environment)?;
             servers.insert(*name, server);
             all_ports.extend(ports);
         }

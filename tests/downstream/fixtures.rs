@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Values that a controller reports, by object and field.
-pub(crate) type Answers = BTreeMap<String, Value>;
+pub(crate) type ReportedValues = BTreeMap<String, Value>;
 
 /// Objects in short form, with the reports of a real controller.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct World {
     pub(crate) objects: Vec<Value>,
-    pub(crate) answers: Answers,
+    pub(crate) answers: ReportedValues,
 }
 
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, LIMIT};
 use crate::differences::Difference;
-use crate::fixtures::{Answers, World};
+use crate::fixtures::{ReportedValues, World};
 use crate::shorthand::objects;
 
 const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"];
@@ -21,7 +21,7 @@ const NO_PORT: &str = " (no port)";
 const CONTROLLER: &str = "istio.io/gateway-controller";
 
 /// Applies `worlds` and waits for istiod's statuses of them.
-pub(crate) async fn ask(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
+pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
     cluster.create(&mut worlds).await?;
     let mut before = None;
     // Several workers of istiod write statuses. They have finished if two rounds give the same result.
@@ -108,8 +108,8 @@ fn condition(conditions: &Value, name: &str) -> Option<Value> {
 }
 
 /// All that istiod reports about listeners and routes.
-async fn statuses(cluster: &Cluster) -> Result<Answers> {
-    let mut answers = Answers::new();
+async fn statuses(cluster: &Cluster) -> Result<ReportedValues> {
+    let mut answers = ReportedValues::new();
     for kind in ["Gateway", "ListenerSet"] {
         for object in cluster.list(kind).await?.iter().filter(|object| !is_marker(object)) {
             for listener in object.data["status"]["listeners"].as_array().into_iter().flatten() {
@@ -147,11 +147,11 @@ fn same_parent(left: &Value, right: &Value) -> bool {
 }
 
 /// The same reports by `topology`.
-fn ours(objects_of_world: &[Value]) -> Answers {
+fn ours(objects_of_world: &[Value]) -> ReportedValues {
     let objects = objects(objects_of_world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
-    let mut answers = Answers::new();
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
+    let mut answers = ReportedValues::new();
     let conditions = ListenerConditions::new(&graph);
     let is_refused = |set: Locator<'_>| graph.unattached().iter().any(|item| item.from == set.with(None));
     for node in graph.nodes().filter(|node| graph.listener(*node).is_some()) {
@@ -207,7 +207,7 @@ pub(crate) fn compare(world: &World) -> Vec<Difference> {
     differences
 }
 
-fn text(answers: &Answers, key: &str) -> String {
+fn text(answers: &ReportedValues, key: &str) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     answers.get(key).map_or("none".to_owned(), text)
 }
@@ -224,8 +224,8 @@ struct Listener<'w> {
 
 /// Input for the class of a difference.
 struct Context<'w> {
-    ours: &'w Answers,
-    theirs: &'w Answers,
+    ours: &'w ReportedValues,
+    theirs: &'w ReportedValues,
     listeners: Vec<Listener<'w>>,
     world: &'w World,
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, LIMIT};
 use crate::differences::Difference;
-use crate::fixtures::{Answers, World};
+use crate::fixtures::{ReportedValues, World};
 use crate::shorthand::objects;
 
 const KINDS: [&str; 3] = ["AuthPolicy", "RateLimitPolicy", "TokenRateLimitPolicy"];
@@ -22,7 +22,7 @@ const KINDS: [&str; 3] = ["AuthPolicy", "RateLimitPolicy", "TokenRateLimitPolicy
 const BATCH: usize = 6;
 
 /// Applies `worlds` and waits for the operator's effective policies.
-pub(crate) async fn ask(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
+pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
     let log = cluster.log("kuadrant-operator")?;
     let (mut all, mut offset) = (Vec::new(), 0);
     for (round, batch) in (1..).zip(worlds.chunks_mut(BATCH)) {
@@ -66,7 +66,7 @@ fn marker(round: u32) -> Vec<Value> {
 }
 
 /// Whether a round has seen [`marker`].
-fn has_marker(answers: &Answers, round: u32) -> bool {
+fn has_marker(answers: &ReportedValues, round: u32) -> bool {
     let section = format!("m{round}");
     let rule = |kind: &str, route: &str| {
         answers.get(&format!("{kind} gateway:marker/marker#{section} > {route}:marker/marker#{section}"))
@@ -86,14 +86,14 @@ fn has_marker(answers: &Answers, round: u32) -> bool {
 }
 
 /// The effective policies of the last complete round that has seen [`marker`], in the log after `offset`.
-fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<Answers>> {
+fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<ReportedValues>> {
     let mut file = File::open(log)?;
     file.seek(SeekFrom::Start(offset))?;
     let (mut current, mut last) = (None, None);
     for line in BufReader::new(file).lines() {
         let line = line?;
         if line.contains(r#""msg":"propagating new state of the world events""#) {
-            current = Some(Answers::new());
+            current = Some(ReportedValues::new());
         } else if line.contains(r#""msg":"finished propagating new state of the world events""#) {
             last = current.take().filter(|answers| has_marker(answers, round)).or(last);
         } else if line.contains(r#""msg":"effective policy""#)
@@ -154,9 +154,9 @@ fn key(kind: &str, path: &[&str]) -> Result<String> {
 }
 
 /// The same paths and rules by `effective`.
-fn ours(graph: &Graph<'_>) -> Result<Answers> {
+fn ours(graph: &Graph<'_>) -> Result<ReportedValues> {
     let json = serde_json::to_value(TopologyReport::new(graph, Scope::default(), Vec::new()))?;
-    let mut answers = Answers::new();
+    let mut answers = ReportedValues::new();
     for path in json["paths"].as_array().into_iter().flatten() {
         let nodes: Vec<&str> = texts(&path["nodes"]).collect();
         for (kind, id) in path["effective"].as_object().into_iter().flatten() {
@@ -180,8 +180,8 @@ fn ours(graph: &Graph<'_>) -> Result<Answers> {
 /// The differences between the operator's effective policies and `effective`.
 pub(crate) fn compare(world: &World) -> Vec<Difference> {
     let objects = objects(&world.objects);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let ours = ours(&graph).unwrap_or_default();
     let keys: BTreeSet<&String> = ours.keys().chain(world.answers.keys()).collect();
     let mut differences = Vec::new();

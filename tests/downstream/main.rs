@@ -45,7 +45,7 @@ fn effective_agrees_with_stored_policies_of_the_operator() -> Result<()> {
 #[tokio::test]
 async fn topology_agrees_with_istiod() -> Result<()> {
     let Some(cluster) = Cluster::start(&["pilot-discovery"]).await? else { return Ok(()) };
-    let worlds = istio::ask(&cluster, worlds::of_routes()).await?;
+    let worlds = istio::apply_and_collect(&cluster, worlds::of_routes()).await?;
     fixtures::record(Fixture::Istio, &worlds)?;
     differences::check(&compare_all(&worlds, istio::compare), differences::ISTIO)
 }
@@ -55,7 +55,7 @@ async fn effective_agrees_with_the_operator() -> Result<()> {
     let Some(cluster) = Cluster::start(&["pilot-discovery", "kuadrant-operator"]).await? else {
         return Ok(());
     };
-    let worlds = kuadrant::ask(&cluster, worlds::of_policies()).await?;
+    let worlds = kuadrant::apply_and_collect(&cluster, worlds::of_policies()).await?;
     fixtures::record(Fixture::Kuadrant, &worlds)?;
     differences::check(&compare_all(&worlds, kuadrant::compare), differences::KUADRANT)
 }

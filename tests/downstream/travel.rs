@@ -112,7 +112,7 @@ impl Downstream {
 
     /// A tenant of the hub whose Gateway `web` is programmed on the spoke, where `routes` are attached to it,
     /// with its controller.
-    async fn tenant(&self, name: &str, kinds: &[&str], routes: &[&str]) -> Result<Traveller<'_>> {
+    async fn tenant(&self, name: &str, kinds: &[&str], routes: &[&str]) -> Result<SyncedTenant<'_>> {
         let tenant = Tenant::new(self.fleet.hub(), Path::new(BINARY), name, &["eu-1"]).await?;
         let kinds: Vec<Value> = kinds
             .iter()
@@ -122,7 +122,7 @@ impl Downstream {
             json!({"policiesToSync": kinds, "policyWaitSeconds": 60, "policyWaitAction": "serve"});
         tenant.parameters(&parameters).await?;
         let controller = tenant.controller().await?;
-        let traveller = Traveller { tenant, spoke: self.spoke.clone(), controller: Some(controller) };
+        let traveller = SyncedTenant { tenant, spoke: self.spoke.clone(), controller: Some(controller) };
         traveller.until_copied(&gateway(name, "web", name, None), |_| true).await?;
         traveller.play_load_balancer().await?;
         for route in routes {
@@ -133,13 +133,13 @@ impl Downstream {
 }
 
 /// A tenant of the hub, and its namespace on the spoke.
-struct Traveller<'f> {
+struct SyncedTenant<'f> {
     tenant: Tenant<'f>,
     spoke: Client,
     controller: Option<Controller>,
 }
 
-impl Traveller<'_> {
+impl SyncedTenant<'_> {
     fn namespace(&self) -> String {
         format!("kuadrant-{}", self.tenant.name())
     }
@@ -314,7 +314,7 @@ async fn rate_limits_of_the_hub_are_enforced_by_the_operator() -> Result<()> {
 }
 
 /// A change, an override, and the condition of the Gateway.
-async fn travels(traveller: &Traveller<'_>, limits: &Value) -> Result<()> {
+async fn travels(traveller: &SyncedTenant<'_>, limits: &Value) -> Result<()> {
     traveller.tenant.apply(&with_limit(limits, 20)).await?;
     traveller.until_limited(&[20]).await?;
     traveller.until(limits, PolicyState::Enforced).await?;
@@ -341,7 +341,7 @@ async fn travels(traveller: &Traveller<'_>, limits: &Value) -> Result<()> {
 }
 
 /// Policies of the spoke's own take precedence on one route, and then on all.
-async fn conflicts(traveller: &Traveller<'_>, limits: &Value) -> Result<()> {
+async fn conflicts(traveller: &SyncedTenant<'_>, limits: &Value) -> Result<()> {
     let [one, two] = ["one", "two"].map(|route| traveller.own(route));
     apply(&traveller.spoke, &one).await?;
     let (entry, _) = traveller.until(limits, PolicyState::PartiallyEnforced).await?;
@@ -367,7 +367,7 @@ async fn conflicts(traveller: &Traveller<'_>, limits: &Value) -> Result<()> {
 }
 
 /// Policies that the operator does not accept.
-async fn refusals(traveller: &Traveller<'_>) -> Result<()> {
+async fn refusals(traveller: &SyncedTenant<'_>) -> Result<()> {
     let policy = |kind: &str, name: &str, namespace: &str, field: &str, value: Value| {
         let mut policy = rate_limit_policy(namespace, name, "web");
         policy["kind"] = kind.into();

@@ -18,7 +18,7 @@ pub(crate) fn of_policies() -> Vec<Vec<Value>> {
 }
 
 struct Generator {
-    dice: Rng,
+    rng: Rng,
     /// The namespaces, `red` and `blue` by their labels.
     red: String,
     blue: String,
@@ -33,16 +33,16 @@ fn named(kind: &str, name: String, mut fields: Value) -> Value {
 impl Generator {
     fn new(prefix: &str, seed: u64) -> Self {
         let namespace = |color: &str| format!("{prefix}{seed:02}-{color}");
-        Self { dice: Rng::with_seed(seed), red: namespace("red"), blue: namespace("blue") }
+        Self { rng: Rng::with_seed(seed), red: namespace("red"), blue: namespace("blue") }
     }
 
     /// A random element of `values`.
     fn any<T: Clone>(&mut self, values: &[T]) -> T {
-        values[self.dice.usize(..values.len())].clone()
+        values[self.rng.usize(..values.len())].clone()
     }
 
     fn once_in(&mut self, times: u32) -> bool {
-        self.dice.u32(..times) == 0
+        self.rng.u32(..times) == 0
     }
 
     fn namespace(&mut self) -> String {
@@ -79,7 +79,7 @@ impl Generator {
             let namespace = self.namespace();
             let parent = format!("Gateway/{red}/g0");
             let fields =
-                json!({"parent": parent, "listeners": self.listeners(3), "created": self.dice.u32(..2)});
+                json!({"parent": parent, "listeners": self.listeners(3), "created": self.rng.u32(..2)});
             objects.push(named("ListenerSet", format!("{namespace}/s0"), fields));
         }
         if self.once_in(2) {
@@ -99,7 +99,7 @@ impl Generator {
             "TLSRoute",
             "UDPRoute",
         ];
-        for index in 0..self.dice.u32(2..7) {
+        for index in 0..self.rng.u32(2..7) {
             let kind = self.any(&kinds);
             let (namespace, fields) = (self.namespace(), self.route(kind));
             objects.push(named(kind, format!("{namespace}/r{index}"), fields));
@@ -115,7 +115,7 @@ impl Generator {
 
     fn listeners(&mut self, limit: u32) -> Value {
         let mut listeners: Vec<Value> = Vec::new();
-        for index in 0..self.dice.u32(1..limit) {
+        for index in 0..self.rng.u32(1..limit) {
             let listener = self.listener(index);
             // The API server rejects two listeners with the same port, protocol and hostname.
             let place =
@@ -137,7 +137,7 @@ impl Generator {
         {
             listener["hostname"] = host.into();
         }
-        match self.dice.u32(..6) {
+        match self.rng.u32(..6) {
             0 => {}
             1 => listener["selector"] = json!({"team": "red"}),
             _ => listener["from"] = "All".into(),
@@ -165,12 +165,12 @@ impl Generator {
         let mut parents =
             vec![format!("{}/g0", self.red), format!("{}/g1", self.blue), format!("{}/nope", self.red)];
         parents.push(format!("ListenerSet/{}/s0", self.red));
-        self.dice.shuffle(&mut parents);
-        parents.truncate(self.dice.usize(1..3));
+        self.rng.shuffle(&mut parents);
+        parents.truncate(self.rng.usize(1..3));
         for parent in &mut parents {
             *parent += self.any(&["", "", "", "#l0", "#l1", "#l9", ":80", ":81"]);
         }
-        let rules: Vec<Value> = (0..self.dice.u32(1..3)).map(|_| self.rule(kind)).collect();
+        let rules: Vec<Value> = (0..self.rng.u32(1..3)).map(|_| self.rule(kind)).collect();
         let is_raw = ["TCPRoute", "TLSRoute", "UDPRoute"].contains(&kind);
         let mut route = json!({"parents": parents, "rules": &rules[..if is_raw { 1 } else { rules.len() }]});
         let hosts: Vec<&str> = (0..2).filter_map(|_| self.host()).collect();
@@ -179,7 +179,7 @@ impl Generator {
             "HTTPRoute" | "GRPCRoute" => route["hostnames"] = json!(hosts),
             _ => {}
         }
-        route["created"] = self.dice.u32(..2).into();
+        route["created"] = self.rng.u32(..2).into();
         route
     }
 
@@ -202,7 +202,7 @@ impl Generator {
         let mut objects = self.ground();
         for (index, namespace) in [&red, &blue].into_iter().enumerate() {
             let mut listeners = Vec::new();
-            for number in 0..self.dice.u32(1..3) {
+            for number in 0..self.rng.u32(1..3) {
                 let from = self.any(&["All", "All", "All", "All", "Same"]);
                 let mut listener = json!({"name": format!("l{number}"), "port": 80 + number, "from": from});
                 if self.once_in(4) {
@@ -212,23 +212,23 @@ impl Generator {
             }
             objects.push(named("Gateway", format!("{namespace}/g{index}"), json!({"listeners": listeners})));
         }
-        for index in 0..self.dice.u32(1..4) {
+        for index in 0..self.rng.u32(1..4) {
             let kind = self.any(&["HTTPRoute", "HTTPRoute", "HTTPRoute", "GRPCRoute"]);
             let mut parents = vec![format!("{red}/g0"), format!("{blue}/g1")];
-            self.dice.shuffle(&mut parents);
-            parents.truncate(self.dice.usize(1..3));
+            self.rng.shuffle(&mut parents);
+            parents.truncate(self.rng.usize(1..3));
             for parent in &mut parents {
                 *parent += self.any(&["", "", "", "#l0", "#l1"]);
             }
-            let rules: Vec<Value> = (0..self.dice.u32(1..3)).map(|rule| self.named_rule(rule)).collect();
-            let mut fields = json!({"parents": parents, "rules": rules, "created": self.dice.u32(..2)});
+            let rules: Vec<Value> = (0..self.rng.u32(1..3)).map(|rule| self.named_rule(rule)).collect();
+            let mut fields = json!({"parents": parents, "rules": rules, "created": self.rng.u32(..2)});
             if self.once_in(4) {
                 fields["hostnames"] = json!([self.any(&["a.example.com", "b.example.com"])]);
             }
             let namespace = self.namespace();
             objects.push(named(kind, format!("{namespace}/r{index}"), fields));
         }
-        for index in 0..self.dice.u32(3..9) {
+        for index in 0..self.rng.u32(3..9) {
             let kind = self.any(&[
                 "AuthPolicy",
                 "AuthPolicy",
@@ -278,15 +278,15 @@ impl Generator {
         }
         let mut fields = if part.is_empty() { block } else { json!({part: block}) };
         fields["target"] = target.into();
-        fields["created"] = self.dice.u32(..3).into();
+        fields["created"] = self.rng.u32(..3).into();
         fields
     }
 
     /// The rules of a policy: each value names the policy by its `index`.
     fn block(&mut self, kind: &str, index: u32) -> Value {
         let mut names = vec!["x", "y", "z"];
-        self.dice.shuffle(&mut names);
-        names.truncate(self.dice.usize(1..4));
+        self.rng.shuffle(&mut names);
+        names.truncate(self.rng.usize(1..4));
         let mut rules = json!({});
         for name in names {
             rules[name] = match kind {

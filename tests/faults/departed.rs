@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_sync::CLASS_RETURNS;
+use policy_sync_sync::CLASS_DELETION_DELAY;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::tenant::all_kinds;
@@ -49,7 +49,7 @@ async fn replaced_class_causes_no_write_of_a_work() -> Result<()> {
     hub.apply(&class(CONTROLLER)).await?;
     hub.settled().await?;
     let writes = &hub.writes()[before..];
-    ensure!(writes.iter().all(|asked| asked.resource == "gatewayclasses"), "{writes:?}");
+    ensure!(writes.iter().all(|request| request.resource == "gatewayclasses"), "{writes:?}");
     ensure!(hub.works() == WORKS, "{:?}", hub.works());
     Ok(())
 }
@@ -58,7 +58,7 @@ async fn replaced_class_causes_no_write_of_a_work() -> Result<()> {
 async fn deleted_class_is_withdrawn_after_a_minute() -> Result<()> {
     let hub = settled().await?;
     hub.delete(&class(CONTROLLER)).await?;
-    sleep(CLASS_RETURNS - Duration::from_secs(1)).await;
+    sleep(CLASS_DELETION_DELAY - Duration::from_secs(1)).await;
     ensure!(hub.works() == WORKS, "{:?}", hub.works());
     ensure!(conditions(&hub)? == ["Accepted Unknown", "Programmed False"], "{:?}", conditions(&hub)?);
     hub.settled().await?;
@@ -75,7 +75,7 @@ async fn class_recreated_for_another_controller_is_withdrawn_at_once() -> Result
     let hub = settled().await?;
     hub.delete(&class(CONTROLLER)).await?;
     hub.apply(&class("example.com/other")).await?;
-    sleep(CLASS_RETURNS / 2).await;
+    sleep(CLASS_DELETION_DELAY / 2).await;
     ensure!(hub.works().is_empty(), "{:?}", hub.works());
     hub.settled().await?;
     ensure!(conditions(&hub)?.is_empty(), "{:?}", conditions(&hub)?);

@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
-use policy_sync_controller::server::Served;
+use policy_sync_controller::server::ServerState;
 use policy_sync_hub::reconcile::{Elector, ElectorOptions};
-use policy_sync_hub::tasks::Ended;
+use policy_sync_hub::tasks::RestartReason;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
 };
-use policy_sync_testenv::memory::{Asked, Interposer, MemoryServer, agents};
+use policy_sync_testenv::memory::{Interposer, MemoryServer, RequestInfo, agents};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -49,13 +49,13 @@ pub(crate) struct Hub {
 /// A running controller in this process.
 pub(crate) struct Running {
     stop: CancellationToken,
-    working: JoinHandle<Result<(), Ended>>,
-    served: Served,
+    working: JoinHandle<Result<(), RestartReason>>,
+    served: ServerState,
 }
 
 impl Running {
     /// The HTTP endpoints of the controller.
-    pub(crate) fn served(&self) -> Served {
+    pub(crate) fn served(&self) -> ServerState {
         self.served.clone()
     }
 
@@ -83,8 +83,8 @@ pub(crate) fn soon(lasted: Duration) -> Duration {
 }
 
 /// Whether the request is a write of the controller, other than to Leases and Events.
-fn counts(asked: &Asked) -> bool {
-    asked.user == USER && asked.is_write() && !matches!(asked.resource.as_str(), "leases" | "events")
+fn counts(request: &RequestInfo) -> bool {
+    request.user == USER && request.is_write() && !matches!(request.resource.as_str(), "leases" | "events")
 }
 
 impl Hub {
@@ -130,7 +130,7 @@ impl Hub {
             let (elector, leadership) = Elector::new(flow.client.clone(), options, flow.clock);
             (flow.elector, flow.leadership) = (Some(elector), leadership);
         }
-        let (stop, served) = (CancellationToken::new(), flow.served());
+        let (stop, served) = (CancellationToken::new(), flow.server_state());
         let working = flow.start(stop.clone());
         Ok(Running { stop, working, served })
     }
@@ -184,7 +184,7 @@ impl Hub {
     }
 
     /// The controller's writes so far, without Leases and Events.
-    pub(crate) fn writes(&self) -> Vec<Asked> {
+    pub(crate) fn writes(&self) -> Vec<RequestInfo> {
         self.server.requests().into_iter().filter(counts).collect()
     }
 
@@ -232,10 +232,11 @@ impl Hub {
         let before = self.server.requests().len();
         sleep(QUIET).await;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for asked in self.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER) {
+        for request in self.server.requests().into_iter().skip(before).filter(|request| request.user == USER)
+        {
             // Access reviews are repeated regularly.
-            if !matches!(asked.resource.as_str(), "leases" | "events" | "selfsubjectaccessreviews") {
-                *times.entry(Asked { ordinal: 0, ..asked }.to_string()).or_default() += 1;
+            if !matches!(request.resource.as_str(), "leases" | "events" | "selfsubjectaccessreviews") {
+                *times.entry(RequestInfo { ordinal: 0, ..request }.to_string()).or_default() += 1;
             }
         }
         // Definitions are listed again before each watch.

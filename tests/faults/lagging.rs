@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, rate_limit_policy};
-use policy_sync_testenv::memory::{Asked, EventFate, Interposer};
+use policy_sync_testenv::memory::{EventFate, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 use tokio::time::sleep;
@@ -18,13 +18,13 @@ const LAG: Duration = Duration::from_secs(40);
 
 /// Delays the next event of one kind's watch once `lags` is set.
 #[derive(Clone)]
-struct Lagging {
+struct DelayedWatch {
     resource: &'static str,
     lags: Arc<AtomicBool>,
 }
 
-impl Interposer for Lagging {
-    fn event(&self, watch: &Asked, _: &str) -> EventFate {
+impl Interposer for DelayedWatch {
+    fn event(&self, watch: &RequestInfo, _: &str) -> EventFate {
         // Events that arrive during the delay are held back as well, and then delivered together.
         if watch.resource == self.resource && self.lags.swap(false, Ordering::Relaxed) {
             return EventFate::Late(LAG);
@@ -41,7 +41,7 @@ async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
     hub.apply(&rate_limit_policy(SHOP, "limits", "web")).await?;
     let lags = Arc::new(AtomicBool::new(false));
-    hub.controller(Lagging { resource, lags: lags.clone() })?;
+    hub.controller(DelayedWatch { resource, lags: lags.clone() })?;
     hub.settled().await?;
     ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]);
     lags.store(true, Ordering::Relaxed);
@@ -50,7 +50,7 @@ async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
 
 /// The controller's delete requests, successful or not.
 fn deletes(hub: &Hub) -> Vec<String> {
-    hub.writes().iter().filter(|asked| asked.verb == "delete").map(ToString::to_string).collect()
+    hub.writes().iter().filter(|request| request.verb == "delete").map(ToString::to_string).collect()
 }
 
 /// Checks that nothing is deleted during the lag or after it.

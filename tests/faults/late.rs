@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -19,40 +19,40 @@ const WORK: &str = "eu-1/ratelimitpolicy-limits";
 const LATE: Duration = Duration::from_secs(45);
 /// By this time the request has timed out and been repeated with success, while the first one is still in
 /// transit.
-const SENT_AGAIN: Duration = Duration::from_secs(35);
+const RETRIED_AFTER: Duration = Duration::from_secs(35);
 
 /// The fate of the next request with this verb and resource.
-struct Awaited {
+struct RequestFault {
     verb: &'static str,
     resource: &'static str,
     fate: Fate,
 }
 
-/// A pending [`Awaited`], once one is set.
+/// A pending [`RequestFault`], once one is set.
 #[derive(Clone, Default)]
-struct Next(Arc<Mutex<Option<Awaited>>>);
+struct NextFault(Arc<Mutex<Option<RequestFault>>>);
 
-impl Next {
+impl NextFault {
     fn is(&self, verb: &'static str, resource: &'static str, fate: Fate) {
-        *self.0.lock() = Some(Awaited { verb, resource, fate });
+        *self.0.lock() = Some(RequestFault { verb, resource, fate });
     }
 }
 
-impl Interposer for Next {
-    fn request(&self, asked: &Asked) -> Fate {
-        let is_it = |next: &mut Awaited| asked.verb == next.verb && asked.resource == next.resource;
+impl Interposer for NextFault {
+    fn request(&self, request: &RequestInfo) -> Fate {
+        let is_it = |next: &mut RequestFault| request.verb == next.verb && request.resource == next.resource;
         self.0.lock().take_if(is_it).map_or(Fate::Served, |next| next.fate)
     }
 }
 
 /// A settled hub with the policy `limits` on `eu-1` by the Gateway `web`, and the handle that sets the fate
 /// of a request.
-async fn synced() -> Result<(Hub, Next)> {
+async fn synced() -> Result<(Hub, NextFault)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
     hub.apply(&limits(10)).await?;
-    let next = Next::default();
+    let next = NextFault::default();
     hub.controller(next.clone())?;
     hub.settled().await?;
     ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", WORK], "{:?}", hub.works());
@@ -79,8 +79,11 @@ fn limit_of(work: &Value) -> &Value {
 /// The response codes of the controller's requests with this verb and resource, without the first `before`
 /// requests of all users.
 fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
-    let asked = hub.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER);
-    asked.filter(|asked| asked.verb == verb && asked.resource == resource).map(|asked| asked.code).collect()
+    let request = hub.server.requests().into_iter().skip(before).filter(|request| request.user == USER);
+    request
+        .filter(|request| request.verb == verb && request.resource == resource)
+        .map(|request| request.code)
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,10 +92,10 @@ async fn late_delete_does_not_delete_a_recreated_work() -> Result<()> {
     let before = hub.server.requests().len();
     next.is("delete", "manifestworks", Fate::Late(LATE));
     hub.delete(&limits(10)).await?;
-    sleep(SENT_AGAIN).await;
+    sleep(RETRIED_AFTER).await;
     ensure!(work(&hub).is_err(), "it was not deleted by the second request");
     hub.apply(&limits(10)).await?;
-    sleep(LATE - SENT_AGAIN - Duration::from_secs(2)).await;
+    sleep(LATE - RETRIED_AFTER - Duration::from_secs(2)).await;
     let made = work(&hub)?;
     hub.settled().await?;
     ensure!(codes(&hub, before, "delete", "manifestworks") == [409, 200]);
@@ -106,9 +109,9 @@ async fn late_patch_does_not_undo_a_newer_one() -> Result<()> {
     let before = hub.server.requests().len();
     next.is("patch", "manifestworks", Fate::Late(LATE));
     hub.apply(&limits(20)).await?;
-    sleep(SENT_AGAIN / 2).await;
+    sleep(RETRIED_AFTER / 2).await;
     hub.apply(&limits(30)).await?;
-    sleep(SENT_AGAIN / 2).await;
+    sleep(RETRIED_AFTER / 2).await;
     ensure!(limit_of(&work(&hub)?) == 30, "it was not changed by the second request");
     hub.settled().await?;
     ensure!(codes(&hub, before, "patch", "manifestworks") == [422, 200]);
@@ -136,7 +139,7 @@ async fn late_annotations_do_not_recreate_a_deleted_policy() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn changes_during_an_outstanding_request_are_written_after_it() -> Result<()> {
     let (hub, next) = synced().await?;
-    next.is("patch", "manifestworks", Fate::AnswerLate(Duration::from_secs(20)));
+    next.is("patch", "manifestworks", Fate::ResponseLate(Duration::from_secs(20)));
     hub.apply(&limits(20)).await?;
     sleep(Duration::from_secs(10)).await;
     ensure!(limit_of(&work(&hub)?) == 20);

@@ -6,17 +6,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use policy_sync_hub::telemetry::logs;
 use policy_sync_testenv::fixtures::gateway;
-use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::Value;
 
 use crate::hub::{Hub, SHOP};
 
 /// Resets the connection of each request that creates a work.
-struct Breaks;
+struct ResetCreates;
 
-impl Interposer for Breaks {
-    fn request(&self, request: &Asked) -> Fate {
+impl Interposer for ResetCreates {
+    fn request(&self, request: &RequestInfo) -> Fate {
         let breaks = request.verb == "create" && request.resource == "manifestworks";
         if breaks { Fate::Reset } else { Fate::Served }
     }
@@ -28,12 +28,14 @@ async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
     // thread to log decides, possibly that of another test; with two, both are consulted.
     let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let log = tempfile::NamedTempFile::new()?;
-    let _logging =
-        tracing::subscriber::set_default(logs::json(Arc::new(log.reopen()?), logs::at(tracing::Level::INFO)));
+    let _logging = tracing::subscriber::set_default(logs::json(
+        Arc::new(log.reopen()?),
+        logs::default_filter(tracing::Level::INFO),
+    ));
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
-    hub.controller(Breaks)?;
+    hub.controller(ResetCreates)?;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let text = std::fs::read_to_string(log.path())?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;

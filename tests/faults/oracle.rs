@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use policy_sync_api::moment::Moment;
 use policy_sync_testenv::hostile::{MOB, ROGUE};
-use policy_sync_testenv::memory::Asked;
+use policy_sync_testenv::memory::RequestInfo;
 use serde_json::{Value, json};
 
 use crate::hub::Hub;
@@ -66,9 +66,9 @@ impl Effects {
     /// The effects of the run on `hub` so far.
     pub(crate) fn of(hub: &Hub) -> Self {
         let mut effects = BTreeMap::new();
-        for asked in hub.writes().iter().filter(|asked| (200..300).contains(&asked.code)) {
-            if matches!(asked.verb, "create" | "delete") {
-                *effects.entry(effect(asked)).or_default() += 1;
+        for request in hub.writes().iter().filter(|request| (200..300).contains(&request.code)) {
+            if matches!(request.verb, "create" | "delete") {
+                *effects.entry(effect(request)).or_default() += 1;
             }
         }
         Self(effects)
@@ -87,14 +87,14 @@ impl Effects {
     /// The creates and deletes in excess of `faultless`; empty if there are none. The request `disturbed` by
     /// the fault may be repeated once. If it is a create, one additional delete is allowed: the first create
     /// can take effect after its object is no longer needed.
-    pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
+    pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&RequestInfo>) -> String {
         let mut text = String::new();
         let repeated = disturbed.map(effect);
         let made_twice = disturbed.filter(|disturbed| {
             let made = effect(disturbed);
             disturbed.verb == "create" && self.count(&made) > faultless.count(&made)
         });
-        let undone = made_twice.map(|made| effect(&Asked { verb: "delete", ..made.clone() }));
+        let undone = made_twice.map(|made| effect(&RequestInfo { verb: "delete", ..made.clone() }));
         for (effect, count) in &self.0 {
             let expected = faultless.count(effect);
             let more = [&repeated, &undone].contains(&&Some(effect.clone()));
@@ -119,8 +119,8 @@ fn is_of_others(resource: &str, name: &str) -> bool {
 }
 
 /// Verb and object of a request, without its ordinal: `create manifestworks eu-1/limits`.
-fn effect(asked: &Asked) -> String {
-    Asked { ordinal: 0, ..asked.clone() }.to_string()
+fn effect(request: &RequestInfo) -> String {
+    RequestInfo { ordinal: 0, ..request.clone() }.to_string()
 }
 
 /// `object` without uids, versions, times and other fields that depend on the order of writes.
@@ -167,7 +167,7 @@ fn timeless(status: &mut Value, generation: &Value) {
 
 #[test]
 fn additional_delete_is_allowed_only_after_a_repeated_create() {
-    let asked = |verb, name: &str| Asked {
+    let request = |verb, name: &str| RequestInfo {
         user: "controller".to_owned(),
         verb,
         group: "work.open-cluster-management.io".to_owned(),
@@ -182,18 +182,18 @@ fn additional_delete_is_allowed_only_after_a_repeated_create() {
     };
     let effects = |creates, deletes| {
         let counts = [("create", creates), ("delete", deletes)];
-        Effects(counts.map(|(verb, count)| (effect(&asked(verb, "limits")), count)).into())
+        Effects(counts.map(|(verb, count)| (effect(&request(verb, "limits")), count)).into())
     };
-    let (faultless, disturbed) = (effects(1, 1), asked("create", "limits"));
+    let (faultless, disturbed) = (effects(1, 1), request("create", "limits"));
     let allowed =
-        |found: Effects, disturbed: &Asked| found.difference(&faultless, Some(disturbed)).is_empty();
+        |found: Effects, disturbed: &RequestInfo| found.difference(&faultless, Some(disturbed)).is_empty();
     assert!(allowed(effects(2, 2), &disturbed));
     assert!(allowed(effects(2, 1), &disturbed));
     assert!(!allowed(effects(3, 2), &disturbed));
     assert!(!allowed(effects(2, 3), &disturbed));
     // Nothing was created twice.
     assert!(!allowed(effects(1, 2), &disturbed));
-    assert!(!allowed(effects(2, 2), &asked("create", "timeouts")));
-    assert!(!allowed(effects(2, 2), &asked("patch", "limits")));
-    assert!(allowed(effects(1, 2), &asked("delete", "limits")));
+    assert!(!allowed(effects(2, 2), &request("create", "timeouts")));
+    assert!(!allowed(effects(2, 2), &request("patch", "limits")));
+    assert!(allowed(effects(1, 2), &request("delete", "limits")));
 }

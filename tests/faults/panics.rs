@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
 use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(5);
 struct Panics(&'static str, &'static str);
 
 impl Interposer for Panics {
-    fn request(&self, request: &Asked) -> Fate {
+    fn request(&self, request: &RequestInfo) -> Fate {
         assert!(request.verb != self.0 || request.resource != self.1, "made up: {request}");
         Fate::Served
     }
@@ -58,7 +58,7 @@ async fn panic_in_a_task_is_counted_and_ends_the_process() -> Result<()> {
         let before = hub.server.requests().len();
         tokio::time::sleep(SOON * 12).await;
         let after = hub.server.requests().split_off(before);
-        let goes_on = after.iter().find(|asked| asked.user == crate::hub::USER && asked.is_write());
+        let goes_on = after.iter().find(|request| request.user == crate::hub::USER && request.is_write());
         ensure!(goes_on.is_none(), "{verb} {resource}: it goes on with {goes_on:?}");
     }
     Ok(())

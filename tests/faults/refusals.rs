@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo};
 use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
@@ -19,21 +19,21 @@ const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
 
 /// Rejects requests with this verb for objects of `resource` whose name begins with `name`.
 #[derive(Clone, Copy)]
-struct Refuses {
+struct RejectRequests {
     verb: &'static str,
     resource: &'static str,
     name: &'static str,
     code: u16,
 }
 
-impl Refuses {
+impl RejectRequests {
     fn work(verb: &'static str, name: &'static str, code: u16) -> Self {
         Self { verb, resource: "manifestworks", name, code }
     }
 }
 
-impl Interposer for Refuses {
-    fn request(&self, request: &Asked) -> Fate {
+impl Interposer for RejectRequests {
+    fn request(&self, request: &RequestInfo) -> Fate {
         let is_meant = request.verb == self.verb
             && request.resource == self.resource
             && request.name.starts_with(self.name);
@@ -69,7 +69,7 @@ fn has_gateway(hub: &Hub) -> bool {
 #[tokio::test(start_paused = true)]
 async fn rejected_create_is_reported() -> Result<()> {
     let hub = shop("hold").await?;
-    let controller = hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
+    let controller = hub.controller(RejectRequests::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
     let told = refusals(&hub).remove(0);
     ensure!(told.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{told}");
@@ -83,9 +83,12 @@ async fn rejected_create_is_reported() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn rejected_patch_is_reported() -> Result<()> {
     for (refuses, words) in [
-        (Refuses::work("patch", "ratelimitpolicy-", 422), "cannot patch ManifestWork eu-1/ratelimitpolicy-"),
         (
-            Refuses { verb: "patch", resource: "ratelimitpolicies", name: "limits", code: 422 },
+            RejectRequests::work("patch", "ratelimitpolicy-", 422),
+            "cannot patch ManifestWork eu-1/ratelimitpolicy-",
+        ),
+        (
+            RejectRequests { verb: "patch", resource: "ratelimitpolicies", name: "limits", code: 422 },
             "cannot annotate ratelimitpolicies.kuadrant.io/shop/limits",
         ),
     ] {
@@ -106,7 +109,7 @@ async fn rejected_patch_is_reported() -> Result<()> {
 async fn gateway_is_created_after_the_wait_although_its_policies_are_rejected() -> Result<()> {
     for code in [403, 422, 500] {
         let hub = shop("serve").await?;
-        hub.controller(Refuses::work("create", "ratelimitpolicy-", code))?;
+        hub.controller(RejectRequests::work("create", "ratelimitpolicy-", code))?;
         let took = hub.until(Duration::from_secs(60), has_gateway).await?;
         ensure!(took >= WAIT && took < WAIT * 2, "{code}: after {took:?}");
     }
@@ -116,7 +119,7 @@ async fn gateway_is_created_after_the_wait_although_its_policies_are_rejected() 
 #[tokio::test(start_paused = true)]
 async fn held_gateway_reports_pending_policies_whose_works_are_rejected() -> Result<()> {
     let hub = shop("hold").await?;
-    hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
+    hub.controller(RejectRequests::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(60), |hub| {
         let conditions = &hub.object(GATEWAY)["status"]["conditions"];
         conditions.as_array().into_iter().flatten().any(|said| said["reason"] == "PoliciesPending")
@@ -132,10 +135,10 @@ async fn held_gateway_reports_pending_policies_whose_works_are_rejected() -> Res
 
 /// Delays events of works while set.
 #[derive(Clone, Default)]
-struct Lags(Arc<AtomicBool>);
+struct DelayEvents(Arc<AtomicBool>);
 
-impl Interposer for Lags {
-    fn event(&self, watch: &Asked, _: &str) -> EventFate {
+impl Interposer for DelayEvents {
+    fn event(&self, watch: &RequestInfo, _: &str) -> EventFate {
         let lags = watch.resource == "manifestworks" && self.0.load(Ordering::Relaxed);
         if lags { EventFate::Late(Duration::from_secs(3)) } else { EventFate::Sent }
     }
@@ -144,7 +147,7 @@ impl Interposer for Lags {
 #[tokio::test(start_paused = true)]
 async fn conflict_with_a_stale_state_is_not_reported_as_rejected() -> Result<()> {
     let hub = shop("hold").await?;
-    let lags = Lags::default();
+    let lags = DelayEvents::default();
     hub.controller(lags.clone())?;
     hub.settled().await?;
     lags.0.store(true, Ordering::Relaxed);
@@ -162,7 +165,7 @@ async fn conflict_with_a_stale_state_is_not_reported_as_rejected() -> Result<()>
     tokio::time::sleep(Duration::from_secs(10)).await;
     lags.0.store(false, Ordering::Relaxed);
     hub.settled().await?;
-    let stale = hub.server.count(|asked| asked.verb == "patch" && asked.code == 422);
+    let stale = hub.server.count(|request| request.verb == "patch" && request.code == 422);
     ensure!(stale > 0, "nothing was stale");
     ensure!(refusals(&hub).is_empty(), "{:?}", refusals(&hub));
     Ok(())

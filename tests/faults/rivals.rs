@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DeleteParams};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::work::ManifestWork;
-use policy_sync_controller::server::Served;
+use policy_sync_controller::server::ServerState;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, timeout_policy};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::tenant::all_kinds;
@@ -25,21 +25,22 @@ const MINUTE: Duration = Duration::from_secs(60);
 struct Rival {
     user: &'static str,
     name: ControllerName,
-    served: Served,
+    served: ServerState,
     stop: CancellationToken,
 }
 
 impl Rival {
     fn start(hub: &Hub, user: &'static str, name: &str) -> Result<Self> {
         let flow = hub.server.flow_of(user, name, Faultless)?;
-        let (stop, served) = (CancellationToken::new(), flow.served());
+        let (stop, served) = (CancellationToken::new(), flow.server_state());
         drop(flow.start(stop.clone()));
         Ok(Self { user, name: ControllerName::new(name), served, stop })
     }
 
     fn writes(&self, hub: &Hub) -> usize {
         let counts = |resource: &str| !matches!(resource, "leases" | "events");
-        hub.server.count(|asked| asked.user == self.user && asked.is_write() && counts(&asked.resource))
+        hub.server
+            .count(|request| request.user == self.user && request.is_write() && counts(&request.resource))
     }
 
     fn reports(&self, policies: usize) -> bool {

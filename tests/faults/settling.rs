@@ -55,7 +55,7 @@ fn limit(state: &State, cluster: &str) -> Result<Value> {
     Ok(copy["spec"]["limits"]["all"]["rates"][0]["limit"].clone())
 }
 
-fn ends_as((eu, us): (&str, &str), state: &State) {
+fn check_final_state((eu, us): (&str, &str), state: &State) {
     assert_eq!(works(state), (eu.to_owned(), us.to_owned()));
 }
 
@@ -67,7 +67,7 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
     let steps = scenario::play(&hub).await?;
     assert_eq!(steps.len(), STEPS.len());
     for (number, (step, expected)) in steps.iter().zip(STEPS).enumerate() {
-        ends_as(expected, &step.state);
+        check_final_state(expected, &step.state);
         // Step 1 updates the definition of ManifestWork.
         let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
         ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
@@ -84,15 +84,15 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
         ensure!(secret.is_ok() == granted, "at the end of step {step}");
     }
     hub.settled().await?;
-    ends_as(SETTLED, &State::of(&hub));
+    check_final_state(SETTLED, &State::of(&hub));
     // AuthPolicies are no longer listed and have no annotation of the controller, so their watch has ended.
-    let watches = || hub.server.count(|asked| asked.user == USER && asked.resource == "authpolicies");
+    let watches = || hub.server.count(|request| request.user == USER && request.resource == "authpolicies");
     let before = watches();
     ensure!(before > 0);
     hub.quiet().await?;
     ensure!(watches() == before, "they are asked for on");
     let refused: Vec<String> =
-        hub.writes().iter().filter(|asked| asked.code >= 300).map(ToString::to_string).collect();
+        hub.writes().iter().filter(|request| request.code >= 300).map(ToString::to_string).collect();
     ensure!(refused.is_empty(), "the hub refused {refused:?}");
     Ok(())
 }
@@ -110,6 +110,6 @@ async fn a_restart_in_a_settled_hub_writes_nothing() -> Result<()> {
     hub.elected(Faultless)?;
     hub.settled().await?;
     assert_eq!(hub.writes().len(), before);
-    ends_as(SETTLED, &State::of(&hub));
+    check_final_state(SETTLED, &State::of(&hub));
     Ok(())
 }

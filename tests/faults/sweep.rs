@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
-use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use policy_sync_testenv::memory::{Asked, Attack, Attackers};
+use policy_sync_testenv::memory::fault_plan::{EVENT_FAULTS, Faults, Plan, REQUEST_FAULTS};
+use policy_sync_testenv::memory::{Attack, Attackers, RequestInfo};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
@@ -26,7 +26,7 @@ use crate::scenario::{self, Step};
 /// The environment variable that selects plans by a part of their name; `×` is part of all names.
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
 /// How many failed plans are printed in full.
-const TOLD: usize = 3;
+const MAX_PRINTED: usize = 3;
 /// The environment variable with the sampling rate if no plans are selected: one in this many plans of each
 /// kind.
 const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
@@ -53,7 +53,7 @@ thread_local! {
 struct Run {
     outcome: Result<Outcome>,
     faults: Faults,
-    log: Vec<Asked>,
+    log: Vec<RequestInfo>,
     panics: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
         };
         let _controller = hub.controller(faults.clone())?;
         let outcome = outcome(&hub, &faults, attack).await;
-        let log = hub.server.requests().into_iter().filter(|asked| asked.user == USER).collect();
+        let log = hub.server.requests().into_iter().filter(|request| request.user == USER).collect();
         anyhow::Ok(Run { outcome, faults, log, panics: Vec::new() })
     })?;
     drop(runtime);
@@ -132,7 +132,7 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     let changed = State::of(hub).difference(&end);
     ensure!(changed.is_empty(), "once settled, it changed:\n{changed}");
     steps.push(Step { at: Instant::now(), state: end });
-    let requests = hub.server.count(|asked| asked.user == USER);
+    let requests = hub.server.count(|request| request.user == USER);
     Ok(Outcome { steps, effects: Effects::of(hub), requests, lasted, recovered })
 }
 
@@ -150,7 +150,7 @@ impl Outcome {
     }
 
     /// The differences from the run without faults that are not allowed; empty if there are none.
-    fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
+    fn difference(&self, faultless: &Self, disturbed: Option<&RequestInfo>) -> String {
         let mut text = self.effects.difference(&faultless.effects, disturbed);
         let steps = self.steps.iter().zip(&faultless.steps).enumerate();
         for (number, (step, expected)) in steps.filter(|(_, (step, _))| step.at >= self.recovered) {
@@ -207,10 +207,10 @@ fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<(Str
     if fault.is_empty() {
         return Ok((fault, has_disturbed));
     }
-    let start = log.first().map(|asked| asked.at.0).unwrap_or_default();
+    let start = log.first().map(|request| request.at.0).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
-    for asked in log.iter().filter(|asked| asked.resource != "leases") {
-        lines.push(format!("{:>9} ms  {:>3}  {asked}", asked.at.0 - start, asked.code));
+    for request in log.iter().filter(|request| request.resource != "leases") {
+        lines.push(format!("{:>9} ms  {:>3}  {request}", request.at.0 - start, request.code));
     }
     Ok((format!("{fault}requests:\n{}", lines.join("\n")), has_disturbed))
 }
@@ -222,7 +222,8 @@ fn named(plans: &[Plan], part: &str) -> Vec<Plan> {
 
 /// The error message for a `part` that is in no plan's name.
 fn none_named(part: &str) -> String {
-    let faults = OF_REQUESTS.iter().map(|(fault, _)| *fault).chain(OF_EVENTS.iter().map(|(fault, _)| *fault));
+    let faults =
+        REQUEST_FAULTS.iter().map(|(fault, _)| *fault).chain(EVENT_FAULTS.iter().map(|(fault, _)| *fault));
     let faults: BTreeSet<&str> = faults.collect();
     format!(
         "{CHOSEN}='{part}' is in no plan's name: it takes a part of `<request or event> × <fault>`, such as \
@@ -332,7 +333,7 @@ pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Syn
     let failed = failed.into_inner();
     let names: BTreeSet<&String> = failed.iter().map(|(name, _)| name).collect();
     let told: Vec<String> =
-        failed.iter().take(TOLD).map(|(name, fault)| format!("{CHOSEN}='{name}'\n{fault}")).collect();
+        failed.iter().take(MAX_PRINTED).map(|(name, fault)| format!("{CHOSEN}='{name}'\n{fault}")).collect();
     ensure!(
         failed.is_empty(),
         "{} of {} plans failed: {names:#?}\n\n{}",
@@ -375,10 +376,10 @@ fn unknown_plan_name_is_rejected_with_the_list_of_faults() {
     assert!(named(&plans, "answer lots").is_empty());
     let told = none_named("answer lots");
     assert!(told.contains("POLICY_SYNC_FAULT_PLAN='answer lots'"), "{told}");
-    for (fault, _) in OF_REQUESTS {
+    for (fault, _) in REQUEST_FAULTS {
         assert!(told.contains(fault), "{told}");
     }
-    for (fault, _) in OF_EVENTS {
+    for (fault, _) in EVENT_FAULTS {
         assert!(told.contains(fault), "{told}");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace};
-use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -18,14 +18,15 @@ const CLUSTERS: usize = 100;
 struct SlowDeletes;
 
 impl Interposer for SlowDeletes {
-    fn request(&self, asked: &Asked) -> Fate {
-        if asked.verb == "delete" { Fate::Late(Duration::from_millis(50)) } else { Fate::Served }
+    fn request(&self, request: &RequestInfo) -> Fate {
+        if request.verb == "delete" { Fate::Late(Duration::from_millis(50)) } else { Fate::Served }
     }
 }
 
 /// The number of deletes of the Gateway's works.
 fn deletes(hub: &Hub) -> usize {
-    let of_gateway = |asked: &&Asked| asked.verb == "delete" && asked.name.starts_with("gateway-");
+    let of_gateway =
+        |request: &&RequestInfo| request.verb == "delete" && request.name.starts_with("gateway-");
     hub.writes().iter().filter(of_gateway).count()
 }
 

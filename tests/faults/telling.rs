@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Asked, Fate, Faultless, Interposer};
+use policy_sync_testenv::memory::{Fate, Faultless, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn fill(hub: &Hub) -> Result<()> {
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await
 }
 
-fn is_told(hub: &Hub, reason: &str) -> bool {
+fn is_reported(hub: &Hub, reason: &str) -> bool {
     hub.events().iter().any(|event| event.starts_with(&format!("{reason}: ")))
 }
 
@@ -61,8 +61,8 @@ async fn held_gateway_is_reported_when_its_wait_is_over() -> Result<()> {
         };
         let (wait, soon) = (Duration::from_secs(wait), Duration::from_secs(5));
         tokio::time::sleep(wait.saturating_sub(soon)).await;
-        ensure!(wait.is_zero() || !is_told(&hub, "PoliciesPending"), "{:?}", hub.events());
-        hub.until(soon * 2, |hub| is_told(hub, "PoliciesPending")).await?;
+        ensure!(wait.is_zero() || !is_reported(&hub, "PoliciesPending"), "{:?}", hub.events());
+        hub.until(soon * 2, |hub| is_reported(hub, "PoliciesPending")).await?;
         hub.until(soon, counts).await?;
         hub.until(soon, |hub| programmed(hub) == "PoliciesPending").await?;
     }
@@ -74,15 +74,15 @@ async fn stuck_policy_is_reported_after_five_minutes() -> Result<()> {
     let hub = unanswered(10).await?;
     hub.controller(Faultless)?;
     tokio::time::sleep(MINUTE * 5 - Duration::from_secs(5)).await;
-    ensure!(!is_told(&hub, "Stuck"), "{:?}", hub.events());
-    hub.until(Duration::from_secs(10), |hub| is_told(hub, "Stuck")).await.map(drop)
+    ensure!(!is_reported(&hub, "Stuck"), "{:?}", hub.events());
+    hub.until(Duration::from_secs(10), |hub| is_reported(hub, "Stuck")).await.map(drop)
 }
 
 /// Never responds to lists of RateLimitPolicies.
-struct Hangs;
+struct HangingLists;
 
-impl Interposer for Hangs {
-    fn request(&self, request: &Asked) -> Fate {
+impl Interposer for HangingLists {
+    fn request(&self, request: &RequestInfo) -> Fate {
         let hangs = request.verb == "list" && request.resource == "ratelimitpolicies";
         if hangs { Fate::Lost } else { Fate::Served }
     }
@@ -91,9 +91,9 @@ impl Interposer for Hangs {
 #[tokio::test(start_paused = true)]
 async fn gateway_that_waits_for_a_hanging_list_is_reported() -> Result<()> {
     let hub = unanswered(10).await?;
-    let controller = hub.controller(Hangs)?;
+    let controller = hub.controller(HangingLists)?;
     // The failure of the list is unknown until the request times out, and nothing else happens.
-    hub.until(Duration::from_secs(20), |hub| is_told(hub, "PoliciesPending")).await?;
+    hub.until(Duration::from_secs(20), |hub| is_reported(hub, "PoliciesPending")).await?;
     hub.until(Duration::from_secs(5), |hub| programmed(hub) == "PoliciesPending").await?;
     let metrics = controller.metrics();
     ensure!(

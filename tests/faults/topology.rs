@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::topology::{object, targets};
-use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use policy_sync_testenv::memory::{Asked, Attackers, MemoryServer, keep_topology};
+use policy_sync_testenv::memory::fault_plan::{EVENT_FAULTS, Faults, Plan, REQUEST_FAULTS};
+use policy_sync_testenv::memory::{Attackers, MemoryServer, RequestInfo, keep_topology};
 use policy_sync_testenv::{fixtures, tenant};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -34,45 +34,45 @@ const BESIDE_ATTACKERS: usize = 8;
 
 /// An action of a user or of another controller.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+enum UserAction {
     Route(&'static str, &'static str),
-    Unroute(&'static str),
+    DeleteRoute(&'static str),
     Limit(&'static str, (&'static str, &'static str), u32),
-    Unlimit(&'static str),
+    DeleteLimit(&'static str),
     Listeners(&'static [&'static str]),
     /// Another controller adds an entry to a route's status.
-    Theirs(&'static str),
+    AddForeignEntry(&'static str),
     /// A user removes this controller's entry from a route's status.
-    Strip(&'static str),
+    RemoveOwnEntry(&'static str),
     /// A user edits the ConfigMap.
-    Scribble,
+    EditConfigMap,
     /// A user deletes the ConfigMap.
-    Unmap,
+    DeleteConfigMap,
     /// A route changes its listener and soon changes back, while the first status write may still be in
     /// transit.
-    Blink(&'static str, [&'static str; 2]),
+    ChangeAndRevert(&'static str, [&'static str; 2]),
 }
 
-/// Long enough for the ConfigMap to be written again before [`Act::Blink`].
+/// Long enough for the ConfigMap to be written again before [`UserAction::ChangeAndRevert`].
 const BEFORE_BLINK: Duration = Duration::from_secs(12);
 const BLINK: Duration = Duration::from_secs(3);
 
-const STORY: [Act; 15] = [
-    Act::Route("orders", "http"),
-    Act::Limit("top", ("Gateway", "web"), 1),
-    Act::Theirs("orders"),
-    Act::Route("carts", "https"),
-    Act::Limit("top", ("Gateway", "web"), 2),
-    Act::Listeners(&["http", "https"]),
-    Act::Strip("orders"),
-    Act::Limit("own", ("HTTPRoute", "carts"), 1),
-    Act::Scribble,
-    Act::Theirs("carts"),
-    Act::Unlimit("top"),
-    Act::Unmap,
-    Act::Unroute("orders"),
-    Act::Route("carts", "none"),
-    Act::Blink("carts", ["http", "none"]),
+const STORY: [UserAction; 15] = [
+    UserAction::Route("orders", "http"),
+    UserAction::Limit("top", ("Gateway", "web"), 1),
+    UserAction::AddForeignEntry("orders"),
+    UserAction::Route("carts", "https"),
+    UserAction::Limit("top", ("Gateway", "web"), 2),
+    UserAction::Listeners(&["http", "https"]),
+    UserAction::RemoveOwnEntry("orders"),
+    UserAction::Limit("own", ("HTTPRoute", "carts"), 1),
+    UserAction::EditConfigMap,
+    UserAction::AddForeignEntry("carts"),
+    UserAction::DeleteLimit("top"),
+    UserAction::DeleteConfigMap,
+    UserAction::DeleteRoute("orders"),
+    UserAction::Route("carts", "none"),
+    UserAction::ChangeAndRevert("carts", ["http", "none"]),
 ];
 
 struct Hub {
@@ -92,7 +92,7 @@ fn gateway(listeners: &[&str]) -> Value {
 }
 
 impl Hub {
-    async fn act(&mut self, act: Act) -> Result<()> {
+    async fn act(&mut self, act: UserAction) -> Result<()> {
         let client = self.server.client();
         let route = |name: &str, listener: &str| {
             let parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web", "sectionName": listener});
@@ -108,15 +108,17 @@ impl Hub {
         };
         let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology", "namespace": "default"}});
         match act {
-            Act::Route(name, listener) => drop(apply(&client, &route(name, listener)).await?),
-            Act::Unroute(name) => {
+            UserAction::Route(name, listener) => drop(apply(&client, &route(name, listener)).await?),
+            UserAction::DeleteRoute(name) => {
                 self.theirs.remove(name);
                 delete(&client, &route(name, "")).await?;
             }
-            Act::Limit(name, target, number) => drop(apply(&client, &limit(name, target, number)).await?),
-            Act::Unlimit(name) => delete(&client, &limit(name, ("Gateway", "web"), 0)).await?,
-            Act::Listeners(names) => drop(apply(&client, &gateway(names)).await?),
-            Act::Theirs(name) => {
+            UserAction::Limit(name, target, number) => {
+                drop(apply(&client, &limit(name, target, number)).await?)
+            }
+            UserAction::DeleteLimit(name) => delete(&client, &limit(name, ("Gateway", "web"), 0)).await?,
+            UserAction::Listeners(names) => drop(apply(&client, &gateway(names)).await?),
+            UserAction::AddForeignEntry(name) => {
                 let entry = json!({"controllerName": THEIRS, "parentRef": {"name": "theirs", "odd": [name]}, "conditions": []});
                 let (routes, key) = api_for(&client, &route(name, "")).await?;
                 let found = routes.get(&key).await?;
@@ -126,19 +128,19 @@ impl Hub {
                 routes.patch_status(&key, &PatchParams::default(), &Patch::Merge(patch)).await?;
                 self.theirs.insert(name, entry);
             }
-            Act::Strip(name) => {
+            UserAction::RemoveOwnEntry(name) => {
                 let (routes, key) = api_for(&client, &route(name, "")).await?;
                 let parents: Vec<&Value> = self.theirs.get(name).into_iter().collect();
                 let patch = json!({"status": {"parents": parents}});
                 routes.patch_status(&key, &PatchParams::default(), &Patch::Merge(patch)).await?;
             }
-            Act::Scribble => {
+            UserAction::EditConfigMap => {
                 let (maps, name) = api_for(&client, &config_map).await?;
                 let patch = json!({"data": {"topology": "digraph {}"}});
                 maps.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
             }
-            Act::Unmap => delete(&client, &config_map).await?,
-            Act::Blink(name, [first, then]) => {
+            UserAction::DeleteConfigMap => delete(&client, &config_map).await?,
+            UserAction::ChangeAndRevert(name, [first, then]) => {
                 sleep(BEFORE_BLINK).await;
                 apply(&client, &route(name, first)).await?;
                 sleep(BLINK).await;
@@ -148,10 +150,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Waits until [`Self::is_told`] succeeds.
+    /// Waits until [`Self::is_reported`] succeeds.
     async fn until(&self, limit: Duration) -> Result<()> {
         let start = Instant::now();
-        while let Err(wrong) = self.is_told() {
+        while let Err(wrong) = self.is_reported() {
             ensure!(start.elapsed() < limit, "{wrong:#}\nrequests:\n{}", self.server.log_of(USER));
             sleep(Duration::from_millis(200)).await;
         }
@@ -159,11 +161,11 @@ impl Hub {
     }
 
     /// Checks that ConfigMap and statuses match the hub, and that entries of others are unchanged.
-    fn is_told(&self) -> Result<()> {
+    fn is_reported(&self) -> Result<()> {
         if self.attacked {
-            self.server.statuses_stand(CONTROLLER, |kind| kind == "RateLimitPolicy", "shop")?;
+            self.server.check_statuses(CONTROLLER, |kind| kind == "RateLimitPolicy", "shop")?;
         } else {
-            self.server.topology_stands(CONTROLLER, |_| true)?;
+            self.server.check_topology(CONTROLLER, |_| true)?;
         }
         let objects = self.server.objects();
         let of_shop =
@@ -181,8 +183,9 @@ impl Hub {
     }
 
     fn writes(&self) -> usize {
-        self.server
-            .count(|asked: &Asked| asked.user == USER && asked.is_write() && asked.resource != "events")
+        self.server.count(|request: &RequestInfo| {
+            request.user == USER && request.is_write() && request.resource != "events"
+        })
     }
 }
 
@@ -246,24 +249,24 @@ async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
 }
 
 /// Runs `story` in its own runtime with paused time.
-fn told<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
+fn run_paused<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
     Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(story)
 }
 
 fn played(faults: &Faults) -> Result<()> {
-    told(play(faults, None))
+    run_paused(play(faults, None))
 }
 
 /// Removes a route's status entry after each write for the duration `lasts`, and returns the number of
 /// writes.
-async fn undone(lasts: Duration) -> Result<usize> {
+async fn count_rewrites(lasts: Duration) -> Result<usize> {
     let (mut hub, stop) = start(&Faults::default()).await?;
-    hub.act(Act::Route("orders", "http")).await?;
+    hub.act(UserAction::Route("orders", "http")).await?;
     hub.until(SOON).await?;
     let (written, began) = (hub.writes(), Instant::now());
     while began.elapsed() < lasts {
-        if hub.is_told().is_ok() {
-            hub.act(Act::Strip("orders")).await?;
+        if hub.is_reported().is_ok() {
+            hub.act(UserAction::RemoveOwnEntry("orders")).await?;
         }
         sleep(Duration::from_millis(100)).await;
     }
@@ -275,7 +278,7 @@ async fn undone(lasts: Duration) -> Result<usize> {
 
 #[test]
 fn repeatedly_removed_status_is_written_every_ten_seconds() -> Result<()> {
-    let written = told(undone(Duration::from_secs(100)))?;
+    let written = run_paused(count_rewrites(Duration::from_secs(100)))?;
     ensure!((8..=12).contains(&written), "written {written} times in 100 s");
     Ok(())
 }
@@ -310,7 +313,7 @@ fn stored_topology_matches_the_hub_after_any_fault_of_a_request() -> Result<()> 
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.request_plans();
-    ensure!(plans.len() > 40 * OF_REQUESTS.len(), "{} plans", plans.len());
+    ensure!(plans.len() > 40 * REQUEST_FAULTS.len(), "{} plans", plans.len());
     sweep(plans)
 }
 
@@ -319,7 +322,7 @@ fn stored_topology_matches_the_hub_after_any_fault_of_an_event() -> Result<()> {
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.event_plans();
-    ensure!(plans.len() > 40 * OF_EVENTS.len(), "{} plans", plans.len());
+    ensure!(plans.len() > 40 * EVENT_FAULTS.len(), "{} plans", plans.len());
     sweep(plans)
 }
 
@@ -330,5 +333,5 @@ fn statuses_of_others_are_right_beside_a_hostile_tenant_and_faults() -> Result<(
     let plans = about_topology([faults.request_plans(), faults.event_plans()].concat());
     let every = plans.len().div_ceil(BESIDE_ATTACKERS);
     let plans: Vec<Plan> = plans.into_iter().step_by(every).collect();
-    each(&plans, |plan| told(play(&Faults::of(plan), Some(attackers_of(plan)))).map(|()| String::new()))
+    each(&plans, |plan| run_paused(play(&Faults::of(plan), Some(attackers_of(plan)))).map(|()| String::new()))
 }

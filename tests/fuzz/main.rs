@@ -46,10 +46,10 @@ fn builtins() {
 #[test]
 fn builtins_of_dice() {
     let cases = std::env::var("POLICY_SYNC_FUZZ_CASES").map_or(150, |cases| cases.parse().unwrap());
-    let mut dice = fastrand::Rng::with_seed(cases);
+    let mut rng = fastrand::Rng::with_seed(cases);
     for _ in 0..cases {
-        let mut data = vec![0; dice.usize(20..200)];
-        dice.fill(&mut data);
+        let mut data = vec![0; rng.usize(20..200)];
+        rng.fill(&mut data);
         bodies::run("builtins", &data);
     }
 }

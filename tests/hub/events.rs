@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use policy_sync_testenv::fixtures::gateway;
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::json;
 
 use crate::bad_input::until_event;
@@ -15,12 +15,12 @@ use crate::synced;
 async fn each_state_of_a_policy_or_gateway_gets_one_event() -> Result<()> {
     let (tenant, controller, limits) = synced("told-of").await?;
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
-    let programmed = Answer::applied().condition("Programmed", "True", "Programmed", "");
+    let programmed = WorkReport::applied().condition("Programmed", "True", "Programmed", "");
     for cluster in ["eu-1", "us-1"] {
         let work = tenant.work(cluster, "ratelimitpolicy-limits").await?;
-        tenant.answer(&work, &Answer::applied().condition("Enforced", "True", "Enforced", "")).await?;
+        tenant.report(&work, &WorkReport::applied().condition("Enforced", "True", "Enforced", "")).await?;
         let work = tenant.work(cluster, "gateway-web").await?;
-        tenant.answer(&work, &programmed).await?;
+        tenant.report(&work, &programmed).await?;
     }
     let told = until_event(&tenant, &limits, "applied on all").await?;
     ensure!(
@@ -30,17 +30,18 @@ async fn each_state_of_a_policy_or_gateway_gets_one_event() -> Result<()> {
     let told = until_event(&tenant, &web, "programmed on all of its clusters: 2").await?;
     ensure!(told.0 == "Programmed", "{told:?}");
 
-    let overridden = Answer::applied().condition("Enforced", "False", "Overridden", "by another");
+    let overridden = WorkReport::applied().condition("Enforced", "False", "Overridden", "by another");
     let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
-    tenant.answer(&work, &overridden).await?;
+    tenant.report(&work, &overridden).await?;
     let told = until_event(&tenant, &limits, "takes precedence on").await?;
     ensure!(
         told == ("Overridden".into(), "a policy of the cluster takes precedence on: us-1".into()),
         "{told:?}"
     );
-    let broken = Answer::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
+    let broken =
+        WorkReport::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
     let work = tenant.work("us-1", "gateway-web").await?;
-    tenant.answer(&work, &broken).await?;
+    tenant.report(&work, &broken).await?;
     let told = until_event(&tenant, &web, "no such address").await?;
     ensure!(told.0 == "NotProgrammed", "{told:?}");
 
@@ -59,7 +60,7 @@ async fn each_state_of_a_policy_or_gateway_gets_one_event() -> Result<()> {
     ensure!(before == ["NotProgrammed", "Overridden", "Programmed", "Synced"], "{before:?}");
     controller.kill();
     let controller = tenant.controller().await?;
-    tenant.answer(&work, &programmed).await?;
+    tenant.report(&work, &programmed).await?;
     tenant.settled(&controller).await?;
     let after = count().await?;
     ensure!(after.iter().filter(|reason| *reason == "Synced").count() == 1, "{after:?}");

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use policy_sync_testenv::fixtures::{gateway, managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::proxy::{Fault, Proxy, Target};
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant, all_kinds};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport, all_kinds};
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, wait};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -60,7 +60,7 @@ fn plans() -> Vec<Plan> {
         ("get", "customresourcedefinitions", 2),
     ];
     let faults = [
-        Fault::AnswerLost,
+        Fault::ResponseLost,
         Fault::NeverSent,
         Fault::Refused(409),
         Fault::Refused(403),
@@ -101,13 +101,13 @@ struct Outcome {
 }
 
 /// A tenant with its controller behind a proxy.
-struct Proxied<'h> {
+struct ProxiedTenant<'h> {
     tenant: Tenant<'h>,
     proxy: Proxy,
     controller: Mutex<Option<Controller>>,
 }
 
-impl<'h> Proxied<'h> {
+impl<'h> ProxiedTenant<'h> {
     async fn new(hub: &'h ControlPlane, name: &str, plan: Option<Plan>) -> Result<Self> {
         let tenant = Tenant::new(hub, binary(), name, &["eu-1", "us-1"]).await?;
         let fault = plan.map(|plan| (plan.target, plan.fault));
@@ -129,48 +129,48 @@ impl<'h> Proxied<'h> {
     async fn story(&self) -> Result<()> {
         let tenant = &self.tenant;
         let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
-        self.surely("create", || tenant.apply(&limits)).await?;
+        self.retry_while_down("create", || tenant.apply(&limits)).await?;
         tenant.until_works(&ON_BOTH).await?;
         for cluster in ["eu-1", "us-1"] {
             let work = tenant.work(cluster, "ratelimitpolicy-limits").await?;
-            let answer = Answer::applied().condition("Enforced", "True", "Enforced", "");
-            self.surely("answer", || tenant.answer(&work, &answer)).await?;
+            let report = WorkReport::applied().condition("Enforced", "True", "Enforced", "");
+            self.retry_while_down("answer", || tenant.report(&work, &report)).await?;
         }
         tenant.until_folded(&limits, |_, summary| summary.enforced == 2).await?;
 
         limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-        self.surely("change", || tenant.apply(&limits)).await?;
+        self.retry_while_down("change", || tenant.apply(&limits)).await?;
         for cluster in ["eu-1", "us-1"] {
             tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
         }
         tenant.until_folded(&limits, |_, summary| summary.applied == 0).await?;
 
-        self.surely("unplace", || tenant.place("all", &["eu-1"])).await?;
+        self.retry_while_down("unplace", || tenant.place("all", &["eu-1"])).await?;
         tenant.until_works(&ON_EU).await?;
-        self.surely("place", || tenant.place("all", &["eu-1", "us-1"])).await?;
+        self.retry_while_down("place", || tenant.place("all", &["eu-1", "us-1"])).await?;
         tenant.until_works(&ON_BOTH).await?;
 
         let mut parameters = all_kinds();
         parameters["downstreamClass"] = "cilium".into();
-        self.surely("change the parameters", || tenant.parameters(&parameters)).await?;
+        self.retry_while_down("change the parameters", || tenant.parameters(&parameters)).await?;
         for cluster in ["eu-1", "us-1"] {
             let class = |work: &policy_sync_api::work::ManifestWork| {
                 work.spec.workload.manifests[1].0["spec"]["gatewayClassName"] == "cilium"
             };
             tenant.until_work(cluster, "gateway-web", class).await?;
         }
-        self.surely("delete", || tenant.delete(&limits)).await?;
+        self.retry_while_down("delete", || tenant.delete(&limits)).await?;
         tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
         let [unplaced, placed] =
             ["none", "all"].map(|placement| gateway(tenant.name(), "web", tenant.name(), Some(placement)));
-        self.surely("unplace the gateway", || tenant.apply(&unplaced)).await?;
+        self.retry_while_down("unplace the gateway", || tenant.apply(&unplaced)).await?;
         tenant.until_works(&[]).await?;
-        self.surely("place the gateway", || tenant.apply(&placed)).await?;
+        self.retry_while_down("place the gateway", || tenant.apply(&placed)).await?;
         tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
     }
 
     /// Performs a user's request, and repeats it while the API server is down.
-    async fn surely<T, F: Future<Output = Result<T>>>(
+    async fn retry_while_down<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
         act: impl FnMut() -> F,
@@ -179,7 +179,7 @@ impl<'h> Proxied<'h> {
     }
 
     async fn crashes(&self, crash: Crash) -> Result<()> {
-        self.proxy.struck().await;
+        self.proxy.injected().await;
         match crash {
             Crash::Nothing => Ok(()),
             Crash::Controller => self.start_controller().await,
@@ -220,8 +220,8 @@ fn binary() -> &'static Path {
 }
 
 /// Runs the scenario on `hub`, with a fault if `plan` has one.
-async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
-    let proxied = Proxied::new(hub, name, plan).await?;
+async fn run_scenario(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
+    let proxied = ProxiedTenant::new(hub, name, plan).await?;
     match plan {
         Some(Plan { crash, .. }) if crash != Crash::Nothing => {
             tokio::try_join!(proxied.story(), proxied.crashes(crash))?;
@@ -229,13 +229,13 @@ async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outc
         _ => proxied.story().await?,
     }
     let outcome = proxied.outcome().await?;
-    ensure!(proxied.proxy.has_struck(), "what the fault waits for never came");
+    ensure!(proxied.proxy.is_injected(), "what the fault waits for never came");
     Ok(outcome)
 }
 
 /// Checks that `found` has the same works as the run without faults, and no additional creates or deletes
 /// except for one repetition of the request that the fault hit.
-fn like_without_faults(found: &Outcome, faultless: &Outcome, plan: Plan) -> Result<()> {
+fn check_against_faultless(found: &Outcome, faultless: &Outcome, plan: Plan) -> Result<()> {
     ensure!(found.works == faultless.works, "expected {:?}, found {:?}", faultless.works, found.works);
     let more: usize = found
         .effects
@@ -252,14 +252,14 @@ fn like_without_faults(found: &Outcome, faultless: &Outcome, plan: Plan) -> Resu
 #[tokio::test(flavor = "multi_thread")]
 async fn one_fault_does_not_change_the_final_state() -> Result<()> {
     let fleet = Fleet::shared_hub().await?;
-    let faultless = Arc::new(told(fleet.hub(), "faultless", None).await?);
+    let faultless = Arc::new(run_scenario(fleet.hub(), "faultless", None).await?);
     ensure!(faultless.works.len() == 4, "{faultless:?}");
     let stories = plans().into_iter().enumerate().map(|(index, plan)| {
         let faultless = faultless.clone();
         async move {
-            let found = told(fleet.hub(), &format!("fault-{index}"), Some(plan)).await;
+            let found = run_scenario(fleet.hub(), &format!("fault-{index}"), Some(plan)).await;
             found
-                .and_then(|found| like_without_faults(&found, &faultless, plan))
+                .and_then(|found| check_against_faultless(&found, &faultless, plan))
                 .with_context(|| format!("fault-{index}: {plan:?}"))
         }
     });
@@ -279,13 +279,13 @@ async fn killed_api_server_does_not_change_the_final_state() -> Result<()> {
         let objects: [Value; 2] = [managed_cluster(cluster, &BTreeMap::new()), namespace(cluster)];
         policy_sync_testenv::apply::apply_all(&hub.client()?, &objects).await?;
     }
-    let faultless = told(hub, "faultless", None).await?;
+    let faultless = run_scenario(hub, "faultless", None).await?;
     for (index, at) in
         [("create", "manifestworks", 3), ("delete", "manifestworks", 1)].into_iter().enumerate()
     {
         let plan = crash(at, Crash::ApiServer);
-        let found = told(hub, &format!("killed-{index}"), Some(plan)).await?;
-        like_without_faults(&found, &faultless, plan)?;
+        let found = run_scenario(hub, &format!("killed-{index}"), Some(plan)).await?;
+        check_against_faultless(&found, &faultless, plan)?;
     }
     Ok(())
 }

@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 use crate::{ON_BOTH, ON_EU, limit_of, synced, tenant};
 
 /// Waits until the tenant's class has `reason` in `condition`, and returns the message.
-pub(crate) async fn until_class_says(tenant: &Tenant<'_>, condition: &str, reason: &str) -> Result<String> {
+pub(crate) async fn until_class_condition(
+    tenant: &Tenant<'_>,
+    condition: &str,
+    reason: &str,
+) -> Result<String> {
     until_class(tenant, tenant.name(), condition, reason).await
 }
 
@@ -55,7 +59,7 @@ fn changed(limits: &Value) -> Value {
 async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     let (tenant, controller, limits) = synced("invalid").await?;
     tenant.parameters(&json!({"policiesToSync": [{"group": "kuadrant.io", "version": 2}]})).await?;
-    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
+    let message = until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
 
     // A change is held back; a withdrawn placement takes effect.
@@ -73,7 +77,7 @@ async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
     tenant.parameters(&all_kinds()).await?;
-    until_class_says(&tenant, "Accepted", "Accepted").await?;
+    until_class_condition(&tenant, "Accepted", "Accepted").await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
     Ok(())
 }
@@ -82,7 +86,7 @@ async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
 async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Result<()> {
     let (tenant, _controller, limits) = synced("rights").await?;
     tenant.parameters(&json!({"downstreamClass": ""})).await?;
-    until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
+    until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     tenant.delete(&fixtures::gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
     tenant.until_works(&[]).await?;
     ensure!(tenant.get(&limits).await.is_ok(), "the policy itself is the user's");
@@ -93,7 +97,7 @@ async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Resul
 async fn deleted_config_map_freezes_policies_until_it_returns() -> Result<()> {
     let (tenant, controller, limits) = synced("lost").await?;
     tenant.delete(&params_config_map(tenant.name(), "params", &json!({}))).await?;
-    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
+    let message = until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message == "parameters lost/params: the ConfigMap does not exist", "{message}");
     tenant.settled(&controller).await?;
     tenant.until_works(&ON_BOTH).await?;
@@ -183,7 +187,7 @@ async fn downstream_class_of_the_same_controller_is_rejected() -> Result<()> {
     tenant
         .parameters(&json!({"downstreamClass": "loops", "policiesToSync": [rate_limit_policies()]}))
         .await?;
-    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
+    let message = until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(
         message.contains("downstreamClass: \"loops\" is itself a class of example.com/loops"),
         "{message}"

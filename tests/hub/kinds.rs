@@ -13,7 +13,7 @@ use policy_sync_testenv::tenant::{Tenant, all_kinds, auth_policies, rate_limit_p
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
-use crate::freezing::{until_class, until_class_says};
+use crate::freezing::{until_class, until_class_condition};
 use crate::secrets::rights::until_accepted;
 use crate::{ON_EU, limit_of, tenant};
 
@@ -160,7 +160,7 @@ async fn unserved_version_in_one_class_does_not_block_another_class() -> Result<
     tenant.apply(&limits).await?;
     let _controller = tenant.controller().await?;
     tenant.until_works(&ON_EU).await?;
-    until_class_says(&tenant, "PoliciesResolved", "Resolved").await?;
+    until_class_condition(&tenant, "PoliciesResolved", "Resolved").await?;
     let message = until_class(&tenant, "a-first", "PoliciesResolved", "UnknownResource").await?;
     ensure!(message.contains("kuadrant.io/v9 ratelimitpolicies: the hub serves v1"), "{message}");
     tenant.delete(&limits).await?;
@@ -184,7 +184,7 @@ async fn kind_in_two_versions_is_synced_in_the_version_of_the_older_class() -> R
     let message = until_class(&tenant, "versions-second", "PoliciesResolved", "VersionConflict").await?;
     let names = "is synced in version v1, which GatewayClass versions lists";
     ensure!(message.contains(names), "{message}");
-    until_class_says(&tenant, "PoliciesResolved", "Resolved").await?;
+    until_class_condition(&tenant, "PoliciesResolved", "Resolved").await?;
     tenant.until_works(&synced).await?;
     // Neither a change nor a deletion is blocked.
     tenant.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
@@ -381,9 +381,9 @@ async fn unreadable_parameters_are_reported_and_known_ones_stay_in_effect() -> R
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
     let controller = limited_controller(&tenant, user.clone()).await?;
-    let message = until_class_says(&tenant, "Accepted", "ParametersUnread").await?;
+    let message = until_class_condition(&tenant, "Accepted", "ParametersUnread").await?;
     ensure!(message.starts_with("parameters kinds-unread/params cannot be read: configmaps"), "{message}");
-    until_class_says(&tenant, "PoliciesResolved", "ParametersUnread").await?;
+    until_class_condition(&tenant, "PoliciesResolved", "ParametersUnread").await?;
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     until_accepted(&tenant, &web, "Unknown ParametersUnread").await?;
     let metrics = controller.metrics().await?;
@@ -391,13 +391,13 @@ async fn unreadable_parameters_are_reported_and_known_ones_stay_in_effect() -> R
 
     may_read_parameters(&tenant, &user, true).await?;
     tenant.until_works(&ON_EU).await?;
-    until_class_says(&tenant, "Accepted", "Accepted").await?;
+    until_class_condition(&tenant, "Accepted", "Accepted").await?;
     // After the permission is revoked, the known parameters stay in effect.
     may_read_parameters(&tenant, &user, false).await?;
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     let controller = limited_controller(&tenant, user).await?;
-    until_class_says(&tenant, "Accepted", "ParametersUnread").await?;
+    until_class_condition(&tenant, "Accepted", "ParametersUnread").await?;
     tenant.settled(&controller).await?;
     tenant.until_works(&ON_EU).await
 }

@@ -9,7 +9,7 @@ use policy_sync_testenv::audit::{Request, requests_of};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::metrics::Metrics;
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
@@ -18,14 +18,14 @@ use crate::{limit_of, tenant};
 const PAGE: &str = include_str!("../../docs/metrics.md");
 
 /// A row of the table in `docs/metrics.md`: name, type, whether only the leader exports it (`, L`), labels.
-struct Documented {
+struct DocumentedMetric {
     name: &'static str,
     metric_type: &'static str,
-    of_the_hub: bool,
+    leader_only: bool,
     labels: BTreeSet<&'static str>,
 }
 
-fn documented() -> Vec<Documented> {
+fn documented() -> Vec<DocumentedMetric> {
     // Metrics of Rego policies and of `--topology` are compared with the page by their own tests.
     let of_others =
         ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`", "topology_"];
@@ -36,10 +36,10 @@ fn documented() -> Vec<Documented> {
     let rows = PAGE.lines().filter(|line| line.starts_with("| `") && !is_of_others(line));
     let cells = |row: &'static str| row.split('|').map(str::trim).collect::<Vec<_>>();
     rows.map(cells)
-        .map(|cells| Documented {
+        .map(|cells| DocumentedMetric {
             name: cells[1].trim_matches('`'),
             metric_type: cells[2].trim_end_matches(", L"),
-            of_the_hub: cells[2].ends_with(", L"),
+            leader_only: cells[2].ends_with(", L"),
             labels: cells[3]
                 .split(", ")
                 .map(|label| label.trim_matches('`'))
@@ -92,11 +92,11 @@ async fn available(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<(
 }
 
 /// Reports the policy `limits` as applied and enforced on `clusters`, once their works have this limit.
-async fn answer(tenant: &Tenant<'_>, clusters: &[String], limit: i64) -> Result<()> {
+async fn report(tenant: &Tenant<'_>, clusters: &[String], limit: i64) -> Result<()> {
     for cluster in clusters {
         let work =
             tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == limit).await?;
-        tenant.answer(&work, &Answer::applied().condition("Enforced", "True", "Enforced", "")).await?;
+        tenant.report(&work, &WorkReport::applied().condition("Enforced", "True", "Enforced", "")).await?;
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ async fn all_documented_metrics_are_served_from_the_start_and_pass_the_linter() 
         are_documented(&metrics)?;
     }
     let metrics = follower.metrics().await?;
-    for row in documented().iter().filter(|row| row.of_the_hub) {
+    for row in documented().iter().filter(|row| row.leader_only) {
         let is_of_it = |name: &str| name == row.name || name.strip_suffix("_count") == Some(row.name);
         let mut said = metrics.series().iter().filter(|series| is_of_it(&series.name) && series.value != 0.0);
         ensure!(said.next().is_none(), "the follower says {:?}", said.next());
@@ -149,7 +149,7 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
-    answer(&tenant, &clusters, 10).await?;
+    report(&tenant, &clusters, 10).await?;
     tenant.until_folded(&limits, |_, summary| summary.synced).await?;
     until(
         &controller,
@@ -222,7 +222,7 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
-    answer(&tenant, &clusters, 10).await?;
+    report(&tenant, &clusters, 10).await?;
     tenant.until_folded(&limits, |_, summary| summary.synced).await?;
     let observed = async || {
         let metrics = controller.metrics().await?;
@@ -234,7 +234,7 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
     for limit in 20..60 {
         let (count, sum) = observed().await?;
         tenant.apply(&with_limit(&limits, limit)).await?;
-        answer(&tenant, &clusters, limit).await?;
+        report(&tenant, &clusters, limit).await?;
         let (_, sum) = wait::until("the change is observed", LIMIT, || async {
             let (now, new) = observed().await?;
             ensure!(now == count + 1.0, "{now} are observed");
@@ -263,7 +263,7 @@ async fn unfinished_change_increases_the_oldest_propagation_age() -> Result<()> 
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
-    answer(&tenant, &clusters[..1], 10).await?;
+    report(&tenant, &clusters[..1], 10).await?;
     wait::until("the change has waited", LIMIT, || async {
         let waited = controller.metrics().await?.value("policy_sync_propagation_oldest_seconds", &[])?;
         ensure!(waited > 3.0, "it has waited for {waited} s");
@@ -280,7 +280,7 @@ async fn sums_over_leader_and_follower_are_right_while_one_takes_over() -> Resul
     let leader = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
-    answer(&tenant, &clusters, 10).await?;
+    report(&tenant, &clusters, 10).await?;
     tenant.until_folded(&limits, |_, summary| summary.synced).await?;
     let follower = tenant.follower().await?;
     let sums = |metrics: &Metrics| {

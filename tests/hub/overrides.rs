@@ -124,7 +124,7 @@ async fn a_bad_override_freezes_the_policy_on_clusters_that_are_still_placed() -
     let (tenant, controller, limits) = synced("overrides-freeze").await?;
     tenant.merge(&limits, &overrides(&json!([limit("region=us", 5), {"patch": {}}]))).await?;
     let place = "annotation kuadrant.io/cluster-overrides[1]: clusterSelector is required";
-    until_told(&tenant, &limits, place).await?;
+    until_message(&tenant, &limits, place).await?;
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
     tenant.settled(&controller).await?;
@@ -151,7 +151,7 @@ async fn overrides_are_checked_against_the_current_definition() -> Result<()> {
     let patch = json!({"clusterSelector": "region=us", "patch": {"rate": "5/m"}});
     tenant.merge(&policy, &overrides(&json!([patch]))).await?;
     let place = r#"annotation kuadrant.io/cluster-overrides[0].patch.rate: expected an integer, found "5/m""#;
-    until_told(&tenant, &policy, place).await?;
+    until_message(&tenant, &policy, place).await?;
     tenant.apply(&typed_definition(GROUP, &json!({"x-kubernetes-int-or-string": true}))).await?;
     let rate = |work: &ManifestWork| work.spec.workload.manifests[1].0["spec"]["rate"].clone();
     tenant.until_work("us-1", "typedpolicy-typed", |work| rate(work) == "5/m").await?;
@@ -159,7 +159,7 @@ async fn overrides_are_checked_against_the_current_definition() -> Result<()> {
     Ok(())
 }
 
-async fn until_told(tenant: &Tenant<'_>, policy: &Value, message: &str) -> Result<()> {
+async fn until_message(tenant: &Tenant<'_>, policy: &Value, message: &str) -> Result<()> {
     wait::until("the owner is told", LIMIT, || async {
         let annotations = tenant.annotations(policy).await?;
         ensure!(annotations.get(MESSAGE).is_some_and(|found| found == message), "{annotations:?}");

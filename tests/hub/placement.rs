@@ -8,7 +8,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn works_follow_the_placement() -> Result<()> {
 }
 
 /// The annotation on the Gateway's work with the time at which its cluster was unplaced.
-async fn displaced(tenant: &Tenant<'_>) -> Result<Option<String>> {
+async fn unplaced_at(tenant: &Tenant<'_>) -> Result<Option<String>> {
     let work = tenant.work("us-1", "gateway-web").await?;
     Ok(work.annotations().get(DISPLACED_SINCE).cloned())
 }
@@ -41,7 +41,7 @@ async fn unplaced_gateway_is_kept_for_its_grace_period() -> Result<()> {
     let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
     tenant.merge(&web, &grace("3600")).await?;
     tenant.place("all", &["eu-1"]).await?;
-    let marked = || async { displaced(&tenant).await?.context("it says nothing") };
+    let marked = || async { unplaced_at(&tenant).await?.context("it says nothing") };
     let since = wait::until("the moment is written", LIMIT, marked).await?;
 
     // Gateway and policies are still updated during the grace period, also after a restart.
@@ -52,12 +52,12 @@ async fn unplaced_gateway_is_kept_for_its_grace_period() -> Result<()> {
         |work: &ManifestWork| work.spec.workload.manifests[1].0["metadata"]["labels"]["team"] == "shop";
     tenant.until_work("us-1", "ratelimitpolicy-limits", labelled).await?;
     tenant.settled(&controller).await?;
-    ensure!(displaced(&tenant).await?.as_deref() == Some(&*since), "the clock was set back");
+    ensure!(unplaced_at(&tenant).await?.as_deref() == Some(&*since), "the clock was set back");
     tenant.until_works(&ON_BOTH).await?;
 
     tenant.place("all", &["eu-1", "us-1"]).await?;
     wait::until("it is chosen again", LIMIT, || async {
-        ensure!(displaced(&tenant).await?.is_none(), "it still says since when");
+        ensure!(unplaced_at(&tenant).await?.is_none(), "it still says since when");
         Ok(())
     })
     .await?;
@@ -309,7 +309,7 @@ async fn work_needed_again_during_termination_is_recreated() -> Result<()> {
     tenant.merge(&object, &json!({"metadata": {"finalizers": null}})).await?;
     let second =
         tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| work.uid() != first.uid()).await?;
-    tenant.answer(&second, &Answer::applied()).await?;
+    tenant.report(&second, &WorkReport::applied()).await?;
     tenant.until_folded(&limits, |_, summary| summary.synced && summary.applied == 1).await?;
     Ok(())
 }

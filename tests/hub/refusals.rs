@@ -56,8 +56,8 @@ async fn until_in_force(tenant: &Tenant<'_>, name: &str, policy: &str) -> Result
     let (api, name): (Api<DynamicObject>, _) = api_for(tenant.client(), &work).await?;
     let params = PatchParams { dry_run: true, ..PatchParams::apply("test").force() };
     wait::until("the hub refuses it", LIMIT, || async {
-        let answer = api.patch(&name, &params, &Patch::Apply(&work)).await;
-        ensure!(matches!(&answer, Err(kube::Error::Api(status)) if status.code == 422), "{answer:?}");
+        let response = api.patch(&name, &params, &Patch::Apply(&work)).await;
+        ensure!(matches!(&response, Err(kube::Error::Api(status)) if status.code == 422), "{response:?}");
         Ok(())
     })
     .await

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{deployment, gateway, namespace, placed_config_map, resources, workload};
-use policy_sync_testenv::tenant::{Answer, Tenant, rate_limit_policies};
+use policy_sync_testenv::tenant::{Tenant, WorkReport, rate_limit_policies};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn resources_are_placed_and_their_feedback_is_written_as_annotations() -> 
 
     let work = tenant.work("eu-1", "deployment-web").await?;
     ensure!(*replicas(&work) == 4, "{work:?}");
-    tenant.answer(&work, &Answer::applied().value("readyReplicas", json!(3))).await?;
+    tenant.report(&work, &WorkReport::applied().value("readyReplicas", json!(3))).await?;
     let (entries, summary) = tenant.until_folded(&web, |entries, _| !entries[0].fields.is_empty()).await?;
     ensure!(entries[0].fields["readyReplicas"] == 3, "{entries:?}");
     ensure!((summary.clusters, summary.applied, summary.synced) == (2, 1, false), "{summary:?}");

@@ -10,9 +10,9 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::tasks::Ended;
+use policy_sync_hub::tasks::RestartReason;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::{RequestTimeout, watching};
+use policy_sync_hub::{RequestTimeout, watch_client};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;
 use policy_sync_testenv::tenant::LIMIT;
@@ -86,7 +86,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     let (tenant, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = tenant.controller().await?;
     // The controller of this tenant runs in the test process, so that the test can advance its clock.
-    let client = watching(hub.client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
+    let client = watch_client(hub.client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow(client, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
     let ends = flow.start(CancellationToken::new());
@@ -132,7 +132,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     })
     .await?;
     let ended = ends.await?;
-    ensure!(ended == Err(Ended::HubRestored), "it ended with {ended:?}");
+    ensure!(ended == Err(RestartReason::HubRestored), "it ended with {ended:?}");
 
     // A new process has seen no later state, and finds the objects of the backup.
     controller.kill();

@@ -324,7 +324,7 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
 
 /// Plays another controller that updates its entry in the route's status `times` times. Returns the number of
 /// conflicts.
-async fn another(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
+async fn play_other_controller(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
     let mut conflicts = 0;
     for time in 0..times {
         loop {
@@ -374,7 +374,7 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
         }
         anyhow::Ok(())
     };
-    let (ours, theirs) = tokio::join!(comes_and_goes, another(&routes, 400));
+    let (ours, theirs) = tokio::join!(comes_and_goes, play_other_controller(&routes, 400));
     ours?;
     theirs?;
     let route = until(&hub, "HTTPRoute", "shop", |entry| {

@@ -172,8 +172,8 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
     wait::until("the kind is served", LIMIT, || async {
         let mut nothing = typed_policy(GROUP, tenant.name(), "schemas");
         nothing["spec"]["rate"] = json!({});
-        let answer = dry_run(&tenant, &nothing).await?;
-        ensure!(answer.is_none(), "{answer:?}");
+        let response = dry_run(&tenant, &nothing).await?;
+        ensure!(response.is_none(), "{response:?}");
         Ok(())
     })
     .await?;

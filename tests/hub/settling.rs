@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::json;
 
 use crate::tenant;
@@ -44,7 +44,7 @@ async fn controller_converges_and_then_writes_nothing() -> Result<()> {
         .await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ async fn a_restart_writes_nothing() -> Result<()> {
     let controller = tenant.controller().await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     let work = tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
-    tenant.answer(&work, &Answer::applied()).await?;
+    tenant.report(&work, &WorkReport::applied()).await?;
     tenant.until_folded(&limits, |_, summary| summary.applied == 1).await?;
     tenant.settled(&controller).await?;
     controller.terminate().await?;
@@ -84,7 +84,7 @@ async fn one_change_causes_one_write_per_cluster_and_one_status_write() -> Resul
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     for cluster in ["eu-1", "us-1"] {
         let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
-        tenant.answer(&work, &Answer::applied()).await?;
+        tenant.report(&work, &WorkReport::applied()).await?;
     }
     tenant.until_folded(&limits, |_, summary| summary.applied == 2).await?;
     let before = tenant.settled(&controller).await?.len();
@@ -118,9 +118,9 @@ async fn feedback_within_one_window_causes_one_status_write() -> Result<()> {
     for round in 0..20 {
         for cluster in ["eu-1", "us-1"] {
             let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
-            let answer =
-                Answer::applied().condition("Enforced", "False", "Unknown", &format!("round {round}"));
-            tenant.answer(&work, &answer).await?;
+            let report =
+                WorkReport::applied().condition("Enforced", "False", "Unknown", &format!("round {round}"));
+            tenant.report(&work, &report).await?;
         }
     }
     let windows = usize::try_from(started.elapsed().as_secs())? + 2;
@@ -160,21 +160,23 @@ async fn feedback_text_cannot_block_the_status_write() -> Result<()> {
         "\"'\\{}[]\n- a: b # c".to_owned(),
         "é".repeat(300),
     ] {
-        tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
+        tenant
+            .report(&work, &WorkReport::applied().condition("Enforced", "False", "Overridden", &text))
+            .await?;
         let message = |entry: &policy_sync_api::annotations::Synced| {
             entry.conditions.first().and_then(|condition| condition.message.clone()).unwrap_or_default()
         };
         tenant.until_folded(&limits, |entries, _| message(&entries[0]) == text).await?;
     }
     let long = "é".repeat(5000);
-    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    tenant.report(&work, &WorkReport::applied().condition("Enforced", "False", "Overridden", &long)).await?;
     tenant
         .until_folded(&limits, |entries, _| {
             entries[0].cut && entries[0].conditions[0].message.as_deref() == Some(&*"é".repeat(256))
         })
         .await?;
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, Patch};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
-use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::crds::{self, ClusterType};
 use policy_sync_testenv::fixtures::topology::objects;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const STORED: &str = "policy_sync_topology_stored";
 /// A hub with the objects of [`objects`].
 pub(crate) async fn hub(name: &str) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
-    let mut crds = crds::for_side(Side::Hub, &binaries)?;
+    let mut crds = crds::for_cluster_type(ClusterType::Hub, &binaries)?;
     crds.extend(crds::more_routes(&binaries)?);
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
     for object in objects() {

@@ -166,7 +166,7 @@ async fn large_user_annotation_leaves_room_for_the_controllers_own() -> Result<(
     };
     tenant.until_work("us-1", "ratelimitpolicy-limits", carries).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
     Ok(())
 }

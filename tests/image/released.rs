@@ -94,7 +94,7 @@ async fn travels_through_a_registry(image: &Layout) -> Result<()> {
     let port = Port::reserve()?;
     let address = format!("127.0.0.1:{}", port.number());
     let arguments = ["registry", "serve", "--address", &address].map(str::to_owned);
-    let _registry = hub.workplace().spawn("registry", &binaries::crane().await?, &arguments)?;
+    let _registry = hub.runtime_directory().spawn("registry", &binaries::crane().await?, &arguments)?;
     wait::until("the registry listens", LIMIT, || async {
         tokio::net::TcpStream::connect(&address).await.map(drop).context("it does not")
     })

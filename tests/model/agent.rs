@@ -5,7 +5,7 @@ use policy_sync_api::names::ObjectKey;
 use policy_sync_api::work::ManifestWork;
 use policy_sync_sync::kinds::WORKS;
 use policy_sync_testenv::hostile::ROGUE;
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::{Value, json};
 
 use crate::hub::{Contents, Hub, selected};
@@ -28,13 +28,14 @@ fn waits(work: &Value) -> bool {
 
 /// The agent of the work `key` applies it, or removes its finalizer if it is being deleted.
 pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
-    hub.look_after(contents, &WORKS.all(), key, |work| {
+    hub.apply_agent(contents, &WORKS.all(), key, |work| {
         if !work["metadata"]["deletionTimestamp"].is_null() {
             work["metadata"]["finalizers"] = json!([]);
             return;
         }
         work["metadata"]["finalizers"] = json!(["cluster.open-cluster-management.io/manifest-work-cleanup"]);
         let typed: ManifestWork = serde_json::from_value(work.clone()).unwrap();
-        work["status"] = Answer::applied().condition("Accepted", "True", "Accepted", "").status_of(&typed);
+        work["status"] =
+            WorkReport::applied().condition("Accepted", "True", "Accepted", "").status_of(&typed);
     });
 }

@@ -12,9 +12,9 @@ use http::Request;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_controller::sync::write::decide::{self, Decision};
-use policy_sync_controller::sync::write::{OwnWrites, crossed, objects, works};
-use policy_sync_mirror::{Change, Source, Wanted};
-use policy_sync_sync::delete_guard::Read;
+use policy_sync_controller::sync::write::{OwnWrites, conflicting_clusters, objects, works};
+use policy_sync_mirror::{Source, SourceEvent, WatchedSources};
+use policy_sync_sync::delete_guard::Precondition;
 use policy_sync_sync::desired::watches;
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::role_of;
@@ -26,7 +26,7 @@ use policy_sync_sync::topology;
 use policy_sync_sync::triggers::affected;
 use policy_sync_sync::{Key, Keys, Mirror, Settings, found};
 
-use crate::facts::{self, Place};
+use crate::facts::{self, OriginOnCluster};
 use crate::fingerprint::fingerprint;
 use crate::hub::{Entry, Objects};
 
@@ -35,20 +35,20 @@ pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
 
 /// A change that a watch reports to the mirror.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
-    Begin(Source),
+pub(crate) enum MirrorEvent {
+    ListStarted(Source),
     Object(Source, ObjectKey, Entry),
-    Gone(Source, ObjectKey, u64),
-    End(Source, u64),
+    Deleted(Source, ObjectKey, u64),
+    ListEnded(Source, u64),
     Resolved(GroupVersionResource, &'static str),
-    Forget(Source),
+    SourceRemoved(Source),
 }
 
 /// The sources of a mirror, each with the keys that an unfinished list has brought so far.
 pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
 /// A mirror, shared by all states with an equal one.
-pub(crate) struct Mind {
+pub(crate) struct MirrorState {
     pub(crate) id: usize,
     /// A hash of all that affects decisions, except times.
     pub(crate) shape: u64,
@@ -59,17 +59,17 @@ pub(crate) struct Mind {
     pub(crate) shown: Objects,
     /// The sources, each with the keys that an unfinished list has brought so far.
     listing: Listings,
-    wanted: OnceLock<BTreeSet<Place>>,
+    wanted: OnceLock<BTreeSet<OriginOnCluster>>,
 }
 
-impl Mind {
+impl MirrorState {
     /// The correct places of Gateways, policies and resources according to the reported objects.
-    pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
+    pub(crate) fn wanted(&self) -> &BTreeSet<OriginOnCluster> {
         self.wanted.get_or_init(|| facts::wanted(&self.shown))
     }
 
     /// Whether the parameters and, if these include it, `kind` have been listed.
-    pub(crate) fn has_heard_of(&self, kind: &GroupResource) -> bool {
+    pub(crate) fn has_listed(&self, kind: &GroupResource) -> bool {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());
         let of_kind = |source: &Source| role_of(source).is_none_or(|(_, found)| found == kind);
@@ -80,29 +80,29 @@ impl Mind {
 
 /// A request and its purpose.
 #[derive(Clone, Debug)]
-pub(crate) struct Sending {
-    pub(crate) what: What,
+pub(crate) struct PendingRequest {
+    pub(crate) purpose: RequestPurpose,
     pub(crate) request: Arc<Request<Vec<u8>>>,
     pub(crate) id: u64,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum RequestPurpose {
     Work(WorkAction),
     /// Annotations of a policy, or labels, annotation or status of a Gateway.
     Annotations,
 }
 
-impl Sending {
-    fn new(what: What, request: Result<Request<Vec<u8>>, kube::core::request::Error>) -> Self {
+impl PendingRequest {
+    fn new(purpose: RequestPurpose, request: Result<Request<Vec<u8>>, kube::core::request::Error>) -> Self {
         let request = request.unwrap();
-        Self { what, id: id_of(&request), request: Arc::new(request) }
+        Self { purpose, id: id_of(&request), request: Arc::new(request) }
     }
 
     pub(crate) fn work(&self) -> Option<&WorkAction> {
-        match &self.what {
-            What::Work(action) => Some(action),
-            What::Annotations => None,
+        match &self.purpose {
+            RequestPurpose::Work(action) => Some(action),
+            RequestPurpose::Annotations => None,
         }
     }
 }
@@ -116,25 +116,26 @@ pub(crate) fn id_of(request: &Request<Vec<u8>>) -> u64 {
 
 /// The decision for a key.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Decided {
-    pub(crate) writes: Vec<Sending>,
-    pub(crate) deletes: Vec<Sending>,
-    pub(crate) reads: BTreeSet<Read>,
+pub(crate) struct KeyDecision {
+    pub(crate) writes: Vec<PendingRequest>,
+    pub(crate) deletes: Vec<PendingRequest>,
+    pub(crate) reads: BTreeSet<Precondition>,
     pub(crate) recheck: Option<Moment>,
     /// The key waits for the watch to show its own last write.
     pub(crate) waits: bool,
     /// A Gateway's key must be queued because its work may now be created.
-    pub(crate) comes: bool,
+    pub(crate) replan_works: bool,
     pub(crate) own: OwnWrites,
 }
 
-impl Decided {
+impl KeyDecision {
     fn of(decision: Decision, own: OwnWrites) -> Self {
         let reads = decision.deletes.iter().flat_map(|delete| delete.reads.iter().cloned()).collect();
         let deletes = decision.deletes.into_iter().map(|delete| delete.action).collect();
         let sending = |actions: Vec<WorkAction>| {
-            let sending =
-                |action| Sending::new(What::Work(WorkAction::clone(&action)), works::request(&action));
+            let sending = |action| {
+                PendingRequest::new(RequestPurpose::Work(WorkAction::clone(&action)), works::request(&action))
+            };
             actions.into_iter().map(sending).collect()
         };
         Self {
@@ -143,7 +144,7 @@ impl Decided {
             reads,
             recheck: decision.recheck,
             waits: false,
-            comes: false,
+            replan_works: false,
             own,
         }
     }
@@ -151,26 +152,26 @@ impl Decided {
 
 /// The result of reporting a change to a mirror.
 #[derive(Clone)]
-pub(crate) struct Heard {
-    pub(crate) mind: Arc<Mind>,
+pub(crate) struct MirrorUpdate {
+    pub(crate) mirror_state: Arc<MirrorState>,
     /// The affected keys.
     pub(crate) keys: Keys,
     /// Whether the change can affect the topology.
-    pub(crate) bears: bool,
+    pub(crate) affects_topology: bool,
 }
 
 /// The inputs of a decision: mind, key, its own writes, time, and clusters with crossing writes of other
 /// keys.
-type Question = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
+type DecisionInputs = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 
 /// Memoizes all minds of the exploration, and their decisions.
 pub(crate) struct Controller {
     pub(crate) name: ControllerName,
     settings: Settings,
-    minds: HashMap<u64, Arc<Mind>>,
-    told: HashMap<(usize, u64), Heard>,
-    decided: HashMap<Question, Arc<Decided>>,
-    wanted: HashMap<usize, Arc<Wanted>>,
+    mirror_states: HashMap<u64, Arc<MirrorState>>,
+    reported: HashMap<(usize, u64), MirrorUpdate>,
+    decided: HashMap<DecisionInputs, Arc<KeyDecision>>,
+    wanted: HashMap<usize, Arc<WatchedSources>>,
 }
 
 impl Controller {
@@ -178,171 +179,186 @@ impl Controller {
         Self {
             name: ControllerName::new(CONTROLLER),
             settings: Settings::default(),
-            minds: HashMap::new(),
-            told: HashMap::new(),
+            mirror_states: HashMap::new(),
+            reported: HashMap::new(),
             decided: HashMap::new(),
             wanted: HashMap::new(),
         }
     }
 
     /// An empty mirror.
-    pub(crate) fn newborn(&mut self) -> Arc<Mind> {
+    pub(crate) fn empty_mirror(&mut self) -> Arc<MirrorState> {
         let mirror = Mirror::new(self.name.clone());
         mirror.change(found::work_schema(WorkSchema::FULL), Moment::default());
         self.known(mirror, Objects::new(), Listings::new())
     }
 
-    /// The mirror after `mind` receives a change, and the affected keys.
-    pub(crate) fn tell(&mut self, mind: &Arc<Mind>, told: &Told, now: Moment) -> Heard {
-        let memo = (mind.id, hash(told, now));
-        if let Some(known) = self.told.get(&memo) {
+    /// The mirror after `mirror_state` receives a change, and the affected keys.
+    pub(crate) fn report_event(
+        &mut self,
+        mirror_state: &Arc<MirrorState>,
+        reported: &MirrorEvent,
+        now: Moment,
+    ) -> MirrorUpdate {
+        let memo = (mirror_state.id, hash(reported, now));
+        if let Some(known) = self.reported.get(&memo) {
             return known.clone();
         }
-        let mirror = mind.mirror.clone();
-        let (mut shown, mut listing) = (mind.shown.clone(), mind.listing.clone());
-        let changes = match told.clone() {
-            Told::Begin(source) => {
+        let mirror = mirror_state.mirror.clone();
+        let (mut shown, mut listing) = (mirror_state.shown.clone(), mirror_state.listing.clone());
+        let changes = match reported.clone() {
+            MirrorEvent::ListStarted(source) => {
                 mirror.begin_resync(&source);
                 listing.insert(source, Some(BTreeSet::new()));
                 None
             }
-            Told::Object(source, key, entry) => {
+            MirrorEvent::Object(source, key, entry) => {
                 let (version, row) = (entry.version, entry.content.row(&source, &self.name));
                 if let Some(Some(brought)) = listing.get_mut(&source) {
                     brought.insert(key.clone());
                 }
                 shown.insert((source.clone(), key.clone()), entry);
-                Some(mirror.change(Change::Applied { source, key, version, row }, now))
+                Some(mirror.change(SourceEvent::Applied { source, key, version, row }, now))
             }
-            Told::Gone(source, key, version) => {
+            MirrorEvent::Deleted(source, key, version) => {
                 shown.remove(&(source.clone(), key.clone()));
-                Some(mirror.change(Change::Deleted { source, key, version }, now))
+                Some(mirror.change(SourceEvent::Deleted { source, key, version }, now))
             }
-            Told::End(source, version) => {
+            MirrorEvent::ListEnded(source, version) => {
                 let brought = listing.insert(source.clone(), None).flatten().unwrap_or_default();
                 shown.retain(|(of, key), _| *of != source || brought.contains(key));
                 Some(mirror.end_resync(&source, version, now))
             }
-            Told::Resolved(gvr, kind) => {
+            MirrorEvent::Resolved(gvr, kind) => {
                 let info = KindInfo::named(kind);
                 Some(mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), now))
             }
-            Told::Forget(source) => {
+            MirrorEvent::SourceRemoved(source) => {
                 shown.retain(|(of, _), _| *of != source);
                 listing.remove(&source);
                 Some(mirror.forget(&source, now))
             }
         };
         let keys = changes.as_ref().map(affected).unwrap_or_default();
-        let bears = changes.as_ref().is_some_and(|changes| {
+        let affects_topology = changes.as_ref().is_some_and(|changes| {
             changes.iter().any(|changed| topology::affects_topology(changes.view(), changed))
         });
         drop(changes);
-        let heard = Heard { mind: self.known(mirror, shown, listing), keys, bears };
-        self.told.insert(memo, heard.clone());
-        heard
+        let update =
+            MirrorUpdate { mirror_state: self.known(mirror, shown, listing), keys, affects_topology };
+        self.reported.insert(memo, update.clone());
+        update
     }
 
-    fn known(&mut self, mirror: Mirror, shown: Objects, listing: Listings) -> Arc<Mind> {
+    fn known(&mut self, mirror: Mirror, shown: Objects, listing: Listings) -> Arc<MirrorState> {
         let (shape, exact, settles) = fingerprint(&mirror, &shown, &listing);
-        let id = self.minds.len();
-        self.minds
+        let id = self.mirror_states.len();
+        self.mirror_states
             .entry(exact)
             .or_insert_with(|| {
-                Arc::new(Mind { id, shape, settles, mirror, shown, listing, wanted: OnceLock::new() })
+                Arc::new(MirrorState { id, shape, settles, mirror, shown, listing, wanted: OnceLock::new() })
             })
             .clone()
     }
 
-    /// The decision of `mind` for `key`; `all` has the writes of every key that are not yet visible.
+    /// The decision of `mirror_state` for `key`; `all` has the writes of every key that are not yet visible.
     pub(crate) fn decide(
         &mut self,
-        mind: &Mind,
+        mirror_state: &MirrorState,
         key: &Key,
         own: &OwnWrites,
         all: &BTreeMap<Key, OwnWrites>,
         now: Moment,
-    ) -> Arc<Decided> {
+    ) -> Arc<KeyDecision> {
         // Once every Placement has settled, the time no longer matters.
-        let now = now.min(mind.settles.values().copied().max().unwrap_or_default());
-        let guard = mind.mirror.read();
+        let now = now.min(mirror_state.settles.values().copied().max().unwrap_or_default());
+        let guard = mirror_state.mirror.read();
         let view = guard.view(now);
-        let crossed = match key {
+        let conflicting_clusters = match key {
             Key::Works(origin) => {
-                all.iter().flat_map(|(other, own)| crossed(view, origin, other, own)).collect()
+                all.iter().flat_map(|(other, own)| conflicting_clusters(view, origin, other, own)).collect()
             }
             _ => BTreeSet::new(),
         };
-        let memo = (mind.id, key.clone(), own.clone(), now, crossed.clone());
+        let memo = (mirror_state.id, key.clone(), own.clone(), now, conflicting_clusters.clone());
         if let Some(decided) = self.decided.get(&memo) {
             return decided.clone();
         }
         let mut own = own.clone();
         let decided = match key {
             Key::Works(origin) => {
-                let decision = decide::works(view, &self.settings, &mut own, origin, || crossed);
-                Decided::of(decision, own)
+                let decision = decide::works(view, &self.settings, &mut own, origin, || conflicting_clusters);
+                KeyDecision::of(decision, own)
             }
             Key::Access(cluster) => {
                 let decision = decide::access(view, &mut own, cluster);
-                Decided::of(decision, own)
+                KeyDecision::of(decision, own)
             }
             Key::Fold(origin) if origin.as_gateway().is_some() => {
                 let key = origin.object();
                 let plan = decide::gateway(view, &self.settings, &mut own, key);
-                let mut decided = Decided { waits: plan.is_none(), own, ..Decided::default() };
-                let GatewayFold { uid, metadata, status, parting, recheck, comes, .. } =
+                let mut decided = KeyDecision { waits: plan.is_none(), own, ..KeyDecision::default() };
+                let GatewayFold { uid, metadata, status, final_conditions, recheck, replan_works, .. } =
                     plan.unwrap_or_default();
-                decided.comes = comes;
+                decided.replan_works = replan_works;
                 decided.recheck = recheck;
                 let manager = self.name.hub_field_manager();
-                let metadata = metadata.map(|metadata| objects::labelling(&manager, key, &uid, &metadata));
-                let status = status.map(|status| objects::telling(&manager, key, &uid, &status));
-                let parting = parting.map(|conditions| objects::parting(&manager, key, &uid, &conditions));
+                let metadata =
+                    metadata.map(|metadata| objects::label_request(&manager, key, &uid, &metadata));
+                let status =
+                    status.map(|status| objects::gateway_status_request(&manager, key, &uid, &status));
+                let parting = final_conditions
+                    .map(|conditions| objects::clear_status_request(&manager, key, &uid, &conditions));
                 let first = metadata.or(status).or(parting);
-                decided.writes.extend(first.map(|request| Sending::new(What::Annotations, request)));
+                decided
+                    .writes
+                    .extend(first.map(|request| PendingRequest::new(RequestPurpose::Annotations, request)));
                 decided
             }
             Key::Fold(origin) => {
                 let fold = decide::fold(view, &self.settings, &mut own, origin);
-                let comes = fold.as_ref().is_some_and(|plan| plan.comes);
-                let mut decided = Decided { waits: fold.is_none(), comes, own, ..Decided::default() };
+                let replan_works = fold.as_ref().is_some_and(|plan| plan.replan_works);
+                let mut decided =
+                    KeyDecision { waits: fold.is_none(), replan_works, own, ..KeyDecision::default() };
                 if let Some(Fold::Write { gvr, kind, uid, annotations }) = fold.map(|plan| plan.fold) {
                     let manager = self.name.hub_field_manager();
-                    let request = objects::annotating(&manager, (&gvr, &kind), origin, &uid, &annotations);
-                    decided.writes.push(Sending::new(What::Annotations, request));
+                    let request =
+                        objects::annotate_request(&manager, (&gvr, &kind), origin, &uid, &annotations);
+                    decided.writes.push(PendingRequest::new(RequestPurpose::Annotations, request));
                 }
                 decided
             }
-            Key::Watches | Key::Class(_) => Decided::default(),
+            Key::Watches | Key::Class(_) => KeyDecision::default(),
         };
         let decided = Arc::new(decided);
         self.decided.insert(memo, decided.clone());
         decided
     }
 
-    /// The sources that `mind` needs to watch.
-    pub(crate) fn wanted(&mut self, mind: &Mind) -> Arc<Wanted> {
-        let plan = || Arc::new(watches::plan(mind.mirror.read().view(Moment::default())));
-        self.wanted.entry(mind.id).or_insert_with(plan).clone()
+    /// The sources that `mirror_state` needs to watch.
+    pub(crate) fn wanted(&mut self, mirror_state: &MirrorState) -> Arc<WatchedSources> {
+        let plan = || Arc::new(watches::plan(mirror_state.mirror.read().view(Moment::default())));
+        self.wanted.entry(mirror_state.id).or_insert_with(plan).clone()
     }
 
     /// The number of different mirrors so far.
     pub(crate) fn mirrors(&self) -> usize {
-        self.minds.len()
+        self.mirror_states.len()
     }
 }
 
-fn hash(told: &Told, now: Moment) -> u64 {
+fn hash(reported: &MirrorEvent, now: Moment) -> u64 {
     let mut hasher = DefaultHasher::new();
     now.hash(&mut hasher);
-    std::mem::discriminant(told).hash(&mut hasher);
-    match told {
-        Told::Begin(source) | Told::Forget(source) => source.hash(&mut hasher),
-        Told::Object(source, key, entry) => (source, key, entry.content.id, entry.version).hash(&mut hasher),
-        Told::Gone(source, key, version) => (source, key, version).hash(&mut hasher),
-        Told::End(source, version) => (source, version).hash(&mut hasher),
-        Told::Resolved(gvr, _) => gvr.hash(&mut hasher),
+    std::mem::discriminant(reported).hash(&mut hasher);
+    match reported {
+        MirrorEvent::ListStarted(source) | MirrorEvent::SourceRemoved(source) => source.hash(&mut hasher),
+        MirrorEvent::Object(source, key, entry) => {
+            (source, key, entry.content.id, entry.version).hash(&mut hasher)
+        }
+        MirrorEvent::Deleted(source, key, version) => (source, key, version).hash(&mut hasher),
+        MirrorEvent::ListEnded(source, version) => (source, version).hash(&mut hasher),
+        MirrorEvent::Resolved(gvr, _) => gvr.hash(&mut hasher),
     }
     hasher.finish()
 }

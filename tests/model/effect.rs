@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, Request};
-use policy_sync_api::annotations::OF_POLICY;
+use policy_sync_api::annotations::POLICY_ANNOTATIONS;
 use policy_sync_api::names::ControllerName;
 use policy_sync_mirror::Source;
 use policy_sync_sync::kinds::GATEWAYS;
@@ -50,17 +50,15 @@ pub(crate) fn served(
         }
         (&Method::PATCH, Some(APPLY), Some(there)) if *source == GATEWAYS.all() => {
             let in_status = request.uri().path().ends_with("/status");
-            edited(
-                contents,
-                &there.json,
-                |json| if in_status { tell(json, &body) } else { label(json, &body) },
-            )
+            edited(contents, &there.json, |json| {
+                if in_status { apply_status(json, &body) } else { label(json, &body) }
+            })
         }
         // On policies, the controller applies only annotations.
         (&Method::PATCH, Some(APPLY), Some(there)) => edited(contents, &there.json, |json| {
             let ours = body["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             let mut annotations = json["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
-            annotations.retain(|key, _| !OF_POLICY.contains(&key.as_str()));
+            annotations.retain(|key, _| !POLICY_ANNOTATIONS.contains(&key.as_str()));
             annotations.extend(ours);
             json["metadata"]["annotations"] = annotations.into();
         }),
@@ -95,7 +93,7 @@ fn label(json: &mut Value, body: &Value) {
 
 /// Applies the controller's status to a Gateway. Agents report no listeners here, so no list has foreign
 /// items.
-fn tell(json: &mut Value, body: &Value) {
+fn apply_status(json: &mut Value, body: &Value) {
     json["status"] = body["status"].clone();
 }
 

@@ -190,16 +190,16 @@ impl<M: Model> Explorer<M> {
             self.calm.insert(id, M::id(&after));
             taken.push(step.clone());
             if let Err(fault) = self.holds(&state, &step, &after) {
-                self.tell(node, &taken, &fault);
+                self.fail(node, &taken, &fault);
             }
             state = after;
         }
-        self.tell(node, &taken, "it does not settle");
+        self.fail(node, &taken, "it does not settle");
     }
 
     fn check(&mut self, node: usize, before: &M::State, step: &M::Step, after: &M::State) {
         if let Err(fault) = self.holds(before, step, after) {
-            self.tell(node, std::slice::from_ref(step), &fault);
+            self.fail(node, std::slice::from_ref(step), &fault);
         }
     }
 
@@ -221,7 +221,7 @@ impl<M: Model> Explorer<M> {
             while !ends.contains(&at) {
                 way.push(at);
                 if way.len() > CALM {
-                    self.tell(self.known.get(id).copied().unwrap_or_default(), &[], "it does not settle");
+                    self.fail(self.known.get(id).copied().unwrap_or_default(), &[], "it does not settle");
                 }
                 at = self.calm[&at];
             }
@@ -229,7 +229,7 @@ impl<M: Model> Explorer<M> {
         }
     }
 
-    fn tell(&self, node: usize, then: &[M::Step], fault: &str) -> ! {
+    fn fail(&self, node: usize, then: &[M::Step], fault: &str) -> ! {
         let mut steps: Vec<&M::Step> = Vec::new();
         let mut at = node;
         while let Some((from, step)) = &self.ways[at] {

@@ -21,10 +21,10 @@ use crate::controller::CONTROLLER;
 use crate::hub::Objects;
 
 /// A Gateway, policy or resource, and a cluster.
-pub(crate) type Place = (Origin, ClusterName);
+pub(crate) type OriginOnCluster = (Origin, ClusterName);
 
 /// Whether the rules apply to `origin` in `cluster`: not to objects of attackers.
-pub(crate) fn is_judged(origin: &Origin, cluster: &ClusterName) -> bool {
+pub(crate) fn rules_apply(origin: &Origin, cluster: &ClusterName) -> bool {
     *cluster.0 != *ROGUE && *origin.object().namespace != *MOB
 }
 
@@ -41,7 +41,7 @@ fn alive(json: &Value) -> bool {
 }
 
 /// The correct places of all Gateways, policies and resources.
-pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
+pub(crate) fn wanted(objects: &Objects) -> BTreeSet<OriginOnCluster> {
     let mut wanted = BTreeSet::new();
     for (_, key, gateway) in all(objects, |source| *source == GATEWAYS.all()) {
         let class = gateway["spec"]["gatewayClassName"].as_str().unwrap_or_default();
@@ -83,7 +83,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
             }
         }
     }
-    wanted.retain(|(origin, cluster)| is_judged(origin, cluster));
+    wanted.retain(|(origin, cluster)| rules_apply(origin, cluster));
     wanted
 }
 

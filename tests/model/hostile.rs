@@ -31,7 +31,7 @@ fn forge(seed: u64, name: &str) -> Change {
         if let Some(annotations) = work["metadata"]["annotations"].as_object_mut() {
             annotations.remove(DISPLACED_SINCE);
         }
-        hostile.answer(work);
+        hostile.respond(work);
     })
 }
 
@@ -83,7 +83,7 @@ fn hostile_spoke_does_not_affect_changes_and_deletion_of_a_policy() {
             || [forge(seed, &work_name("limits")), forge(seed + 100, &gateway_work()), relabel(seed)];
         let world = World::beside_rogue("a hostile spoke").without("quota").agents();
         part(&world.actor(forged()).actor([tighten("limits", 20), delete(limits(), "limits")]), STATES);
-        let world = World::beside_rogue("a hostile spoke is heard").without("quota").agents().folds();
+        let world = World::beside_rogue("a hostile spoke is heard").without("quota").agents().annotates();
         part(&world.actor(forged()).actor([tighten("limits", 20)]), STATES);
     }
 }

@@ -19,7 +19,7 @@ use policy_sync_sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use serde_json::Value;
 
 use crate::effect::{Effect, created, deleted, edited, served};
-use crate::facts::{self, Place};
+use crate::facts::{self, OriginOnCluster};
 
 /// A state of an object without its version; equal states share one `Content`.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub(crate) struct Hub {
     pub(crate) objects: Objects,
     pub(crate) versions: BTreeMap<Source, u64>,
     made: BTreeMap<(Source, ObjectKey), u32>,
-    wanted: Arc<OnceLock<BTreeSet<Place>>>,
+    wanted: Arc<OnceLock<BTreeSet<OriginOnCluster>>>,
     /// A hash of all objects, which does not depend on the order of writes.
     pub(crate) digest: u64,
     /// Events that no watch has received yet.
@@ -114,14 +114,14 @@ impl Hub {
     }
 
     /// The correct places of Gateways, policies and resources.
-    pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
+    pub(crate) fn wanted(&self) -> &BTreeSet<OriginOnCluster> {
         self.wanted.get_or_init(|| facts::wanted(&self.objects))
     }
 
     pub(crate) fn create(&mut self, contents: &mut Contents, source: &Source, json: Value) {
         let key = key_of(&json);
         let effect = created(contents, source, json, self.made(source, &key));
-        self.happens(source, &key, effect);
+        self.apply_effect(source, &key, effect);
     }
 
     /// Changes an object, if it exists.
@@ -134,12 +134,12 @@ impl Hub {
     ) {
         if let Some(json) = self.json(source, key) {
             let effect = edited(contents, json, edit);
-            self.happens(source, key, effect);
+            self.apply_effect(source, key, effect);
         }
     }
 
     /// Applies `agent` to an object; memoized, so it must depend on the object alone.
-    pub(crate) fn look_after(
+    pub(crate) fn apply_agent(
         &mut self,
         contents: &mut Contents,
         source: &Source,
@@ -151,14 +151,14 @@ impl Hub {
         let known = contents.effects.get(&memo).cloned();
         let effect = known.unwrap_or_else(|| edited(contents, &entry.content.json, agent));
         contents.effects.insert(memo, effect.clone());
-        self.happens(source, key, effect);
+        self.apply_effect(source, key, effect);
     }
 
     /// Deletes an object. With a finalizer, it is only marked as terminating.
     pub(crate) fn delete(&mut self, contents: &mut Contents, source: &Source, key: &ObjectKey) {
         if let Some(json) = self.json(source, key) {
             let effect = deleted(contents, json);
-            self.happens(source, key, effect);
+            self.apply_effect(source, key, effect);
         }
     }
 
@@ -166,7 +166,7 @@ impl Hub {
         self.made.get(&(source.clone(), key.clone())).copied().unwrap_or_default()
     }
 
-    pub(crate) fn happens(&mut self, source: &Source, key: &ObjectKey, effect: Effect) {
+    pub(crate) fn apply_effect(&mut self, source: &Source, key: &ObjectKey, effect: Effect) {
         let content = match effect {
             Effect::Put(content) => Some(content),
             Effect::Remove => None,
@@ -228,7 +228,7 @@ impl Hub {
         let before = there.map(|content| content.metadata.clone());
         match effect {
             Effect::Refused(code) => return Err(code),
-            effect => self.happens(&source, &key, effect),
+            effect => self.apply_effect(&source, &key, effect),
         }
         self.metadata(&source, &key).or(before).ok_or(404)
     }

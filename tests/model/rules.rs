@@ -2,27 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy_sync_api::annotations::{OF_POLICY, WORK_FOR};
+use policy_sync_api::annotations::{POLICY_ANNOTATIONS, WORK_FOR};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use policy_sync_sync::rows::gateway_fields::GatewayFields;
-use policy_sync_sync::{Key, PLACEMENT_SETTLES};
+use policy_sync_sync::{Key, PLACEMENT_SETTLE_TIME};
 use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;
 
-use crate::controller::Sending;
+use crate::controller::PendingRequest;
 use crate::facts::{
-    THEIRS, incomplete, is_applied, is_judged, may_be_placed, origin, targeted, wait, work_of, works,
+    THEIRS, incomplete, is_applied, may_be_placed, origin, rules_apply, targeted, wait, work_of, works,
 };
 use crate::hub::{Objects, selected};
-use crate::state::{Listing, State, agrees};
+use crate::state::{ListState, State, confirms};
 use crate::step::{START, STATUS_WINDOW, Step};
 
 /// A step with the states around it.
-pub(crate) struct Happening<'a> {
+pub(crate) struct StateTransition<'a> {
     pub(crate) before: &'a State,
     pub(crate) step: &'a Step,
     pub(crate) after: &'a State,
@@ -33,19 +33,19 @@ pub(crate) struct Happening<'a> {
 }
 
 /// Checks a step; the error describes the violation.
-pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
+pub(crate) type Rule = fn(&StateTransition<'_>) -> Result<(), String>;
 
 /// The rules of every world.
 pub(crate) const RULES: [Rule; 11] = [
-    no_create_where_it_must_not_be,
-    no_work_is_left_where_it_must_not_be,
-    no_delete_against_what_was_told,
+    no_create_on_wrong_cluster,
+    no_work_left_on_wrong_cluster,
+    no_delete_against_mirror,
     no_delete_of_a_wanted_work,
-    what_is_not_ours_stays,
-    a_request_hits_what_was_meant,
-    settled_as_the_hub_says,
-    one_fold_a_window,
-    no_fold_says_what_is_there,
+    foreign_objects_are_unchanged,
+    request_targets_intended_object,
+    settled_state_matches_hub,
+    one_annotation_write_per_window,
+    no_unchanged_annotations_are_written,
     no_gateway_before_its_policies,
     no_policy_leaves_before_its_gateway,
 ];
@@ -57,20 +57,20 @@ fn origin_of(key: &Key) -> Option<&Origin> {
     }
 }
 
-/// The actions of `sends` for `origin` on clusters where the rules apply.
-fn judged<'s>(origin: &'s Origin, sends: &'s [Sending]) -> impl Iterator<Item = &'s WorkAction> {
-    let actions = sends.iter().filter_map(Sending::work);
-    actions.filter(|action| is_judged(origin, action.cluster()))
+/// The actions of `in_flight` for `origin` on clusters where the rules apply.
+fn judged<'s>(origin: &'s Origin, in_flight: &'s [PendingRequest]) -> impl Iterator<Item = &'s WorkAction> {
+    let actions = in_flight.iter().filter_map(PendingRequest::work);
+    actions.filter(|action| rules_apply(origin, action.cluster()))
 }
 
 /// A work is created only in a place that is correct according to the reported objects. A cluster that may
 /// only seem to have left its Placement counts while the Gateway's own work is there.
-fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
+fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
-    let shown = &happened.before.mind.shown;
-    let (wanted, works) = (happened.before.mind.wanted(), works(shown));
-    for action in judged(origin, &job.sends) {
+    let shown = &happened.before.mirror_state.shown;
+    let (wanted, works) = (happened.before.mirror_state.wanted(), works(shown));
+    for action in judged(origin, &job.in_flight) {
         let WorkAction::Create { cluster, .. } = action else { continue };
         let gateway_is_there = |(found, at): &(Option<Origin>, ClusterName)| {
             at == cluster && found.as_ref().and_then(Origin::as_gateway).is_some()
@@ -85,16 +85,16 @@ fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String
 
 /// An incorrect work remains only while an event about it is outstanding, or the controller is about to
 /// handle it. A policy's work may also wait until its Gateway's work is deleted.
-fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
+fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;
-    let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, Listing::Done);
+    let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, ListState::Done);
     if !state.feeds.values().all(told) || incomplete(&state.hub.objects) {
         return Ok(());
     }
     let wanted = state.hub.wanted();
     let mut places = BTreeSet::new();
     for (origin, cluster) in works(&state.hub.objects) {
-        let Some(origin) = origin.filter(|origin| is_judged(origin, &cluster)) else { continue };
+        let Some(origin) = origin.filter(|origin| rules_apply(origin, &cluster)) else { continue };
         let key = Key::Works(origin.clone());
         let seen_to =
             state.queue.contains(&key) || state.timers.contains_key(&key) || state.jobs.contains_key(&key);
@@ -114,23 +114,23 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
 /// A delete is decided only if the work is incorrect according to the reported objects, and all needed kinds
 /// were listed since the start. If the cause is a Placement, no event of Placements may have arrived for a
 /// while.
-fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), String> {
+fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
-    let (mind, now) = (&happened.before.mind, happened.before.now);
-    for action in judged(origin, &job.held) {
+    let (mirror_state, now) = (&happened.before.mirror_state, happened.before.now);
+    for action in judged(origin, &job.unconfirmed_deletes) {
         let cluster = action.cluster();
-        if mind.wanted().contains(&(origin.clone(), cluster.clone())) {
+        if mirror_state.wanted().contains(&(origin.clone(), cluster.clone())) {
             return Err(format!("{origin} is to be deleted in {cluster}, where what was told has it"));
         }
         let gateway_stays =
-            mind.wanted().iter().any(|(found, at)| found.as_gateway().is_some() && at == cluster);
-        if origin.as_gateway().is_none() && gateway_stays && !mind.has_heard_of(origin.kind()) {
+            mirror_state.wanted().iter().any(|(found, at)| found.as_gateway().is_some() && at == cluster);
+        if origin.as_gateway().is_none() && gateway_stays && !mirror_state.has_listed(origin.kind()) {
             return Err(format!("{origin} is to be deleted in {cluster} before its kind was listed"));
         }
-        let settled =
-            happened.before.tally.placed.after(PLACEMENT_SETTLES) <= now && !incomplete(&mind.shown);
-        if origin.as_gateway().is_some() && may_be_placed(&mind.shown, origin.object()) && !settled {
+        let settled = happened.before.tally.placed.after(PLACEMENT_SETTLE_TIME) <= now
+            && !incomplete(&mirror_state.shown);
+        if origin.as_gateway().is_some() && may_be_placed(&mirror_state.shown, origin.object()) && !settled {
             return Err(format!("{origin} is to be deleted in {cluster} before its Placement has settled"));
         }
     }
@@ -138,15 +138,15 @@ fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), Strin
 }
 
 /// When the causes of deletes are verified on the hub, the works are incorrect there too.
-fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
+fn no_delete_of_a_wanted_work(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Check(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
     let hub = &happened.before.hub;
-    if !agrees(hub, &job.reads) {
+    if !confirms(hub, &job.reads) {
         return Ok(());
     }
     let wanted = hub.wanted();
-    for action in judged(origin, &job.held) {
+    for action in judged(origin, &job.unconfirmed_deletes) {
         if wanted.contains(&(origin.clone(), action.cluster().clone())) {
             return Err(format!("{origin} is deleted in {}, where the hub wants it", action.cluster()));
         }
@@ -155,7 +155,7 @@ fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
 }
 
 /// Requests change only the controller's works, its annotations of policies and its fields of Gateways.
-fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
+fn foreign_objects_are_unchanged(happened: &StateTransition<'_>) -> Result<(), String> {
     if !matches!(happened.step, Step::Send(..) | Step::Late(_)) {
         return Ok(());
     }
@@ -189,7 +189,7 @@ fn without_ours(object: &Value) -> Value {
         if let Some(strings) = object["metadata"][field].as_object_mut() {
             strings.retain(|key, _| match is_gateway {
                 true => !GatewayFields::is_ours(key),
-                false => !OF_POLICY.contains(&key.as_str()),
+                false => !POLICY_ANNOTATIONS.contains(&key.as_str()),
             });
         }
         if object["metadata"][field].as_object().is_none_or(serde_json::Map::is_empty) {
@@ -204,10 +204,10 @@ fn without_ours(object: &Value) -> Value {
 }
 
 /// A request changes only the work that it was decided for: not another one with its name, nor a changed one.
-fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String> {
+fn request_targets_intended_object(happened: &StateTransition<'_>) -> Result<(), String> {
     let before = happened.before;
     let sending = match happened.step {
-        Step::Send(key, index, _) => &before.jobs[key].sends[*index],
+        Step::Send(key, index, _) => &before.jobs[key].in_flight[*index],
         Step::Late(index) => &before.late[*index],
         _ => return Ok(()),
     };
@@ -235,7 +235,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
 /// its access work, and no other works of the controller exist.
 /// [`Model::starts_without_a_write`](crate::explore::Model::starts_without_a_write) checks the contents of
 /// works.
-fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
+fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
     if !happened.settled || incomplete(objects) {
         return Ok(());
@@ -265,7 +265,7 @@ fn ours(objects: &Objects) -> Vec<String> {
     for ((_, key), entry) in works {
         let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
         match origin(work) {
-            Some(origin) if is_judged(&origin, &cluster) => names.push(format!("{cluster} {origin}")),
+            Some(origin) if rules_apply(&origin, &cluster) => names.push(format!("{cluster} {origin}")),
             Some(_) => drop(others.insert(cluster)),
             None if work["metadata"]["labels"][WORK_FOR] == "access" => {
                 names.push(format!("{cluster} access"))
@@ -283,7 +283,7 @@ fn ours(objects: &Objects) -> Vec<String> {
 }
 
 /// Without faults, a policy or Gateway is written at most once per status window.
-fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
+fn one_annotation_write_per_window(happened: &StateTransition<'_>) -> Result<(), String> {
     let (Step::Decide(Key::Fold(origin)), before) = (happened.step, happened.before) else { return Ok(()) };
     let faultless = happened.faultless;
     let writes = happened.after.jobs.contains_key(&Key::Fold(origin.clone()));
@@ -295,7 +295,7 @@ fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
 }
 
 /// Without faults, no write of annotations or status leaves its object unchanged.
-fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
+fn no_unchanged_annotations_are_written(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Send(Key::Fold(origin), index, _) = happened.step else { return Ok(()) };
     let before = happened.before;
     let source = match origin.as_gateway().is_some() {
@@ -307,7 +307,7 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     };
     let place = (source, origin.object().clone());
     let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };
-    let request = &before.jobs[&Key::Fold(origin.clone())].sends[*index].request;
+    let request = &before.jobs[&Key::Fold(origin.clone())].in_flight[*index].request;
     let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let same = sent["metadata"]["uid"] == found.content.metadata.uid
         && happened.after.hub.objects[&place].content.id == found.content.id;
@@ -317,22 +317,22 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
 /// A Gateway is created on a cluster only once all policies that belong there, according to the reported
 /// objects, are applied. With `serve`, it is enough that their works have existed for the wait, or that their
 /// kind was not listed in that time.
-fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String> {
+fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(gateway), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
-    let mind = &happened.before.mind;
-    let shown = &mind.shown;
+    let mirror_state = &happened.before.mirror_state;
+    let shown = &mirror_state.shown;
     if gateway.as_gateway().is_none() {
         return Ok(());
     }
     let wait = wait(shown);
     let has_waited = !wait.holds && happened.before.now >= START.after(wait.time);
-    for action in judged(gateway, &job.sends) {
+    for action in judged(gateway, &job.in_flight) {
         let WorkAction::Create { cluster, .. } = action else { continue };
-        for (policy, _) in mind.wanted().iter().filter(|(_, at)| at == cluster) {
+        for (policy, _) in mirror_state.wanted().iter().filter(|(_, at)| at == cluster) {
             let waits = targeted(shown, policy, cluster).contains(gateway);
             let work = work_of(shown, policy, cluster);
-            let was_waited_for = has_waited && (work.is_some() || !mind.has_heard_of(policy.kind()));
+            let was_waited_for = has_waited && (work.is_some() || !mirror_state.has_listed(policy.kind()));
             if waits && !was_waited_for && !work.is_some_and(is_applied) {
                 return Err(format!("{gateway} is made in {cluster} before {policy} is applied there"));
             }
@@ -343,11 +343,11 @@ fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String
 
 /// The deletion of a policy from a cluster, unless the policy itself leaves it, is decided only once its
 /// Gateway is gone there or has been terminating for the wait.
-fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), String> {
+fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
-    let shown = &happened.before.mind.shown;
-    for action in judged(policy, &job.held) {
+    let shown = &happened.before.mirror_state.shown;
+    for action in judged(policy, &job.unconfirmed_deletes) {
         let cluster = action.cluster();
         for gateway in targeted(shown, policy, cluster) {
             if work_of(shown, &gateway, cluster).is_some_and(|work| serves(work, happened.before.now, shown))
@@ -366,7 +366,7 @@ fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
 
 /// For worlds in which no policy is changed or deleted: no state has a Gateway on a cluster without all of
 /// its policies, each applied at least once.
-pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), String> {
+pub(crate) fn no_unprotected_moment(happened: &StateTransition<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
     for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == WORKS.all()) {
         let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
@@ -387,13 +387,13 @@ pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), Stri
 
 /// For worlds without faults in which users change policies once each: each change causes one write for each
 /// cluster of the policy, and no write of a Gateway.
-pub(crate) fn one_write_for_each_cluster(happened: &Happening<'_>) -> Result<(), String> {
+pub(crate) fn one_write_for_each_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;
     let mut clusters: BTreeMap<&Origin, usize> = BTreeMap::new();
     for (origin, _) in state.hub.wanted() {
         *clusters.entry(origin).or_default() += 1;
     }
-    let changes: usize = state.left.done.iter().sum();
+    let changes: usize = state.remaining.done.iter().sum();
     for (origin, writes) in &state.tally.writes {
         let may = if origin.as_gateway().is_some() {
             0

@@ -7,14 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin};
-use policy_sync_controller::sync::write::{OwnWrites, Written};
+use policy_sync_controller::sync::write::{OwnWrites, UndeliveredWrite};
 use policy_sync_mirror::Source;
-use policy_sync_sync::delete_guard::Read;
+use policy_sync_sync::delete_guard::Precondition;
 use policy_sync_sync::kinds::WORKS;
 use policy_sync_sync::rows::cluster::Decision;
-use policy_sync_sync::{Key, PLACEMENT_SETTLES, WorkKey};
+use policy_sync_sync::{Key, PLACEMENT_SETTLE_TIME, WorkKey};
 
-use crate::controller::{CONTROLLER, Mind, Sending};
+use crate::controller::{CONTROLLER, MirrorState, PendingRequest};
 use crate::hub::{Entry, Event, Hub};
 use crate::step::STATUS_WINDOW;
 use crate::world::World;
@@ -24,14 +24,14 @@ use crate::world::World;
 pub(crate) struct Feed {
     /// Events that have not been delivered.
     pub(crate) events: VecDeque<Event>,
-    pub(crate) listing: Listing,
+    pub(crate) listing: ListState,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Listing {
+pub(crate) enum ListState {
     /// To be listed.
     #[default]
-    Wanted,
+    Unlisted,
     /// The first page was delivered; contains the remaining objects and the version of the list.
     Pages(VecDeque<(ObjectKey, Entry)>, u64),
     /// Listed and watched.
@@ -42,12 +42,12 @@ pub(crate) enum Listing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     /// Requests in flight.
-    pub(crate) sends: Vec<Sending>,
+    pub(crate) in_flight: Vec<PendingRequest>,
     /// Deletes to be sent once the hub confirms their causes.
-    pub(crate) held: Vec<Sending>,
-    pub(crate) reads: BTreeSet<Read>,
+    pub(crate) unconfirmed_deletes: Vec<PendingRequest>,
+    pub(crate) reads: BTreeSet<Precondition>,
     /// Completed writes. They count only once the job is done.
-    pub(crate) written: Vec<(WorkKey, Written)>,
+    pub(crate) written: Vec<(WorkKey, UndeliveredWrite)>,
     pub(crate) annotated: Option<u64>,
     pub(crate) failed: bool,
     /// The key was queued again meanwhile.
@@ -56,14 +56,14 @@ pub(crate) struct Job {
 
 /// The remaining outside events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Left {
+pub(crate) struct RemainingEvents {
     /// The number of changes that each actor has made.
     pub(crate) done: Vec<usize>,
     pub(crate) crashes: u8,
     pub(crate) faults: u8,
 }
 
-impl Left {
+impl RemainingEvents {
     /// All outside events of `world`.
     pub(crate) fn of(world: &World) -> Self {
         Self { done: vec![0; world.actors.len()], crashes: world.crashes, faults: world.faults }
@@ -91,15 +91,15 @@ pub(crate) struct Tally {
 pub(crate) struct State {
     pub(crate) hub: Arc<Hub>,
     pub(crate) feeds: BTreeMap<Source, Feed>,
-    pub(crate) mind: Arc<Mind>,
+    pub(crate) mirror_state: Arc<MirrorState>,
     pub(crate) queue: BTreeSet<Key>,
     pub(crate) timers: BTreeMap<Key, Moment>,
     pub(crate) jobs: BTreeMap<Key, Arc<Job>>,
     pub(crate) own: BTreeMap<Key, OwnWrites>,
     /// Requests in flight that have timed out.
-    pub(crate) late: Vec<Sending>,
+    pub(crate) late: Vec<PendingRequest>,
     pub(crate) now: Moment,
-    pub(crate) left: Left,
+    pub(crate) remaining: RemainingEvents,
     pub(crate) tally: Tally,
 }
 
@@ -112,7 +112,7 @@ impl State {
         let works_count = !self.own.is_empty();
         for (source, feed) in &self.feeds {
             // Idle feeds do not matter.
-            if feed.events.is_empty() && matches!(feed.listing, Listing::Done) {
+            if feed.events.is_empty() && matches!(feed.listing, ListState::Done) {
                 continue;
             }
             source.hash(&mut hasher);
@@ -123,20 +123,20 @@ impl State {
                 }
             }
             match &feed.listing {
-                Listing::Wanted => 0.hash(&mut hasher),
-                Listing::Pages(pages, version) => {
+                ListState::Unlisted => 0.hash(&mut hasher),
+                ListState::Pages(pages, version) => {
                     for (key, entry) in pages {
                         (key, entry.content.id).hash(&mut hasher);
                     }
                     version.hash(&mut hasher);
                 }
-                Listing::Done => 1.hash(&mut hasher),
+                ListState::Done => 1.hash(&mut hasher),
             }
         }
         // Times matter only relative to now, and past ones not at all.
         let until = |moment: &Moment| moment.since(self.now);
-        self.mind.shape.hash(&mut hasher);
-        for (placement, settles) in &self.mind.settles {
+        self.mirror_state.shape.hash(&mut hasher);
+        for (placement, settles) in &self.mirror_state.settles {
             (placement, until(settles)).hash(&mut hasher);
         }
         self.queue.hash(&mut hasher);
@@ -145,10 +145,10 @@ impl State {
         }
         for (key, job) in &self.jobs {
             key.hash(&mut hasher);
-            for sends in [&job.sends, &job.held] {
-                sends.iter().map(|send| send.id).collect::<Vec<_>>().hash(&mut hasher);
+            for in_flight in [&job.in_flight, &job.unconfirmed_deletes] {
+                in_flight.iter().map(|send| send.id).collect::<Vec<_>>().hash(&mut hasher);
             }
-            if !job.held.is_empty() {
+            if !job.unconfirmed_deletes.is_empty() {
                 job.reads.hash(&mut hasher);
             }
             (job.annotated, job.failed, job.again).hash(&mut hasher);
@@ -157,29 +157,29 @@ impl State {
         }
         self.own.hash(&mut hasher);
         self.late.iter().map(|late| late.id).collect::<Vec<_>>().hash(&mut hasher);
-        self.left.hash(&mut hasher);
+        self.remaining.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);
         for (origin, moment) in &self.tally.annotated {
             (origin, until(&moment.after(STATUS_WINDOW))).hash(&mut hasher);
         }
-        until(&self.tally.placed.after(PLACEMENT_SETTLES)).hash(&mut hasher);
+        until(&self.tally.placed.after(PLACEMENT_SETTLE_TIME)).hash(&mut hasher);
         hasher.finish()
     }
 }
 
 /// Whether the hub confirms all of `reads`.
-pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
+pub(crate) fn confirms(hub: &Hub, reads: &BTreeSet<Precondition>) -> bool {
     static CONTROLLER_NAME: LazyLock<ControllerName> = LazyLock::new(|| ControllerName::new(CONTROLLER));
     let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME);
     reads.iter().all(|read| match read {
-        Read::Object(source, _, key, expected) => {
+        Precondition::Object(source, _, key, expected) => {
             let found = hub.objects.get(&(source.clone(), key.clone()));
-            found.is_some_and(|entry| row(source, entry).decides() == Some(*expected))
+            found.is_some_and(|entry| row(source, entry).deletion_hash() == Some(*expected))
         }
-        Read::Absent(gvr, key) => {
+        Precondition::Absent(gvr, key) => {
             !hub.objects.keys().any(|(source, found)| found == key && is_of(source, &gvr.kind.resource))
         }
-        Read::Decisions(placement, expected) => {
+        Precondition::Decisions(placement, expected) => {
             let mut clusters = BTreeSet::new();
             for ((source, key), entry) in &hub.objects {
                 if let Some(decision) = row(source, entry).get::<Decision>()
@@ -189,10 +189,10 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
                     clusters.extend(decision.clusters.clone());
                 }
             }
-            Read::decided(&clusters) == *expected
+            Precondition::decisions_hash(&clusters) == *expected
         }
         // These worlds never delete namespaces or clusters.
-        Read::Namespace(_) | Read::Leaving(_) => true,
+        Precondition::Namespace(_) | Precondition::ClusterTerminating(_) => true,
     })
 }
 

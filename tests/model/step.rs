@@ -16,8 +16,8 @@ use crate::agent;
 use crate::controller::Controller;
 use crate::explore::Model;
 use crate::hub::{Contents, Hub};
-use crate::rules::{Happening, RULES};
-use crate::state::{Left, Listing, State, Tally};
+use crate::rules::{RULES, StateTransition};
+use crate::state::{ListState, RemainingEvents, State, Tally};
 use crate::world::World;
 
 /// The initial time, which is also the time of all writes on the hub.
@@ -32,7 +32,7 @@ pub(crate) enum Fate {
     /// It does not arrive, or is rejected.
     Lost,
     /// It is executed, but the response is lost.
-    AnswerLost,
+    ResponseLost,
     /// It is executed twice, and the second response counts.
     Twice,
     /// It times out, and arrives later.
@@ -41,7 +41,7 @@ pub(crate) enum Fate {
 
 impl Fate {
     /// The possible faults.
-    pub(crate) const FAULTS: [Self; 4] = [Self::Lost, Self::AnswerLost, Self::Twice, Self::Late];
+    pub(crate) const FAULTS: [Self; 4] = [Self::Lost, Self::ResponseLost, Self::Twice, Self::Late];
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) enum Step {
     /// An actor makes its next change.
     User(usize),
     /// A watch delivers its next event.
-    Tell(Source),
+    DeliverEvent(Source),
     /// A list delivers its next page.
     Page(Source),
     /// A watch breaks, and its events are lost.
@@ -100,14 +100,14 @@ impl Model for Sync<'_> {
         let mut state = State {
             hub: Arc::new(hub),
             feeds: BTreeMap::new(),
-            mind: self.controller.newborn(),
+            mirror_state: self.controller.empty_mirror(),
             queue: BTreeSet::new(),
             timers: BTreeMap::new(),
             jobs: BTreeMap::new(),
             own: BTreeMap::new(),
             late: Vec::new(),
             now: START,
-            left: Left::of(self.world),
+            remaining: RemainingEvents::of(self.world),
             tally: Tally::default(),
         };
         self.boot(&mut state);
@@ -132,14 +132,16 @@ impl Model for Sync<'_> {
 
     fn steps(&self, state: &State) -> Vec<Step> {
         let mut steps = self.quiet(state);
-        steps.extend(state.left.users(self.world).map(Step::User));
-        if state.left.crashes > 0 {
+        steps.extend(state.remaining.users(self.world).map(Step::User));
+        if state.remaining.crashes > 0 {
             steps.push(Step::Crash);
         }
-        if state.left.faults > 0 {
+        if state.remaining.faults > 0 {
             for (key, job) in &state.jobs {
-                let sends = 0..job.sends.len();
-                steps.extend(sends.flat_map(|i| Fate::FAULTS.map(|fate| Step::Send(key.clone(), i, fate))));
+                let in_flight = 0..job.in_flight.len();
+                steps.extend(
+                    in_flight.flat_map(|i| Fate::FAULTS.map(|fate| Step::Send(key.clone(), i, fate))),
+                );
             }
             let behind = state.feeds.iter().filter(|(_, feed)| !feed.events.is_empty());
             steps.extend(behind.map(|(source, _)| Step::Expire(source.clone())));
@@ -152,12 +154,12 @@ impl Model for Sync<'_> {
     }
 
     fn take(&mut self, state: &mut State, step: &Step) {
-        self.happen(state, step);
+        self.apply_step(state, step);
     }
 
     fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {
-        let faultless = after.left.faults == self.world.faults;
-        let happened = Happening { before, step, after, faultless, settled };
+        let faultless = after.remaining.faults == self.world.faults;
+        let happened = StateTransition { before, step, after, faultless, settled };
         RULES.iter().chain(&self.world.rules).try_for_each(|rule| rule(&happened))
     }
 
@@ -173,14 +175,14 @@ impl Model for Sync<'_> {
         let mut steps = Vec::new();
         for (source, feed) in &state.feeds {
             match feed.listing {
-                Listing::Done if feed.events.is_empty() => {}
-                Listing::Done => steps.push(Step::Tell(source.clone())),
-                Listing::Wanted | Listing::Pages(..) => steps.push(Step::Page(source.clone())),
+                ListState::Done if feed.events.is_empty() => {}
+                ListState::Done => steps.push(Step::DeliverEvent(source.clone())),
+                ListState::Unlisted | ListState::Pages(..) => steps.push(Step::Page(source.clone())),
             }
         }
         for (key, job) in &state.jobs {
-            steps.extend((0..job.sends.len()).map(|i| Step::Send(key.clone(), i, Fate::Done)));
-            if !job.held.is_empty() {
+            steps.extend((0..job.in_flight.len()).map(|i| Step::Send(key.clone(), i, Fate::Done)));
+            if !job.unconfirmed_deletes.is_empty() {
                 steps.push(Step::Check(key.clone()));
             }
         }

@@ -3,32 +3,32 @@
 use std::sync::Arc;
 
 use policy_sync_api::moment::Moment;
-use policy_sync_controller::sync::write::works::{self, Found, Refused};
-use policy_sync_controller::sync::write::{OwnWrites, Written};
-use policy_sync_hub::reconcile::Expected;
+use policy_sync_controller::sync::write::works::{self, ExistingWork, RejectedWrite};
+use policy_sync_controller::sync::write::{OwnWrites, UndeliveredWrite};
+use policy_sync_hub::reconcile::Expectation;
 use policy_sync_mirror::Source;
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::{DECISIONS, PLACEMENTS, needed, role_of};
 use policy_sync_sync::{Key, Keys, WorkKey};
 
 use crate::agent;
-use crate::controller::{Heard, Told, What, id_of};
+use crate::controller::{MirrorEvent, MirrorUpdate, RequestPurpose, id_of};
 use crate::hub::Entry;
-use crate::state::{Feed, Job, Listing, State, agrees};
+use crate::state::{Feed, Job, ListState, State, confirms};
 use crate::step::{Fate, STATUS_WINDOW, Step, Sync};
 
 impl Sync<'_> {
-    pub(crate) fn happen(&mut self, state: &mut State, step: &Step) {
+    pub(crate) fn apply_step(&mut self, state: &mut State, step: &Step) {
         match step {
             Step::User(actor) => {
-                let change = &self.world.actors[*actor][state.left.done[*actor]];
-                state.left.done[*actor] += 1;
+                let change = &self.world.actors[*actor][state.remaining.done[*actor]];
+                state.remaining.done[*actor] += 1;
                 change.make(Arc::make_mut(&mut state.hub), &mut self.contents);
             }
-            Step::Tell(source) => self.tell_next(state, source),
+            Step::DeliverEvent(source) => self.report_next(state, source),
             Step::Page(source) => self.page(state, source),
             Step::Expire(source) => {
-                state.left.faults -= 1;
+                state.remaining.faults -= 1;
                 state.feeds.insert(source.clone(), Feed::default());
             }
             Step::Decide(key) => self.decide(state, key),
@@ -41,11 +41,11 @@ impl Sync<'_> {
                 let _ = Arc::make_mut(&mut state.hub).serve(&mut self.contents, &late.request, late.id);
             }
             Step::Check(key) => {
-                let agrees = agrees(&state.hub, &state.jobs[key].reads);
+                let confirms = confirms(&state.hub, &state.jobs[key].reads);
                 let job = job(state, key);
-                let held = std::mem::take(&mut job.held);
-                if agrees {
-                    job.sends.extend(held);
+                let unconfirmed_deletes = std::mem::take(&mut job.unconfirmed_deletes);
+                if confirms {
+                    job.in_flight.extend(unconfirmed_deletes);
                 } else {
                     job.failed = true;
                 }
@@ -65,93 +65,94 @@ impl Sync<'_> {
                 }
             }
             Step::Crash => {
-                state.left.crashes -= 1;
+                state.remaining.crashes -= 1;
                 self.boot(state);
             }
         }
-        self.pass_on(state);
+        self.deliver_events(state);
     }
 
     /// Starts the process. Nothing is decided before all needed kinds are listed, and a change between two of
     /// these lists is like an event after them, so they are listed in one step.
     pub(crate) fn boot(&mut self, state: &mut State) {
-        state.mind = self.controller.newborn();
+        state.mirror_state = self.controller.empty_mirror();
         state.feeds.clear();
         state.queue.clear();
         state.timers.clear();
         state.jobs.clear();
         state.own.clear();
         for source in needed() {
-            self.tell(state, &Told::Begin(source.clone()));
+            self.report_event(state, &MirrorEvent::ListStarted(source.clone()));
             for (key, entry) in state.hub.listed(&source) {
-                self.tell(state, &Told::Object(source.clone(), key, entry));
+                self.report_event(state, &MirrorEvent::Object(source.clone(), key, entry));
             }
-            self.tell(state, &Told::End(source.clone(), state.hub.version(&source)));
-            state.feeds.insert(source, Feed { listing: Listing::Done, ..Feed::default() });
+            self.report_event(state, &MirrorEvent::ListEnded(source.clone(), state.hub.version(&source)));
+            state.feeds.insert(source, Feed { listing: ListState::Done, ..Feed::default() });
         }
         Arc::make_mut(&mut state.hub).events.clear();
     }
 
     /// Delivers new events to the feeds of their sources.
-    fn pass_on(&mut self, state: &mut State) {
+    fn deliver_events(&mut self, state: &mut State) {
         if state.hub.events.is_empty() {
             return;
         }
         for (source, event) in std::mem::take(&mut Arc::make_mut(&mut state.hub).events) {
             let feed = state.feeds.get_mut(&source);
-            if let Some(feed) = feed.filter(|feed| !matches!(feed.listing, Listing::Wanted)) {
+            if let Some(feed) = feed.filter(|feed| !matches!(feed.listing, ListState::Unlisted)) {
                 feed.events.push_back(event);
             }
         }
     }
 
-    fn tell(&mut self, state: &mut State, told: &Told) {
-        if let Told::Object(source, key, entry) = told
+    fn report_event(&mut self, state: &mut State, reported: &MirrorEvent) {
+        if let MirrorEvent::Object(source, key, entry) = reported
             && (source.is(&PLACEMENTS) || source.is(&DECISIONS))
         {
-            let known = state.mind.shown.get(&(source.clone(), key.clone()));
+            let known = state.mirror_state.shown.get(&(source.clone(), key.clone()));
             if known.is_none_or(|known| known.version != entry.version) {
                 state.tally.placed = state.now;
             }
         }
-        let Heard { mind, keys, .. } = self.controller.tell(&state.mind, told, state.now);
-        state.mind = mind;
+        let MirrorUpdate { mirror_state, keys, .. } =
+            self.controller.report_event(&state.mirror_state, reported, state.now);
+        state.mirror_state = mirror_state;
         self.add(state, keys);
     }
 
-    fn tell_next(&mut self, state: &mut State, source: &Source) {
+    fn report_next(&mut self, state: &mut State, source: &Source) {
         let Some(event) = state.feeds.get_mut(source).and_then(|feed| feed.events.pop_front()) else {
             return;
         };
-        let told = match event.content {
+        let reported = match event.content {
             Some(content) => {
-                Told::Object(source.clone(), event.key, Entry { content, version: event.version })
+                MirrorEvent::Object(source.clone(), event.key, Entry { content, version: event.version })
             }
-            None => Told::Gone(source.clone(), event.key, event.version),
+            None => MirrorEvent::Deleted(source.clone(), event.key, event.version),
         };
-        self.tell(state, &told);
+        self.report_event(state, &reported);
     }
 
     /// The next page, with one object.
     fn page(&mut self, state: &mut State, source: &Source) {
         let Some(feed) = state.feeds.get_mut(source) else { return };
         let (mut pages, version) = match std::mem::take(&mut feed.listing) {
-            Listing::Pages(pages, version) => (pages, version),
+            ListState::Pages(pages, version) => (pages, version),
             _ => {
-                feed.listing = Listing::Pages(Default::default(), 0);
+                feed.listing = ListState::Pages(Default::default(), 0);
                 let pages = state.hub.listed(source).collect();
-                self.tell(state, &Told::Begin(source.clone()));
+                self.report_event(state, &MirrorEvent::ListStarted(source.clone()));
                 (pages, state.hub.version(source))
             }
         };
         if let Some((key, entry)) = pages.pop_front() {
-            self.tell(state, &Told::Object(source.clone(), key, entry));
+            self.report_event(state, &MirrorEvent::Object(source.clone(), key, entry));
         }
         let listing = if pages.is_empty() {
-            self.tell(state, &Told::End(source.clone(), version));
-            Listing::Done
+            self.report_event(state, &MirrorEvent::ListEnded(source.clone(), version));
+            ListState::Done
         } else {
-            Listing::Pages(pages, version)
+            ListState::Pages(pages, version)
         };
         if let Some(feed) = state.feeds.get_mut(source) {
             feed.listing = listing;
@@ -167,10 +168,10 @@ impl Sync<'_> {
                 // The status of classes is not modeled.
                 Key::Class(_) => {}
                 // A waiting Gateway is decided again together with its status, which may be at any time.
-                Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.tells => {
+                Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.gateway_statuses => {
                     push(state, Key::Works(origin));
                 }
-                Key::Fold(origin) if origin.as_gateway().is_none() && !self.world.folds => {}
+                Key::Fold(origin) if origin.as_gateway().is_none() && !self.world.annotates => {}
                 Key::Fold(_) => wait(state, key, state.now.after(STATUS_WINDOW)),
                 key => {
                     state.timers.remove(&key);
@@ -183,21 +184,21 @@ impl Sync<'_> {
         for (key, own) in &all {
             let mut own = own.clone();
             if !state.jobs.contains_key(key) {
-                own = self.controller.decide(&state.mind, key, &own, &all, state.now).own.clone();
-                own.sent();
+                own = self.controller.decide(&state.mirror_state, key, &own, &all, state.now).own.clone();
+                own.clear_in_flight();
             }
             note(state, key.clone(), own);
         }
     }
 
     fn watch(&mut self, state: &mut State) {
-        let wanted = self.controller.wanted(&state.mind);
+        let wanted = self.controller.wanted(&state.mirror_state);
         let stale =
             |source: &&Source| needed().all(|needed| needed != **source) && !wanted.contains_key(source);
         let stale: Vec<Source> = state.feeds.keys().filter(stale).cloned().collect();
         for source in stale {
             state.feeds.remove(&source);
-            self.tell(state, &Told::Forget(source));
+            self.report_event(state, &MirrorEvent::SourceRemoved(source));
         }
         for (source, gvr) in wanted.iter() {
             if !state.feeds.contains_key(source) {
@@ -205,7 +206,7 @@ impl Sync<'_> {
                 if let Some(kind) = self.world.kinds.get(&*gvr.kind.resource)
                     && role_of(source).is_some()
                 {
-                    self.tell(state, &Told::Resolved(gvr.clone(), kind));
+                    self.report_event(state, &MirrorEvent::Resolved(gvr.clone(), kind));
                 }
             }
         }
@@ -214,7 +215,7 @@ impl Sync<'_> {
     fn decide(&mut self, state: &mut State, key: &Key) {
         state.queue.remove(key);
         let own = state.own.remove(key).unwrap_or_default();
-        let decided = self.controller.decide(&state.mind, key, &own, &state.own, state.now);
+        let decided = self.controller.decide(&state.mirror_state, key, &own, &state.own, state.now);
         note(state, key.clone(), decided.own.clone());
         if decided.waits {
             wait(state, key.clone(), state.now.after(STATUS_WINDOW));
@@ -222,7 +223,7 @@ impl Sync<'_> {
         if let Some(recheck) = decided.recheck {
             wait(state, key.clone(), recheck);
         }
-        if let (Key::Fold(origin), true) = (key, decided.comes) {
+        if let (Key::Fold(origin), true) = (key, decided.replan_works) {
             push(state, Key::Works(origin.clone()));
         }
         if decided.writes.is_empty() && decided.deletes.is_empty() {
@@ -231,17 +232,17 @@ impl Sync<'_> {
         if let Key::Fold(origin) = key {
             state.tally.annotated.insert(origin.clone(), state.now);
         }
-        let (sends, held) = (decided.writes.clone(), decided.deletes.clone());
-        let job = Job { sends, held, reads: decided.reads.clone(), ..Job::default() };
+        let (in_flight, unconfirmed_deletes) = (decided.writes.clone(), decided.deletes.clone());
+        let job = Job { in_flight, unconfirmed_deletes, reads: decided.reads.clone(), ..Job::default() };
         state.jobs.insert(key.clone(), Arc::new(job));
     }
 
     fn send(&mut self, state: &mut State, key: &Key, index: usize, fate: Fate) {
-        let sending = job(state, key).sends.remove(index);
+        let sending = job(state, key).in_flight.remove(index);
         if fate != Fate::Done {
-            state.left.faults -= 1;
+            state.remaining.faults -= 1;
         }
-        if let (What::Work(_), Key::Works(origin)) = (&sending.what, key) {
+        if let (RequestPurpose::Work(_), Key::Works(origin)) = (&sending.purpose, key) {
             *state.tally.writes.entry(origin.clone()).or_default() += 1;
         }
         if matches!(fate, Fate::Lost | Fate::Late) {
@@ -256,27 +257,28 @@ impl Sync<'_> {
             let _ = hub.serve(&mut self.contents, &sending.request, sending.id);
         }
         let mut answer = hub.serve(&mut self.contents, &sending.request, sending.id);
-        if fate == Fate::AnswerLost {
+        if fate == Fate::ResponseLost {
             answer = Err(0);
         }
         let job = Arc::make_mut(state.jobs.entry(key.clone()).or_default());
-        match (&sending.what, answer) {
-            (What::Annotations, Ok(metadata)) => job.annotated = Some(metadata.version()),
-            (What::Annotations, Err(_)) => job.failed = true,
-            (What::Work(action), Ok(metadata)) => {
+        match (&sending.purpose, answer) {
+            (RequestPurpose::Annotations, Ok(metadata)) => job.annotated = Some(metadata.version()),
+            (RequestPurpose::Annotations, Err(_)) => job.failed = true,
+            (RequestPurpose::Work(action), Ok(metadata)) => {
                 job.written.push((name(action), works::written(action, &metadata)));
             }
-            (What::Work(action), Err(code)) => match works::refused(action, code) {
-                Refused::Done => {}
-                Refused::Failed => job.failed = true,
-                Refused::Exists(work) => {
+            (RequestPurpose::Work(action), Err(code)) => match works::classify_rejection(action, code) {
+                RejectedWrite::AlreadyDone => {}
+                RejectedWrite::Failed => job.failed = true,
+                RejectedWrite::Exists(work) => {
                     let there = hub.look(action.cluster(), &work.name);
-                    match there.map(|there| works::found(action.cluster(), work, &there)) {
-                        Some(Found::Unlabelled(request)) => {
+                    match there.map(|there| works::classify_existing(action.cluster(), work, &there)) {
+                        Some(ExistingWork::Unlabelled(request)) => {
                             let request = request.unwrap();
                             match hub.serve(&mut self.contents, &request, id_of(&request)) {
                                 Ok(metadata) => {
-                                    job.written.push((name(action), Written::At(metadata.version())));
+                                    job.written
+                                        .push((name(action), UndeliveredWrite::At(metadata.version())));
                                 }
                                 Err(_) => job.failed = true,
                             }
@@ -290,10 +292,13 @@ impl Sync<'_> {
 
     /// Ends a completed job. A failed key is queued again; backoffs are not modeled.
     fn finish(&mut self, state: &mut State, key: &Key) {
-        let ended = state.jobs.get(key).is_some_and(|job| job.sends.is_empty() && job.held.is_empty());
+        let ended = state
+            .jobs
+            .get(key)
+            .is_some_and(|job| job.in_flight.is_empty() && job.unconfirmed_deletes.is_empty());
         let Some(job) = ended.then(|| state.jobs.remove(key)).flatten() else { return };
         let mut own = state.own.remove(key).unwrap_or_default();
-        own.sent();
+        own.clear_in_flight();
         for (work, written) in &job.written {
             own.wrote(work.clone(), written.clone());
         }

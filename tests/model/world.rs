@@ -49,9 +49,9 @@ pub(crate) struct World {
     /// Whether agents apply works; otherwise no work is ever applied.
     pub(crate) agents: bool,
     /// Whether policies are annotated.
-    pub(crate) folds: bool,
+    pub(crate) annotates: bool,
     /// Whether Gateways get statuses and labels.
-    pub(crate) tells: bool,
+    pub(crate) gateway_statuses: bool,
     /// How often the controller crashes.
     pub(crate) crashes: u8,
     /// How many requests or watches fail.
@@ -86,8 +86,8 @@ impl World {
                 ("ratelimitpolicies", "RateLimitPolicy"),
             ]),
             agents: false,
-            folds: false,
-            tells: false,
+            annotates: false,
+            gateway_statuses: false,
             crashes: 0,
             faults: 0,
             rules: Vec::new(),
@@ -153,12 +153,12 @@ impl World {
         Self { agents: true, ..self }
     }
 
-    pub(crate) fn folds(self) -> Self {
-        Self { folds: true, ..self }
+    pub(crate) fn annotates(self) -> Self {
+        Self { annotates: true, ..self }
     }
 
-    pub(crate) fn tells(self) -> Self {
-        Self { tells: true, ..self }
+    pub(crate) fn gateway_statuses(self) -> Self {
+        Self { gateway_statuses: true, ..self }
     }
 
     pub(crate) fn crashes(self, crashes: u8) -> Self {

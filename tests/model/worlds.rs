@@ -62,7 +62,7 @@ fn change_of_a_policy_causes_one_write_per_cluster() {
 
 #[test]
 fn change_of_a_policy_causes_one_write_per_cluster_with_any_feedback() {
-    let world = World::new("a change and its answers").without("quota").agents().folds();
+    let world = World::new("a change and its answers").without("quota").agents().annotates();
     whole(&world.actor([tighten("limits", 20)]).rule(one_write_for_each_cluster), 4_000);
 }
 
@@ -102,7 +102,7 @@ fn resource_is_changed_moved_and_deleted() {
     let scale = || edit(deployments(), "app", |json| json["spec"]["replicas"] = json!(6));
     let world = World::with_a_resource("a resource changes").agents().crashes(1);
     part(&world.actor([scale(), delete(deployments(), "app")]).actor(place("all", &["eu"])), 15_000);
-    let world = World::with_a_resource("a change of a resource").agents().folds();
+    let world = World::with_a_resource("a change of a resource").agents().annotates();
     whole(&world.actor([scale()]).rule(one_write_for_each_cluster), 300);
 }
 
@@ -177,7 +177,8 @@ fn policy_is_retargeted_to_a_new_gateway() {
 
 #[test]
 fn gateway_status_is_correct_after_a_crash_and_a_fault() {
-    let world = World::new("a Gateway is told").without("quota").without("limits").agents().tells();
+    let world =
+        World::new("a Gateway is told").without("quota").without("limits").agents().gateway_statuses();
     part(&world.crashes(1).faults(1).actor(place("all", &["eu"])), 10_000);
 }
 
@@ -185,7 +186,7 @@ fn gateway_status_is_correct_after_a_crash_and_a_fault() {
 fn gateway_labels_follow_its_clusters() {
     let labelled =
         edit(CLUSTERS.all(), "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
-    let world = World::new("labels of a Gateway").without("quota").without("limits").tells();
+    let world = World::new("labels of a Gateway").without("quota").without("limits").gateway_statuses();
     whole(&world.actor([labelled]).actor(place("all", &["eu"])), 2_000);
 }
 

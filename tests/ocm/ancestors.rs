@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{downstream, tenant, until_copied};
 
 /// The conditions, sorted by type: `Enforced=True/Enforced web (example.com/timeouts): …`.
-fn told(entry: &Synced) -> Vec<String> {
+fn condition_texts(entry: &Synced) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let conditions = entry.conditions.iter();
     conditions
@@ -37,7 +37,7 @@ async fn worst_status_of_several_controllers_is_reported() -> Result<()> {
         "Accepted=True/Accepted web (example.com/audit) and 1 more: TimeoutPolicy has been accepted",
         "Enforced=True/Enforced web (example.com/timeouts): TimeoutPolicy has been successfully enforced",
     ];
-    ensure!(told(&entries[0]) == expected, "{entries:?}");
+    ensure!(condition_texts(&entries[0]) == expected, "{entries:?}");
     tenant.settled(&controller).await?;
 
     let spoke = fleet.spoke("eu-1")?.client()?;
@@ -48,7 +48,7 @@ async fn worst_status_of_several_controllers_is_reported() -> Result<()> {
         tenant.until_folded(&timeouts, |_, summary| summary.overridden == 1 && summary.enforced == 0).await?;
     let overridden = "Enforced=False/Overridden web (example.com/timeouts): Policy is overridden by \
                       [kuadrant-voices/local]";
-    ensure!(told(&entries[0])[1] == overridden, "{entries:?}");
+    ensure!(condition_texts(&entries[0])[1] == overridden, "{entries:?}");
     let (api, name) = api_for(&spoke, &local).await?;
     api.delete(&name, &Default::default()).await?;
     tenant.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
@@ -56,7 +56,7 @@ async fn worst_status_of_several_controllers_is_reported() -> Result<()> {
 }
 
 /// An ancestor status, as a policy controller on the spoke writes it.
-fn says(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed: i64) -> Value {
+fn ancestor_status(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed: i64) -> Value {
     let (status, reason, message) = enforced;
     json!({
         "ancestorRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway},
@@ -68,13 +68,13 @@ fn says(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed:
     })
 }
 
-struct Copied<'w> {
+struct CopiedTimeouts<'w> {
     tenant: Tenant<'w>,
     spoke: Client,
     timeouts: Value,
 }
 
-impl Copied<'_> {
+impl CopiedTimeouts<'_> {
     /// Sets `status.ancestors` of the copy.
     async fn status(&self, ancestors: Value) -> Result<()> {
         let (api, name) = api_for(&self.spoke, &downstream(&self.timeouts)).await?;
@@ -88,8 +88,8 @@ impl Copied<'_> {
         Ok(self.tenant.until_folded(&self.timeouts, fits).await?.0.remove(0))
     }
 
-    async fn until_told(&self, expected: &str) -> Result<()> {
-        self.until(|entry| !entry.pending && told(entry) == [expected]).await.map(drop)
+    async fn until_conditions(&self, expected: &str) -> Result<()> {
+        self.until(|entry| !entry.pending && condition_texts(entry) == [expected]).await.map(drop)
     }
 
     async fn until_pending(&self) -> Result<Synced> {
@@ -107,39 +107,42 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     let tenant = Tenant::new(fleet.hub(), binary, "odd", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let mut copied = Copied { timeouts: timeout_policy(tenant.name(), "timeouts", &["web"]), tenant, spoke };
+    let mut copied =
+        CopiedTimeouts { timeouts: timeout_policy(tenant.name(), "timeouts", &["web"]), tenant, spoke };
     copied.tenant.apply(&copied.timeouts).await?;
     until_copied(&copied.spoke, &copied.timeouts, |_| true).await?;
     // No controller has written a status yet.
     copied.until(|entry| entry.applied && !entry.pending && entry.conditions.is_empty()).await?;
 
-    let fine = || says("example.com/a", "web", ("True", "Enforced", "fine"), 1);
+    let fine = || ancestor_status("example.com/a", "web", ("True", "Enforced", "fine"), 1);
     copied.status(json!([fine()])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // A Gateway that the hub did not place there, and a target that is not a Gateway.
-    let mut service = says("example.com/a", "web", ("False", "No", "of a Service"), 1);
+    let mut service = ancestor_status("example.com/a", "web", ("False", "No", "of a Service"), 1);
     service["ancestorRef"]["kind"] = "Service".into();
-    let theirs = says("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
-    let unsure = says("example.com/b", "web", ("Unknown", "Soon", "wait"), 1);
+    let theirs = ancestor_status("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
+    let unsure = ancestor_status("example.com/b", "web", ("Unknown", "Soon", "wait"), 1);
     copied.status(json!([theirs, service, fine(), unsure])).await?;
-    copied.until_told("Enforced=Unknown/Soon web (example.com/b): wait").await?;
+    copied.until_conditions("Enforced=Unknown/Soon web (example.com/b): wait").await?;
 
     let long = "ü".repeat(40_000);
-    copied.status(json!([says("example.com/a", "web", ("False", "Long", &long), 1), fine()])).await?;
-    let cut = copied.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
-    ensure!(!cut.pending && cut.cut && told(&cut)[0].ends_with("üü"), "{cut:?}");
+    copied
+        .status(json!([ancestor_status("example.com/a", "web", ("False", "Long", &long), 1), fine()]))
+        .await?;
+    let cut = copied.until(|entry| condition_texts(entry).iter().any(|said| said.contains("/Long "))).await?;
+    ensure!(!cut.pending && cut.cut && condition_texts(&cut)[0].ends_with("üü"), "{cut:?}");
 
     // A message that imitates the agent's own format, with everything enforced.
     let lie = "policy-sync/1 1:r1:166:63:3:web0:1:a51:46:8:Enforced4:True1:18:Enforced8:0:";
-    copied.status(json!([says("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
-    copied.until_told(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
+    copied.status(json!([ancestor_status("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
+    copied.until_conditions(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
 
     // A condition for an older generation beside a current one.
-    copied.status(json!([says("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
+    copied.status(json!([ancestor_status("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
     copied.until_pending().await?;
     copied.status(json!([fine()])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     let mut odd = fine();
     odd["ancestorRef"]["sectionName"] = 5.into();
@@ -148,33 +151,35 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     let message = entry.message.as_deref().unwrap_or_default();
     ensure!(message.starts_with("the agent cannot report status.ancestors: "), "{message}");
     copied.status(json!([fine()])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // More ancestors than fit into a message.
     let long = "c".repeat(250);
     let many: Vec<Value> =
-        (0..60).map(|n| says(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();
+        (0..60).map(|n| ancestor_status(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();
     copied.status(json!(many)).await?;
     let entry = copied.until_pending().await?;
     let message = entry.message.as_deref().unwrap_or_default();
     ensure!(message == "status.ancestors is too large for the agent's report", "{message}");
     copied.status(json!([fine()])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // The copy changes while its status is still for the old generation; then the agent stops.
     copied.timeouts["spec"]["request"] = "9s".into();
     copied.tenant.apply(&copied.timeouts).await?;
     until_copied(&copied.spoke, &copied.timeouts, |copy| copy.data["spec"]["request"] == "9s").await?;
     copied.until_pending().await?;
-    let fine = || says("example.com/a", "web", ("True", "Enforced", "again"), 2);
+    let fine = || ancestor_status("example.com/a", "web", ("True", "Enforced", "again"), 2);
     copied.status(json!([fine()])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): again").await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): again").await?;
     fleet.spoke("eu-1")?.stop_agent().await;
     copied.timeouts["spec"]["request"] = "12s".into();
     copied.tenant.apply(&copied.timeouts).await?;
     copied.until(|entry| !entry.applied && entry.pending && entry.conditions.is_empty()).await?;
     fleet.spoke("eu-1")?.start_agent().await?;
     copied.until_pending().await?;
-    copied.status(json!([says("example.com/a", "web", ("True", "Enforced", "at last"), 3)])).await?;
-    copied.until_told("Enforced=True/Enforced web (example.com/a): at last").await
+    copied
+        .status(json!([ancestor_status("example.com/a", "web", ("True", "Enforced", "at last"), 3)]))
+        .await?;
+    copied.until_conditions("Enforced=True/Enforced web (example.com/a): at last").await
 }

@@ -69,12 +69,12 @@ fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
 }
 
 /// A hub, and a spoke on which the test plays the policy controller.
-struct Played<'f> {
+struct PlayedController<'f> {
     tenant: Tenant<'f>,
     spoke: Client,
 }
 
-impl Played<'_> {
+impl PlayedController<'_> {
     async fn status(&self, object: &Value, status: Value) -> Result<()> {
         until_copied(&self.spoke, object, |_| true).await?;
         let (api, name) = api_for(&self.spoke, &downstream(object)).await?;
@@ -131,7 +131,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
     let listeners = json!({"spec": {"listeners": [{"name": "http", "port": 80, "protocol": "HTTP", "hostname": "shop.example.com"}]}});
     tenant.merge(&web, &listeners).await?;
     let _controller = tenant.controller().await?;
-    let played = Played { tenant, spoke };
+    let played = PlayedController { tenant, spoke };
     let accepted = condition("Accepted", "True", "Accepted", "accepted");
     let enforced = |message: &str| condition("Enforced", "True", "Enforced", message);
 
@@ -265,7 +265,7 @@ async fn generated_policy_is_traced_to_its_plan_policy_on_the_hub() -> Result<()
         .parameters(&json!({"policiesToSync": kinds, "policyWaitSeconds": 0, "policyWaitAction": "serve"}))
         .await?;
     let _controller = tenant.controller().await?;
-    let played = Played { tenant, spoke };
+    let played = PlayedController { tenant, spoke };
     let mut plan = policy("PlanPolicy", played.tenant.name(), "plan");
     plan["apiVersion"] = format!("{EXTENSIONS}/v1").into();
     played.tenant.apply(&plan).await?;

@@ -20,13 +20,13 @@ use crate::{downstream, tenant, until_copied};
 /// The state that a policy of the spoke must not change: the policy on the hub, its works and its copies,
 /// without annotations and statuses.
 #[derive(Debug, PartialEq)]
-struct Written {
+struct WrittenState {
     policy: Option<i64>,
     works: Vec<(String, Option<i64>)>,
     copies: Vec<(Option<i64>, Value)>,
 }
 
-impl Written {
+impl WrittenState {
     async fn now(tenant: &Tenant<'_>, policy: &Value, spokes: &[&Client]) -> Result<Self> {
         let works = tenant.works().await?;
         let mut copies = Vec::new();
@@ -74,7 +74,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     tenant.apply(&policy).await?;
     tenant.until_folded(&policy, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
     let since = tenant.settled(&controller).await?.len();
-    let before = Written::now(&tenant, &policy, &[&eu, &us]).await?;
+    let before = WrittenState::now(&tenant, &policy, &[&eu, &us]).await?;
 
     let mut local = downstream(&policy);
     local["metadata"]["name"] = "local".into();
@@ -101,7 +101,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
 
     // The two policies do not fight: both remain unchanged.
     other_writes(&tenant, &controller, since, &policy).await?;
-    ensure!(Written::now(&tenant, &policy, &[&eu, &us]).await? == before);
+    ensure!(WrittenState::now(&tenant, &policy, &[&eu, &us]).await? == before);
     let (api, local) = api_for(&eu, &local).await?;
     ensure!(api.get(&local).await?.metadata.generation == theirs.metadata.generation);
 
@@ -109,7 +109,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     let enforced = Summary { enforced: 2, overridden: 0, ..overridden };
     tenant.until_folded(&policy, |_, summary| *summary == enforced).await?;
     other_writes(&tenant, &controller, since, &policy).await?;
-    ensure!(Written::now(&tenant, &policy, &[&eu, &us]).await? == before);
+    ensure!(WrittenState::now(&tenant, &policy, &[&eu, &us]).await? == before);
     Ok(())
 }
 

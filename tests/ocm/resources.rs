@@ -14,7 +14,7 @@ const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
 /// Plays the spoke's controller of Deployments: writes its annotation and a status with `ready` replicas to
 /// the copy of `object`.
-async fn says(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
+async fn report_ready(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
     let (api, name) = api_for(spoke, &downstream(object)).await?;
     // The controller of Deployments records each rollout in this annotation, which also increases the
     // generation.
@@ -51,7 +51,7 @@ async fn deployments_run_with_their_share_and_report_ready_replicas() -> Result<
             copy.data["data"]["greeting"] == "hello" && copy.data["binaryData"]["logo"] == "aGk="
         })
         .await?;
-        says(&spoke, &web, replicas).await?;
+        report_ready(&spoke, &web, replicas).await?;
     }
     let ready = |entries: &[policy_sync_api::annotations::Synced]| {
         entries.iter().map(|entry| entry.fields.get("readyReplicas").cloned()).collect::<Vec<_>>()

@@ -36,7 +36,7 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
 
 /// Waits until the agent reports the current generation of the work as applied. It records the applied
 /// objects after that, and later removes only recorded ones.
-async fn until_told(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
+async fn until_applied(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let told = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
         let applied = conditions.find(|condition| condition.type_ == "Applied");
@@ -88,7 +88,7 @@ async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<(
     }
 
     // Without the grant on the hub, the copy and the spoke's grant are removed; the namespace stays.
-    until_told(&tenant, "gateway-web").await?;
+    until_applied(&tenant, "gateway-web").await?;
     tenant.delete(&grant).await?;
     until_gone(&spoke, &theirs("")).await?;
     until_grants(&spoke, "kuadrant-certified-tls", 0).await?;
@@ -98,7 +98,7 @@ async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<(
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
     // The same without the reference.
-    until_told(&tenant, "gateway-web").await?;
+    until_applied(&tenant, "gateway-web").await?;
     tenant.apply(&naming(&tenant, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;

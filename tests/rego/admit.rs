@@ -9,7 +9,7 @@ use policy_sync_testenv::fixtures;
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::world::LIMIT;
 
 /// The published Rego policy, for PodTemplates instead of Pods: they run nothing.
@@ -48,8 +48,8 @@ pub(crate) fn policy_of(object: &DynamicObject) -> &Value {
 #[tokio::test]
 async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_reviewed() -> Result<()> {
     let name = "rego-gates";
-    let mut hub = Registered::start(name).await?;
-    let shop = Registered::shop(name);
+    let mut hub = ManagedWebhooks::start(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     for number in ["a", "b"] {
         hub.create(&balancer(&shop, number)).await?;
     }
@@ -141,8 +141,8 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
 #[tokio::test]
 async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Result<()> {
     let name = "rego-any";
-    let hub = Registered::start(name).await?;
-    let shop = Registered::shop(name);
+    let hub = ManagedWebhooks::start(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     let everything = "package admission\nimport rego.v1\ndeny contains \"nothing is written\" if true\n";
     hub.world.write("everything", json!({"a.rego": everything})).await?;
     let all = [json!(["*"]), json!(["*"])];

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_api::admission::{Asked, Request, Verdict};
+use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest, AdmissionReview};
 use policy_sync_api::names::GroupResource;
 use policy_sync_controller::admission::review as admission;
 use policy_sync_controller::placement_policy::review::review;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::snapshot::{Gates, Snapshot};
+use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
@@ -92,10 +92,11 @@ fn snapshot(package: &str, rules: &str) -> Result<Snapshot> {
 /// The message of the denial; empty if the object is allowed.
 fn answer(rules: &str) -> Result<String> {
     let snapshot = snapshot("io.k8s.federation.admission", rules)?;
-    let request = Request { object: json!({"metadata": {"name": "web"}}), ..Request::default() };
+    let request =
+        AdmissionRequest { object: json!({"metadata": {"name": "web"}}), ..AdmissionRequest::default() };
     Ok(match review(&snapshot, &request) {
-        Ok(Verdict::Denied { message, .. }) => message,
-        Ok(Verdict::Allowed { .. }) => String::new(),
+        Ok(AdmissionDecision::Denied { message, .. }) => message,
+        Ok(AdmissionDecision::Allowed { .. }) => String::new(),
         Err(error) => error.to_string(),
     })
 }
@@ -205,17 +206,17 @@ fn pod() -> Value {
 fn reviewed(review: &Value, rules: &str) -> Result<String> {
     // As on a hub, where discovery maps the name to Pods.
     let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
-    let gates = Gates { names: BTreeMap::from([pods]), ..Gates::default() };
-    let snapshot = snapshot("admission", rules)?.with_gates(gates);
-    let asked = match Asked::read(&serde_json::to_vec(review)?) {
+    let review_inputs = ReviewInputs { names: BTreeMap::from([pods]), ..ReviewInputs::default() };
+    let snapshot = snapshot("admission", rules)?.with_review_inputs(review_inputs);
+    let asked = match AdmissionReview::read(&serde_json::to_vec(review)?) {
         Ok(asked) => asked,
         Err(fault) => return Ok(format!("400: {fault}")),
     };
     let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
-    let reviewed = admission::review(&snapshot, &request, &asked, admission::Registration::Mutating);
+    let reviewed = admission::review(&snapshot, &request, &asked, admission::AdmissionPhase::Mutating);
     Ok(match reviewed.map(|reviewed| reviewed.verdict) {
-        Ok(Verdict::Denied { message, .. }) => message,
-        Ok(Verdict::Allowed { warnings, .. }) => warnings.join("; "),
+        Ok(AdmissionDecision::Denied { message, .. }) => message,
+        Ok(AdmissionDecision::Allowed { warnings, .. }) => warnings.join("; "),
         Err(error) => error.to_string(),
     })
 }

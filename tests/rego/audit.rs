@@ -16,7 +16,7 @@ use policy_sync_testenv::{Controller, crds, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent;
 use crate::world::{BINARY, LIMIT, World};
 
@@ -49,7 +49,7 @@ fn namespaces() -> [Value; 2] {
 }
 
 /// The response to a request for `/audit` by a ServiceAccount with this token.
-async fn answer(hub: &Registered, method: &str, token: Option<&str>) -> Result<(u16, String)> {
+async fn audit_response(hub: &ManagedWebhooks, method: &str, token: Option<&str>) -> Result<(u16, String)> {
     let mut head = format!("{method} /audit HTTP/1.1");
     if let Some(token) = token {
         head.push_str(&format!("\r\nAuthorization: Bearer {token}"));
@@ -58,7 +58,7 @@ async fn answer(hub: &Registered, method: &str, token: Option<&str>) -> Result<(
 }
 
 /// The report of the namespace `shop`, if there is one.
-async fn reported(hub: &Registered) -> Result<Option<DynamicObject>> {
+async fn reported(hub: &ManagedWebhooks) -> Result<Option<DynamicObject>> {
     let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
     let (api, name) = api_for(hub.client(), &report).await?;
@@ -66,7 +66,7 @@ async fn reported(hub: &Registered) -> Result<Option<DynamicObject>> {
 }
 
 /// Waits until metrics, the report, `/audit` and the command all list these objects of `shop`, and no others.
-async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()> {
+async fn until_listed(hub: &ManagedWebhooks, token: &str, names: &[&str]) -> Result<()> {
     let expected: BTreeSet<&str> = names.iter().copied().collect();
     wait::until(&format!("the metric says {}", names.len()), LIMIT, || async {
         let metrics = hub.controller()?.metrics().await?;
@@ -94,15 +94,15 @@ async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()>
     .await?;
     // The controller caches the response for ten seconds.
     wait::until("the answer", LIMIT, || async {
-        let (code, text) = answer(hub, "GET", Some(token)).await?;
+        let (code, text) = audit_response(hub, "GET", Some(token)).await?;
         ensure!(code == 200, "{code} {text}");
-        let answer: Value = serde_json::from_str(&text)?;
-        let violations = answer["violations"].as_array().cloned().unwrap_or_default();
+        let audit_response: Value = serde_json::from_str(&text)?;
+        let violations = audit_response["violations"].as_array().cloned().unwrap_or_default();
         let found: BTreeSet<&str> =
             violations.iter().filter_map(|of| of["resource"]["name"].as_str()).collect();
-        ensure!(found == expected, "{answer}");
-        ensure!(answer["message"] == format!("total violations:{}", names.len()), "{answer}");
-        ensure!(answer["at"].is_string() && answer["truncated"] == false, "{answer}");
+        ensure!(found == expected, "{audit_response}");
+        ensure!(audit_response["message"] == format!("total violations:{}", names.len()), "{audit_response}");
+        ensure!(audit_response["at"].is_string() && audit_response["truncated"] == false, "{audit_response}");
         Ok(())
     })
     .await?;
@@ -136,7 +136,7 @@ async fn audit(world: &World, more: &[&str]) -> Result<Output> {
 
 #[tokio::test]
 async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-audit").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-audit").await?;
     crds::install(hub.client(), &crds::reports()?).await?;
     apply_all(hub.client(), &namespaces()).await?;
     let nobody = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "shop"}});
@@ -151,7 +151,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
 
     hub.world.write("denies", json!({"denies.rego": DENIES})).await?;
     hub.world.until_ok("denies").await?;
-    until_told(&hub, &reader, &["one", "two"]).await?;
+    until_listed(&hub, &reader, &["one", "two"]).await?;
 
     // Webhooks deny new objects in the same namespaces that the audit covers.
     wait::until("the API server asks", LIMIT, || async {
@@ -163,11 +163,11 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
         let created = hub.create(&template(namespace, "other", "yes")).await;
         ensure!(created.is_err() == is_reviewed, "{namespace}: {created:?}");
     }
-    until_told(&hub, &reader, &["one", "two"]).await?;
+    until_listed(&hub, &reader, &["one", "two"]).await?;
 
     // A fixed object disappears from all outputs.
     apply(hub.client(), &template("shop", "one", "no")).await?;
-    until_told(&hub, &reader, &["two"]).await?;
+    until_listed(&hub, &reader, &["two"]).await?;
     let version = reported(&hub).await?.context("no report")?.metadata.resource_version;
 
     refused_requests(&hub).await?;
@@ -183,10 +183,10 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     let forged = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "summary": {"fail": 0},
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
     apply(hub.client(), &forged).await?;
-    until_told(&hub, &reader, &["two"]).await?;
+    until_listed(&hub, &reader, &["two"]).await?;
 
     hub.world.delete("denies").await?;
-    until_told(&hub, &reader, &[]).await?;
+    until_listed(&hub, &reader, &[]).await?;
     ensure!(reported(&hub).await?.is_none(), "there is still a report");
     Ok(())
 }
@@ -207,7 +207,7 @@ async fn until_audited_twice(controller: &Controller) -> Result<()> {
 }
 
 /// Requests for `/audit` that are rejected.
-async fn refused_requests(hub: &Registered) -> Result<()> {
+async fn refused_requests(hub: &ManagedWebhooks) -> Result<()> {
     let of = async |name, audiences| token(hub.client(), "shop", name, audiences).await;
     let (reader, nobody) = (of("reader", &[]).await?, of("nobody", &[]).await?);
     let elsewhere = of("reader", &["elsewhere"]).await?;
@@ -231,7 +231,7 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
         ),
         ("another method", "POST", Some(reader.as_str()), 405, ""),
     ] {
-        let (found, text) = answer(hub, method, token).await?;
+        let (found, text) = audit_response(hub, method, token).await?;
         ensure!((found, text.trim()) == (expected, words), "{what}: {found} {text}");
         rows += &format!("| {what} | {expected} | {} |\n", code(words));
     }

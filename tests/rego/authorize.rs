@@ -19,7 +19,7 @@ use policy_sync_testenv::{Controller, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::sent;
-use crate::stand_in::{Fault, while_it_is};
+use crate::stand_in::{Fault, with_fault};
 use crate::world::{LIMIT, World};
 
 const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
@@ -42,7 +42,7 @@ const JANE: &str = "jane";
 const WORDS: &str = "exec: no exec in pods of kube-system";
 
 /// A hub whose API server sends authorization reviews to the controller.
-struct Authorized {
+struct AuthorizationHub {
     world: World,
     webhooks: Webhooks,
     files: Authorization,
@@ -50,7 +50,7 @@ struct Authorized {
     controller: Option<Controller>,
 }
 
-impl Authorized {
+impl AuthorizationHub {
     /// Starts a hub with the controller and the files of the manifests.
     async fn start(namespace: &str) -> Result<Self> {
         let world = World::alone(namespace).await?;
@@ -152,7 +152,7 @@ fn said(error: &anyhow::Error) -> String {
 
 #[tokio::test]
 async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()> {
-    let mut hub = Authorized::start("rego-authorize").await?;
+    let mut hub = AuthorizationHub::start("rego-authorize").await?;
     // Without a Rego policy, the controller has no opinion.
     hub.until_denied(false).await?;
     hub.world.write("exec", json!({"exec.rego": EXEC})).await?;
@@ -229,7 +229,7 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
 
 #[tokio::test]
 async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
-    let mut hub = Authorized::start("rego-authorize-closed").await?;
+    let mut hub = AuthorizationHub::start("rego-authorize-closed").await?;
     let jane = hub.jane.clone();
     let kube = "system:serviceaccount:kube-system:some-controller";
     apply(&hub.world.client, &everything(kube)).await?;
@@ -247,7 +247,7 @@ async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
         hub.files.write("authorization.yaml", &configured)?;
         hub.world.hub().authorize_by(&hub.files.configuration()).await?;
         for fault in Fault::ALL {
-            while_it_is(fault, &hub.webhooks, async || {
+            with_fault(fault, &hub.webhooks, async || {
                 let read = hub.read_maps(&jane).await;
                 ensure!(read.is_ok() == (policy == "NoOpinion"), "{policy}: {read:?}");
                 // Requests of exempt users are not delayed.
@@ -262,7 +262,7 @@ async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
 
 #[tokio::test]
 async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
-    let hub = Authorized::start("rego-locked").await?;
+    let hub = AuthorizationHub::start("rego-locked").await?;
     let jane = hub.jane.clone();
     wait::until("the rights are there", LIMIT, || hub.read_maps(&jane)).await?;
     let everything =

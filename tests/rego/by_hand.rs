@@ -10,14 +10,14 @@ use tokio::process::Command;
 use crate::remediation::{SELECTOR, Shop};
 use crate::world::BINARY;
 
-struct Printed {
+struct ScriptOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
 impl Shop {
-    async fn run(&self, arguments: &[&str]) -> Result<Printed> {
+    async fn run(&self, arguments: &[&str]) -> Result<ScriptOutput> {
         let name = format!("--controller-name=example.com/{}", self.world.namespace);
         let output = Command::new(Path::new(BINARY))
             .arg("placement")
@@ -28,7 +28,11 @@ impl Shop {
             .output()
             .await?;
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("no text");
-        Ok(Printed { code: output.status.code(), stdout: text(output.stdout)?, stderr: text(output.stderr)? })
+        Ok(ScriptOutput {
+            code: output.status.code(),
+            stdout: text(output.stdout)?,
+            stderr: text(output.stderr)?,
+        })
     }
 }
 

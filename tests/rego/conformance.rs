@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
 use policy_sync_rego::embedded::Embedded;
-use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::engine_kind::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_testenv::binaries::opa_cases;
 use regex::Regex;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ struct Case {
 
 /// The result of an evaluation.
 #[derive(Debug, PartialEq)]
-enum Found {
+enum EngineResult {
     /// The bindings of each result; none if the query is undefined.
     Results(Vec<BTreeMap<String, Value>>),
     /// The evaluation fails.
@@ -103,7 +103,7 @@ fn texts(case: &Case) -> Vec<Text> {
     case.modules.iter().enumerate().map(text).collect()
 }
 
-fn embedded(case: &Case) -> Result<Found> {
+fn embedded(case: &Case) -> Result<EngineResult> {
     let mut texts = texts(case);
     let (query, variable) = match path_query(&case.query) {
         Some((path, variable)) => (path.to_owned(), Some(variable)),
@@ -120,15 +120,15 @@ fn embedded(case: &Case) -> Result<Found> {
             ("data.case_query.results".to_owned(), None)
         }
     };
-    let found = checked(&texts, EvaluatedBy::Embedded, &Packages::default());
+    let found = checked(&texts, EngineKind::Embedded, &QueriedPackages::default());
     if !found.faults.is_empty() {
-        return Ok(Found::Rejected(found.faults.to_string()));
+        return Ok(EngineResult::Rejected(found.faults.to_string()));
     }
     let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let engine = match Embedded::new(&bundle, data.into()) {
         Ok(engine) => engine,
-        Err(fault) => return Ok(Found::Failed(fault.to_string())),
+        Err(fault) => return Ok(EngineResult::Failed(fault.to_string())),
     };
     let input = match (&case.input_term, &case.input) {
         (Some(term), _) => regorus::Engine::new()
@@ -142,12 +142,12 @@ fn embedded(case: &Case) -> Result<Found> {
     };
     let value = match engine.evaluate(&query, &input) {
         Ok(evaluated) => evaluated.into_value(),
-        Err(failure) => return Ok(Found::Failed(failure.to_string())),
+        Err(failure) => return Ok(EngineResult::Failed(failure.to_string())),
     };
     let Some(value) = value.map(serde_json::to_value).transpose()? else {
-        return Ok(Found::Results(Vec::new()));
+        return Ok(EngineResult::Results(Vec::new()));
     };
-    Ok(Found::Results(match variable {
+    Ok(EngineResult::Results(match variable {
         Some(variable) => vec![BTreeMap::from([(variable.to_owned(), value)])],
         None => serde_json::from_value(value)?,
     }))
@@ -228,14 +228,14 @@ fn compared(case: &Case, categories: &Categories) -> Result<Option<usize>> {
     let has_error = case.want_error.is_some() || case.want_error_code.is_some();
     let wanted = case.want_result.as_deref().map(|wanted| normal_results(wanted, case.sort_bindings));
     match embedded(case)? {
-        Found::Rejected(_) | Found::Failed(_) if has_error => Ok(None),
-        Found::Rejected(faults) | Found::Failed(faults) => {
+        EngineResult::Rejected(_) | EngineResult::Failed(_) if has_error => Ok(None),
+        EngineResult::Rejected(faults) | EngineResult::Failed(faults) => {
             let category = categories.of(case, &faults);
             category.map(Some).with_context(|| format!("rejected without a category: {faults}"))
         }
         // Errors of builtins do not end the evaluation.
-        Found::Results(results) if case.strict_error && results.is_empty() => Ok(None),
-        Found::Results(results) => {
+        EngineResult::Results(results) if case.strict_error && results.is_empty() => Ok(None),
+        EngineResult::Results(results) => {
             let found = normal_results(&results, case.sort_bindings);
             let is_equal = wanted.as_ref() == Some(&found) && (case.strict_error || !has_error);
             ensure!(is_equal, "found {}, expected {case:?}", serde_json::to_string(&found)?);

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
-use policy_sync_rego::embedded::{Embedded, Evaluated};
-use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::embedded::{Embedded, EvaluationResult};
+use policy_sync_rego::engine_kind::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;
@@ -88,7 +88,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .iter()
         .map(|(id, text)| Text { id: ModuleId::new(id), text: text.as_str().into() })
         .collect();
-    let (found, bundle) = (checked(&texts, EvaluatedBy::Embedded, &Default::default()), Bundle::read(&texts));
+    let (found, bundle) = (checked(&texts, EngineKind::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
         // OPA decides about the modules on its own.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());
@@ -98,7 +98,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let engine = Embedded::new(&bundle, data.into())?;
     let input = case.input.clone().map_or(regorus::Value::Undefined, Into::into);
-    let found = match engine.evaluate(&query(case)?, &input).map(Evaluated::into_value) {
+    let found = match engine.evaluate(&query(case)?, &input).map(EvaluationResult::into_value) {
         Ok(Some(value)) => Expected::Answer(serde_json::to_value(value)?),
         Ok(None) => Expected::Undefined(true),
         Err(failure) => Expected::Fails(failure.to_string()),
@@ -719,7 +719,7 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
     let Tokens { keys, tokens } = serde_json::from_str(TOKENS)?;
     let id = ModuleId::new("a.rego");
     let texts = [Text { id, text: token_module().into() }];
-    let found = checked(&texts, EvaluatedBy::Embedded, &Default::default());
+    let found = checked(&texts, EngineKind::Embedded, &Default::default());
     ensure!(found.faults.is_empty(), "{}", found.faults);
     let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
     let engine = Embedded::new(&bundle, json!({"keys": keys}).into())?;
@@ -733,7 +733,7 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
     for (name, token) in &tokens {
         for rule in ["nested", "constrained", "rs", "ps", "other"] {
             let (query, input) = (format!("data.a.{rule}"), json!({"token": token}));
-            let own = engine.evaluate(&query, &input.clone().into()).map(Evaluated::into_value);
+            let own = engine.evaluate(&query, &input.clone().into()).map(EvaluationResult::into_value);
             let own = match own {
                 Ok(own) => serde_json::to_value(own)?,
                 Err(failure) => json!(failure.to_string()),
@@ -764,9 +764,9 @@ async fn patterns_have_the_same_texts_in_common_as_in_opa() -> Result<()> {
         "a", "b", "ab", ".", ".*", ".+", "a*", "a+", "b*", "b+", "[a-c]", "[a-c]*", "[^a]", "[]", "[b-d]+",
         "\\*", "\\", "]", "[a\\-c]", "é*",
     ];
-    let mut dice = fastrand::Rng::with_seed(1);
+    let mut rng = fastrand::Rng::with_seed(1);
     let mut pattern =
-        || -> String { (0..dice.usize(0..6)).map(|_| TOKENS[dice.usize(..TOKENS.len())]).collect() };
+        || -> String { (0..rng.usize(0..6)).map(|_| TOKENS[rng.usize(..TOKENS.len())]).collect() };
     let pairs: Vec<Value> = (0..4_000).map(|_| json!([pattern(), pattern()])).collect();
     let server = Opa::start().await?;
     are_equal(&server, "[r | r := regex.globs_match(x[0], x[1])]", &pairs, 4_000).await
@@ -939,22 +939,22 @@ async fn are_equal(server: &Opa, query: &str, inputs: &[Value], least: usize) ->
 
 #[tokio::test]
 async fn yaml_is_read_and_written_as_in_opa() -> Result<()> {
-    let mut dice = fastrand::Rng::with_seed(1);
-    let document = |dice: &mut fastrand::Rng| -> Value {
-        let parts = dice.usize(1..12);
-        (0..parts).map(|_| FRAGMENTS[dice.usize(..FRAGMENTS.len())]).collect::<String>().into()
+    let mut rng = fastrand::Rng::with_seed(1);
+    let document = |rng: &mut fastrand::Rng| -> Value {
+        let parts = rng.usize(1..12);
+        (0..parts).map(|_| FRAGMENTS[rng.usize(..FRAGMENTS.len())]).collect::<String>().into()
     };
-    let documents: Vec<Value> = (0..5_000).map(|_| document(&mut dice)).collect();
+    let documents: Vec<Value> = (0..5_000).map(|_| document(&mut rng)).collect();
     let server = Opa::start().await?;
     are_equal(&server, "[yaml.is_valid(x), [v | v := yaml.unmarshal(x)]]", &documents, 2_500).await?;
     let mut values = Vec::new();
     for _ in 0..3_000 {
         let mut text = || -> String {
-            let parts = dice.usize(0..4);
-            (0..parts).map(|_| TEXTS_OF_YAML[dice.usize(..TEXTS_OF_YAML.len())]).collect()
+            let parts = rng.usize(0..4);
+            (0..parts).map(|_| TEXTS_OF_YAML[rng.usize(..TEXTS_OF_YAML.len())]).collect()
         };
         let (one, other, third) = (text(), text(), text());
-        values.push(match dice.u8(0..4) {
+        values.push(match rng.u8(0..4) {
             0 => json!(one),
             1 => json!([one, [other, {third: [{}, []]}], 1, -2.5, 1e-7, true, null]),
             2 => json!({one: other, "a": {third: 1}}),
@@ -1037,9 +1037,9 @@ async fn graphql_is_parsed_and_validated_as_in_opa() -> Result<()> {
         "query Q($b: Filter = {a: 1}) ",
         "query ($c: Boolean!) @skip(if: $c) ",
     ];
-    let mut dice = fastrand::Rng::with_seed(1);
+    let mut rng = fastrand::Rng::with_seed(1);
     let mut some = |of: &[&str], most: usize| -> String {
-        (0..dice.usize(0..=most)).map(|_| of[dice.usize(..of.len())]).collect()
+        (0..rng.usize(0..=most)).map(|_| of[rng.usize(..of.len())]).collect()
     };
     let documents: Vec<Value> = (0..4_000)
         .map(|_| {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::{Api, DeleteParams};
-use policy_sync_controller::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_controller::rego_loading::{Loaded, RegoLoading, RegoMetrics, Settings};
 use policy_sync_hub::clock::Clock;
 use policy_sync_rego::confined::Checker;
 use policy_sync_testenv::apply::{api_for, apply};
@@ -20,18 +20,18 @@ use tokio_util::sync::CancellationToken;
 use crate::world::{BINARY, LIMIT, World, modules, until_loaded};
 
 /// The Rego tasks of the controller in this process, which end when this is dropped.
-struct Here {
+struct InProcessController {
     loaded: Loaded,
     stop: CancellationToken,
 }
 
-impl Drop for Here {
+impl Drop for InProcessController {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Here {
+impl InProcessController {
     fn start(world: &World) -> Result<Self> {
         let settings = Settings {
             namespaces: BTreeSet::from([world.namespace.clone()]),
@@ -47,8 +47,8 @@ impl Here {
         };
         let mut flow =
             flow::flow(world.client.clone(), &format!("example.com/{}", world.namespace), Clock::start())?;
-        let check = Checker::running(PathBuf::from(BINARY)).into_check();
-        let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+        let check = Checker::new(PathBuf::from(BINARY)).into_check();
+        let loading = RegoLoading::new(flow.controller.clone(), settings, flow.clock, check)?;
         let loaded = loading.loaded();
         flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
         let stop = CancellationToken::new();
@@ -59,7 +59,7 @@ impl Here {
     /// Waits until `is` accepts the result of the query.
     async fn until(&self, query: &str, is: impl Fn(Option<&Rego>) -> bool) -> Result<()> {
         wait::until(query, LIMIT, || async {
-            let answer = self.loaded.snapshot().ask("admission", query, &Rego::new_object())?;
+            let answer = self.loaded.snapshot().query_value("admission", query, &Rego::new_object())?;
             ensure!(is(answer.as_ref()), "it gives {answer:?}");
             Ok(())
         })
@@ -80,19 +80,19 @@ async fn listed_and_watched_objects_are_complete_in_data_until_their_deletion() 
     let world = World::new("rego-documents").await?;
     let rule = "found = data.kubernetes.podtemplates[\"rego-documents\"].web { true }";
     world.write("reads", json!({"a.rego": format!("package admission\n{rule}\n")})).await?;
-    let watched = Here::start(&world)?;
+    let watched = InProcessController::start(&world)?;
     world.until_ok("reads").await?;
     let query = "data.admission.found";
     watched.until(query, |answer| answer.is_none()).await?;
     apply(&world.client, &template(&world, "web")).await?;
     watched.until(query, |answer| answer.is_some()).await?;
-    let listed = Here::start(&world)?;
+    let listed = InProcessController::start(&world)?;
     listed.until(query, |answer| answer.is_some()).await?;
     let (api, name) = api_for(&world.client, &template(&world, "web")).await?;
     let mut stored = serde_json::to_value(api.get(&name).await?)?;
     stored["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
     for here in [&watched, &listed] {
-        let found = here.loaded.snapshot().ask("admission", query, &Rego::new_object())?;
+        let found = here.loaded.snapshot().query_value("admission", query, &Rego::new_object())?;
         let found = serde_json::to_value(found)?;
         ensure!(found == stored, "{found}\nis not\n{stored}");
     }
@@ -109,7 +109,7 @@ async fn clusters_are_managed_clusters_and_config_map_data_is_under_its_name() -
     apply(&world.client, &data).await?;
     let rules = "eu[name] { some name; data.kubernetes.clusters[name].metadata.labels.region == data[\"rego-data\"].geo.zones[_] }";
     world.write("reads", json!({"a.rego": format!("package admission\n{rules}\n")})).await?;
-    let here = Here::start(&world)?;
+    let here = InProcessController::start(&world)?;
     let status = world.until_ok("reads").await?;
     let alias = "clusters are managedclusters.cluster.open-cluster-management.io";
     ensure!(status["notes"] == json!([alias]), "{status}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::remediation::{SELECTOR, Shop};
-use crate::served::{PREFERENCES, Served, app, pci};
+use crate::served::{DeploymentWebhooks, PREFERENCES, app, pci};
 use crate::world::LIMIT;
 
 /// The path of the placement package in OPA.
@@ -28,7 +28,7 @@ async fn filled() -> Result<(Opa, TempDir)> {
     Ok((opa, bundle))
 }
 
-impl Served {
+impl DeploymentWebhooks {
     async fn tried(&self, annotations: Value) -> Result<Deployment> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         Ok(self.deployments().create(&dry, &app("shop", annotations)?).await?)
@@ -49,7 +49,7 @@ impl Served {
 async fn external_engine_is_queried_while_a_config_map_exists_and_its_content_is_ignored() -> Result<()> {
     let (mut opa, _bundle) = filled().await?;
     let url = format!("--placement-url={}{PACKAGE}", opa.url());
-    let served = Served::with("rego-elsewhere", &[&url]).await?;
+    let served = DeploymentWebhooks::with("rego-elsewhere", &[&url]).await?;
     let untouched = served.tried(json!({"requires-pci": "true"})).await?;
     ensure!(!untouched.annotations().contains_key(PREFERENCES), "it is asked without any policy");
 
@@ -84,7 +84,7 @@ async fn admission_configuration_file_selects_the_engine_and_is_reloaded() -> Re
     };
     configure("/v1/data/nowhere")?;
     let argument = format!("--admission-control-config-file={}", file.display());
-    let served = Served::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
+    let served = DeploymentWebhooks::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
     // The API server calls a new webhook a moment after it was configured.
     wait::until("it is refused", LIMIT, || async {
         let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();

@@ -9,7 +9,7 @@ use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent::{Connection, review};
 use crate::world::LIMIT;
 
@@ -27,7 +27,7 @@ fn ingress(namespace: &str, name: &str, hosts: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-fair").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-fair").await?;
     apply(hub.client(), &fixtures::namespace("rego-fair-hostile")).await?;
     apply(hub.client(), &ingress("rego-fair-hostile", "stored", HOSTS)).await?;
     hub.run(&["--audit-interval=0"]).await?;

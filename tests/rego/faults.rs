@@ -10,15 +10,15 @@ use futures::FutureExt;
 use kube::api::DeleteParams;
 use policy_sync_controller::admission::auditing::{self, AuditMetrics, Auditing};
 use policy_sync_controller::placement_policy::remediation::{self, Remediation, RemediationMetrics};
-use policy_sync_controller::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_controller::rego_loading::{Loaded, RegoLoading, RegoMetrics, Settings};
 use policy_sync_controller::webhook_config::{
-    self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url,
+    self, Authority, FailurePolicy, Url, WebhookConfigMetrics, WebhookConfigWriter,
 };
 use policy_sync_rego::confined;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use policy_sync_testenv::memory::{Asked, MemoryServer};
+use policy_sync_testenv::memory::fault_plan::{EVENT_FAULTS, Faults, Plan, REQUEST_FAULTS};
+use policy_sync_testenv::memory::{MemoryServer, RequestInfo};
 use policy_sync_testenv::{crds, fixtures};
 use regorus::Value as Rego;
 use serde_json::{Value, json};
@@ -51,28 +51,28 @@ const CONTROLLER: &str = "example.com/rego";
 
 /// A change that a user makes.
 #[derive(Clone, Copy)]
-enum Act {
+enum UserAction {
     Policy(&'static str, &'static str),
-    Unpolicy(&'static str),
+    DeletePolicy(&'static str),
     Secret(&'static str),
-    Unsecret(&'static str),
+    DeleteSecret(&'static str),
 }
 
-const STORY: [Act; 14] = [
-    Act::Policy("reads", READS),
-    Act::Policy("places", PLACES),
-    Act::Policy("denies", DENIES),
-    Act::Secret("one"),
-    Act::Policy("says", "package admission\nsays = 1 { true }\n"),
-    Act::Secret("two"),
-    Act::Unsecret("one"),
-    Act::Policy("says", "package admission\nsays = 2 { true }\n"),
-    Act::Policy("bad", "package bad\np = foo.bar(1) { true }\n"),
-    Act::Unpolicy("places"),
-    Act::Unpolicy("denies"),
-    Act::Unpolicy("says"),
-    Act::Policy("places", PLACES),
-    Act::Policy("bad", "package admission\nbad = 3 { true }\n"),
+const STORY: [UserAction; 14] = [
+    UserAction::Policy("reads", READS),
+    UserAction::Policy("places", PLACES),
+    UserAction::Policy("denies", DENIES),
+    UserAction::Secret("one"),
+    UserAction::Policy("says", "package admission\nsays = 1 { true }\n"),
+    UserAction::Secret("two"),
+    UserAction::DeleteSecret("one"),
+    UserAction::Policy("says", "package admission\nsays = 2 { true }\n"),
+    UserAction::Policy("bad", "package bad\np = foo.bar(1) { true }\n"),
+    UserAction::DeletePolicy("places"),
+    UserAction::DeletePolicy("denies"),
+    UserAction::DeletePolicy("says"),
+    UserAction::Policy("places", PLACES),
+    UserAction::Policy("bad", "package admission\nbad = 3 { true }\n"),
 ];
 
 /// The expected state of the controller.
@@ -92,22 +92,22 @@ impl Expected {
     }
 
     /// The value of `data.admission`.
-    fn answer(&self) -> Value {
-        let mut answer = json!({});
+    fn admission_data(&self) -> Value {
+        let mut admission_data = json!({});
         if self.reads() {
-            answer["names"] = json!(self.secrets);
+            admission_data["names"] = json!(self.secrets);
         }
         if self.denies() {
             // No object is under review.
-            answer["deny"] = json!([]);
+            admission_data["deny"] = json!([]);
         }
         for (name, text) in &self.policies {
             let value = text.split(&format!("{name} = ")).nth(1).and_then(|rest| rest.split(' ').next());
             if let Some(value) = value.and_then(|value| value.parse::<i64>().ok()) {
-                answer[*name] = value.into();
+                admission_data[*name] = value.into();
             }
         }
-        answer
+        admission_data
     }
 
     fn status(&self, name: &str) -> &'static str {
@@ -121,7 +121,7 @@ struct Hub {
 }
 
 impl Hub {
-    async fn act(&self, act: Act, expected: &mut Expected) -> Result<()> {
+    async fn act(&self, act: UserAction, expected: &mut Expected) -> Result<()> {
         let policy = |name: &str, text: &str| {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.rego": text},
                 "metadata": {"name": name, "namespace": "policies"}})
@@ -129,20 +129,20 @@ impl Hub {
         let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "shop"}});
         let client = self.server.client();
         match act {
-            Act::Policy(name, text) => {
+            UserAction::Policy(name, text) => {
                 apply(&client, &policy(name, text)).await?;
                 expected.policies.insert(name, text);
             }
-            Act::Unpolicy(name) => {
+            UserAction::DeletePolicy(name) => {
                 let (api, name) = api_for(&client, &policy(name, "")).await?;
                 api.delete(&name, &DeleteParams::default()).await?;
                 expected.policies.remove(&*name);
             }
-            Act::Secret(name) => {
+            UserAction::Secret(name) => {
                 apply(&client, &secret(name)).await?;
                 expected.secrets.insert(name);
             }
-            Act::Unsecret(name) => {
+            UserAction::DeleteSecret(name) => {
                 let (api, name) = api_for(&client, &secret(name)).await?;
                 api.delete(&name, &DeleteParams::default()).await?;
                 expected.secrets.remove(&*name);
@@ -163,14 +163,14 @@ impl Hub {
     }
 
     fn wrong(&self, expected: &Expected) -> Option<String> {
-        let asked = self.loaded.snapshot().ask("admission", "data.admission", &Rego::new_object());
+        let asked = self.loaded.snapshot().query_value("admission", "data.admission", &Rego::new_object());
         let found = match asked {
             Ok(found) => serde_json::to_value(found.unwrap_or_else(Rego::new_object)).unwrap_or_default(),
             Err(error) => return Some(error.to_string()),
         };
-        let answer = expected.answer();
-        if found != answer {
-            return Some(format!("{found} is in force, and {answer} is expected"));
+        let admission_data = expected.admission_data();
+        if found != admission_data {
+            return Some(format!("{found} is in force, and {admission_data} is expected"));
         }
         let objects = self.server.objects();
         for name in expected.policies.keys() {
@@ -216,11 +216,11 @@ impl Hub {
     }
 
     fn writes(&self) -> usize {
-        let is_of_rego = |asked: &Asked| {
+        let is_of_rego = |asked: &RequestInfo| {
             ["configmaps", "secrets", "reports"].contains(&asked.resource.as_str())
                 || asked.resource.ends_with("webhookconfigurations")
         };
-        self.server.count(|asked: &Asked| asked.user == USER && asked.is_write() && is_of_rego(asked))
+        self.server.count(|asked: &RequestInfo| asked.user == USER && asked.is_write() && is_of_rego(asked))
     }
 }
 
@@ -276,10 +276,10 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         bytes: 128 << 20,
     };
     // A separate process would not use the paused time.
-    let check: confined::Check = Arc::new(|texts, _| {
+    let check: confined::CheckFn = Arc::new(|texts, _| {
         async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
     });
-    let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+    let loading = RegoLoading::new(flow.controller.clone(), settings, flow.clock, check)?;
     let hub = Hub { server, loaded: loading.loaded() };
     flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
     let settings = auditing::Settings {
@@ -299,8 +299,9 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         policy_namespaces: BTreeSet::from(["policies".to_owned()]),
         authority: Authority::Own,
     };
-    let registration = Registration::new(flow.controller.clone(), settings, flow.clock, Arc::default());
-    flow.registration = Some((registration, RegistrationMetrics::new(&flow.metrics)?));
+    let registration =
+        WebhookConfigWriter::new(flow.controller.clone(), settings, flow.clock, Arc::default());
+    flow.webhook_config = Some((registration, WebhookConfigMetrics::new(&flow.metrics)?));
     let settings = remediation::Settings::default();
     let metrics = RemediationMetrics::new(&flow.metrics)?;
     flow.remediation = Some(Remediation::new(flow.controller.clone(), settings, flow.clock, metrics));
@@ -330,7 +331,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     // After the cleanup, the controller stops watching kinds for placement.
     let keeps = || hub.loaded.watches().contains_key("gateways.gateway.networking.k8s.io");
     ensure!(keeps(), "what is placed is not kept");
-    hub.act(Act::Unpolicy("places"), &mut expected).await?;
+    hub.act(UserAction::DeletePolicy("places"), &mut expected).await?;
     hub.until(&expected, LIMIT).await?;
     sleep(2 * SOON).await;
     ensure!(!keeps(), "it is still kept:\n{}", hub.server.log_of(USER));
@@ -385,12 +386,12 @@ fn written_modules_are_in_force_and_reported() -> Result<()> {
 fn state_is_correct_after_any_fault_of_a_request() -> Result<()> {
     let faults = Faults::default();
     played(&faults, false)?;
-    sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault))
+    sweep(&faults.request_plans(), &REQUEST_FAULTS.map(|(fault, _)| fault))
 }
 
 #[test]
 fn state_is_correct_after_any_fault_of_an_event() -> Result<()> {
     let faults = Faults::default();
     played(&faults, false)?;
-    sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault))
+    sweep(&faults.event_plans(), &EVENT_FAULTS.map(|(fault, _)| fault))
 }

@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use policy_sync_hub::json_client::{Files, JsonClient};
+use policy_sync_hub::json_client::{CredentialFiles, JsonClient};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::{Engine, Evaluator};
 use policy_sync_rego::engine_error::EngineError;
@@ -29,18 +29,18 @@ enum Fault {
     /// The request does not arrive.
     NeverSent,
     /// The request arrives, but its response is lost.
-    AnswerLost,
+    ResponseLost,
 }
 
 /// A proxy in front of OPA.
-struct Between {
+struct FaultyProxy {
     server: Server,
     fault: Fault,
     /// The number of requests before the fault.
     after: AtomicUsize,
 }
 
-impl Between {
+impl FaultyProxy {
     async fn forward(
         State(between): State<Arc<Self>>,
         method: Method,
@@ -54,7 +54,7 @@ impl Between {
             _ => {}
         }
         let answer = forwarded(&between.server, &method, &uri, body).await?;
-        if is_now && matches!(between.fault, Fault::AnswerLost) {
+        if is_now && matches!(between.fault, Fault::ResponseLost) {
             return Ok(StatusCode::BAD_GATEWAY.into_response());
         }
         Ok(answer)
@@ -105,13 +105,13 @@ async fn found(server: &Server) -> Result<Option<(BTreeMap<String, String>, Valu
 }
 
 /// The intended contents of OPA.
-struct Wanted {
+struct DesiredContents {
     bundle: Bundle,
     engine: Engine,
     data: Value,
 }
 
-impl Wanted {
+impl DesiredContents {
     fn new(opa: &Opa, texts: &[(&str, &str)], data: Value) -> Result<Self> {
         let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
         let texts: Vec<Text> = texts.iter().map(text).collect();
@@ -121,7 +121,7 @@ impl Wanted {
     }
 
     fn expected(&self) -> Result<(BTreeMap<String, String>, Value)> {
-        let policies = self.engine.in_opa().context("no OPA")?.contents().policies();
+        let policies = self.engine.opa_engine().context("no OPA")?.contents().policies();
         ensure!(policies.len() == self.bundle.modules().count() + 1, "{policies:?}");
         Ok((policies.into_iter().map(|(id, text)| (id, text.to_string())).collect(), self.data.clone()))
     }
@@ -134,7 +134,8 @@ impl Wanted {
     }
 
     async fn push(&self, opa: &Opa, before: Option<&Self>) -> Result<bool> {
-        let contents = |wanted: &Self| wanted.engine.in_opa().map(|in_opa| in_opa.contents().clone());
+        let contents =
+            |wanted: &Self| wanted.engine.opa_engine().map(|opa_engine| opa_engine.contents().clone());
         let (now, before) = (contents(self).context("no OPA")?, before.and_then(contents));
         Ok(push(opa, &self.bundle, before.as_deref(), &now).await.is_ok())
     }
@@ -149,31 +150,31 @@ const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
 /// Contents of OPA before and after a push: everything, much of it, a module, an object; a module is added, removed, or moved to another
 /// package.
-fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 7]> {
+fn steps(opa: &Opa) -> Result<[(DesiredContents, DesiredContents); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});
-    let first = || Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}}}), 1));
+    let first = || DesiredContents::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}}}), 1));
     Ok([
-        (Wanted::new(opa, &[MORE], data(json!({}), 2))?, first()?),
-        (first()?, Wanted::new(opa, &[OTHER, LIBRARY, MORE], data(json!({"a": {"c": {}}}), 2))?),
-        (first()?, Wanted::new(opa, &[LIBRARY, OTHER], first()?.data)?),
-        (first()?, Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}, "c": {}}}), 1))?),
-        (first()?, Wanted::new(opa, &[LIBRARY, USER, MORE], first()?.data)?),
-        (first()?, Wanted::new(opa, &[LIBRARY], first()?.data)?),
-        (first()?, Wanted::new(opa, &[LIBRARY, MOVED], first()?.data)?),
+        (DesiredContents::new(opa, &[MORE], data(json!({}), 2))?, first()?),
+        (first()?, DesiredContents::new(opa, &[OTHER, LIBRARY, MORE], data(json!({"a": {"c": {}}}), 2))?),
+        (first()?, DesiredContents::new(opa, &[LIBRARY, OTHER], first()?.data)?),
+        (first()?, DesiredContents::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}, "c": {}}}), 1))?),
+        (first()?, DesiredContents::new(opa, &[LIBRARY, USER, MORE], first()?.data)?),
+        (first()?, DesiredContents::new(opa, &[LIBRARY], first()?.data)?),
+        (first()?, DesiredContents::new(opa, &[LIBRARY, MOVED], first()?.data)?),
     ])
 }
 
 #[tokio::test]
 async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
-    for fault in [Fault::Empty, Fault::NeverSent, Fault::AnswerLost] {
+    for fault in [Fault::Empty, Fault::NeverSent, Fault::ResponseLost] {
         let server = Server::start().await?;
-        let between = Arc::new(Between { server, fault, after: AtomicUsize::new(0) });
+        let between = Arc::new(FaultyProxy { server, fault, after: AtomicUsize::new(0) });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = format!("http://{}", listener.local_addr()?).parse()?;
-        let router = Router::new().fallback(Between::forward).with_state(between.clone());
+        let router = Router::new().fallback(FaultyProxy::forward).with_state(between.clone());
         let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-        let opa = Opa::new(JsonClient::new(address, Files::default())?, true, None);
+        let opa = Opa::new(JsonClient::new(address, CredentialFiles::default())?, true, None);
         for (nth, (before, after)) in steps(&opa)?.iter().enumerate() {
             let mut when = 0;
             loop {
@@ -212,20 +213,25 @@ async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
 /// The result of `data.use.ok` from `engine`.
 async fn asked(engine: &Engine) -> Result<Result<Option<regorus::Value>, EngineError>> {
     let engine = engine.clone();
-    Ok(tokio::task::spawn_blocking(move || engine.ask("data.use.ok", &regorus::Value::Undefined)).await?)
+    Ok(tokio::task::spawn_blocking(move || engine.query_value("data.use.ok", &regorus::Value::Undefined))
+        .await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     let server = Server::start().await?;
     let opa = |is_own| {
-        anyhow::Ok(Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, is_own, None))
+        anyhow::Ok(Opa::new(
+            JsonClient::new(server.url().parse()?, CredentialFiles::default())?,
+            is_own,
+            None,
+        ))
     };
     let data = json!({"kubernetes": {}, "policies": {"limits": {"a": 2}}});
-    let wanted = |is_own| Wanted::new(&opa(is_own)?, &[LIBRARY, USER], data.clone());
+    let wanted = |is_own| DesiredContents::new(&opa(is_own)?, &[LIBRARY, USER], data.clone());
     let (shared, own) = (wanted(false)?, wanted(true)?);
     let denied = async |engine: &Engine| match asked(engine).await? {
-        Err(EngineError::Unreached(why)) => {
+        Err(EngineError::Unreachable(why)) => {
             ensure!(why == format!("OPA at {} is out of date", server.url()), "{why}");
             Ok(())
         }
@@ -243,7 +249,7 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
     let server = Server::start().await?;
-    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);
     let held = "data.kubernetes.secrets.shop.db.data[_]";
     for rules in [
         format!("ok = {{k: v | v := {held}; k := 1}}"),
@@ -252,7 +258,7 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
     ] {
         let text = format!("package use\n{rules}\n");
         let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"a": "aHVudGVyMg==", "b": "aHVudGVyMzM="}}}}}});
-        let wanted = Wanted::new(&opa, &[("ns/use/u.rego", &text)], data)?;
+        let wanted = DesiredContents::new(&opa, &[("ns/use/u.rego", &text)], data)?;
         ensure!(wanted.push(&opa, None).await?, "it is not filled");
         let Err(EngineError::Failed(failure)) = asked(&wanted.engine).await? else {
             anyhow::bail!("{rules}: it does not fail")
@@ -266,11 +272,11 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
 }
 
 /// A filled server and its contents, in which `data.use.ok` is true.
-async fn filled() -> Result<(Server, Opa, Wanted)> {
+async fn filled() -> Result<(Server, Opa, DesiredContents)> {
     let server = Server::start().await?;
-    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);
     let data = json!({"kubernetes": {"pods": {"a": {"b": {"x": [1, 1.5, 1e21, "<é>"]}}}}, "policies": {"limits": {"a": 2}}});
-    let wanted = Wanted::new(&opa, &[LIBRARY, USER], data)?;
+    let wanted = DesiredContents::new(&opa, &[LIBRARY, USER], data)?;
     ensure!(wanted.push(&opa, None).await?, "it is not filled");
     ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
     Ok((server, opa, wanted))
@@ -296,12 +302,12 @@ async fn a_query_whose_modules_others_deleted_or_replaced_has_no_answer() -> Res
             is_changed |= status.is_success();
             match asked(&wanted.engine).await? {
                 Ok(Some(value)) if value == true.into() && !is_changed => {}
-                Err(EngineError::Unreached(_)) if is_changed => {}
+                Err(EngineError::Unreachable(_)) if is_changed => {}
                 other => anyhow::bail!("after {method} {path} (changed: {is_changed}) it says {other:?}"),
             }
         }
-        let contents = wanted.engine.in_opa().context("no OPA")?.contents();
-        ensure!(opa.changed(contents, &mut 0).await?.is_some() == is_changed, "{steps:?}: not noticed");
+        let contents = wanted.engine.opa_engine().context("no OPA")?.contents();
+        ensure!(opa.find_drift(contents, &mut 0).await?.is_some() == is_changed, "{steps:?}: not noticed");
         ensure!(wanted.push(&opa, None).await?, "{steps:?}: it is not filled again");
         ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "{steps:?}: it decides nothing");
     }
@@ -311,14 +317,14 @@ async fn a_query_whose_modules_others_deleted_or_replaced_has_no_answer() -> Res
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_by_others_are_noticed_and_filling_mends_them() -> Result<()> {
     let (server, opa, wanted) = filled().await?;
-    let contents = wanted.engine.in_opa().context("no OPA")?.contents();
+    let contents = wanted.engine.opa_engine().context("no OPA")?.contents();
     let id = "policysync/ns/use/u.rego";
     let edited = contents.policies().remove(id).context("no module")?.replace("> 1", "> 100");
     let policy = format!("/v1/policies/{id}");
-    ensure!(opa.changed(contents, &mut 0).await?.is_none(), "what is there differs from itself");
+    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "what is there differs from itself");
     server.ask("PUT", "/v1/policies/other", b"package other".to_vec()).await?;
     server.ask("PUT", "/v1/data/other", b"1".to_vec()).await?;
-    ensure!(opa.changed(contents, &mut 0).await?.is_none(), "what others have of their own counts");
+    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "what others have of their own counts");
     for (method, path, body, expected) in [
         ("PUT", policy.as_str(), edited.as_str(), "the text of module policysync/ns/use/u.rego differs"),
         ("PUT", "/v1/policies/policysync/more", "package more", "module policysync/more was added"),
@@ -329,10 +335,10 @@ async fn changes_by_others_are_noticed_and_filling_mends_them() -> Result<()> {
     ] {
         let (status, said) = server.ask(method, path, body.as_bytes().to_vec()).await?;
         ensure!(status.is_success(), "{method} {path}: {status} {said}");
-        let found = opa.changed(contents, &mut 0).await?;
+        let found = opa.find_drift(contents, &mut 0).await?;
         ensure!(found.as_deref() == Some(expected), "{method} {path}: {found:?}");
         ensure!(wanted.push(&opa, None).await?, "{method} {path}: it is not filled again");
-        ensure!(opa.changed(contents, &mut 0).await?.is_none(), "{method} {path}: it is not mended");
+        ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "{method} {path}: it is not mended");
     }
     Ok(())
 }

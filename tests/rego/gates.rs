@@ -16,9 +16,9 @@ use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::admit::{policy_of, pull};
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent::Connection;
-use crate::stand_in::{Fault, StandIn, while_it_is};
+use crate::stand_in::{Fault, StandIn, with_fault};
 use crate::world::LIMIT;
 
 /// Denies PodTemplates without the label `fine: "yes"`.
@@ -42,7 +42,7 @@ fn config_map(namespace: &str, name: &str) -> Value {
 }
 
 /// Waits until the API server denies a PodTemplate without the label.
-pub(crate) async fn until_denied(hub: &Registered, namespace: &str) -> Result<()> {
+pub(crate) async fn until_denied(hub: &ManagedWebhooks, namespace: &str) -> Result<()> {
     let object = template(namespace, "asked", "no");
     wait::until("the API server asks", LIMIT, || async {
         let Err(error) = hub.create(&object).await else {
@@ -58,8 +58,8 @@ pub(crate) async fn until_denied(hub: &Registered, namespace: &str) -> Result<()
 #[tokio::test]
 async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
     let name = "rego-closed";
-    let mut hub = Registered::prepare_with_files(name).await?;
-    let shop = Registered::shop(name);
+    let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     let mut quiet = fixtures::namespace("rego-closed-quiet");
     quiet["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
     apply(hub.client(), &quiet).await?;
@@ -78,7 +78,7 @@ async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
         hub.stop().await?;
         for fault in Fault::ALL {
             let object = format!("{policy}-{fault:?}").to_lowercase();
-            while_it_is(fault, &hub.webhooks, async || {
+            with_fault(fault, &hub.webhooks, async || {
                 let began = Instant::now();
                 let created = hub.create(&template(&shop, &object, "no")).await;
                 ensure!(began.elapsed() < Duration::from_secs(30), "it takes {:?}", began.elapsed());
@@ -117,8 +117,8 @@ async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
 
 #[tokio::test]
 async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-two").await?;
-    let shop = Registered::shop("rego-two");
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-two").await?;
+    let shop = ManagedWebhooks::shop("rego-two");
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
     // One entry for patches, one for denials, and one that checks modules, which may come first.
@@ -201,7 +201,7 @@ const REVIEWS: u32 = 100;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Result<()> {
     let name = "rego-amid";
-    let mut hub = Registered::prepare_with_files(name).await?;
+    let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
     hub.run(&["--audit-interval=0"]).await?;
     let document = |number: usize| {
         let number = number.to_string();
@@ -264,7 +264,7 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-loops").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-loops").await?;
     hub.run(&["--audit-interval=0"]).await?;
     let loops = DENIES.replace(
         "\tobject.metadata.labels.fine != \"yes\"",
@@ -306,9 +306,9 @@ async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Resul
 }
 
 /// A webhook of another owner, which reverts patches, with this `reinvocationPolicy`.
-fn puts_back(other: &Webhooks, namespace: &str, again: &str) -> Result<Value> {
+fn reverting_webhook(other: &Webhooks, namespace: &str, again: &str) -> Result<Value> {
     let mut configuration =
-        other.asked_about("MutatingWebhookConfiguration", ("", "podtemplates"), namespace)?;
+        other.configuration_for("MutatingWebhookConfiguration", ("", "podtemplates"), namespace)?;
     configuration["metadata"]["name"] = "zz-puts-back".into();
     configuration["webhooks"][0]["reinvocationPolicy"] = again.into();
     Ok(configuration)
@@ -324,8 +324,8 @@ async fn never(Json(review): Json<Value>) -> Json<Value> {
 #[tokio::test]
 async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     let name = "rego-back";
-    let mut hub = Registered::prepare_with_files(name).await?;
-    let shop = Registered::shop(name);
+    let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("mends", json!({"a.rego": pull()})).await?;
     wait::until("it is mended", LIMIT, || async {
@@ -339,7 +339,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     let other = Webhooks::with_files("puts-back")?;
     let stand_in = StandIn::serving(&other, Router::new().route("/placement", post(never)))?;
     // A webhook that is invoked again runs after the patches. The validating webhook denies the result.
-    apply(hub.client(), &puts_back(&other, &shop, "IfNeeded")?).await?;
+    apply(hub.client(), &reverting_webhook(&other, &shop, "IfNeeded")?).await?;
     wait::until("it is denied", LIMIT, || async {
         let object = template(&shop, "put-back", "yes");
         let Err(error) = hub.create(&object).await else {
@@ -352,7 +352,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     })
     .await?;
     // After a webhook that is not invoked again, the patch is applied once more.
-    apply(hub.client(), &puts_back(&other, &shop, "Never")?).await?;
+    apply(hub.client(), &reverting_webhook(&other, &shop, "Never")?).await?;
     wait::until("it is mended again", LIMIT, || async {
         let stored = hub.create(&template(&shop, "put-back", "yes")).await?;
         ensure!(policy_of(&stored) == "Always" && stored.name_any() == "put-back", "{stored:?}");

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
-use policy_sync_rego::embedded::{Embedded, Evaluated};
-use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::embedded::{Embedded, EvaluationResult};
+use policy_sync_rego::engine_kind::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn data() -> Value {
 type Values = BTreeMap<String, Result<Vec<Value>, String>>;
 
 /// The result of a comparison.
-enum Compared {
+enum Comparison {
     /// The check rejects the module.
     Rejected,
     /// Only OPA rejects it: OPA has a type checker, and finds more errors.
@@ -80,7 +80,7 @@ fn normal_key(key: &str) -> String {
 /// The values in the embedded engine; `None` if the check rejects the module.
 fn embedded(module: &Module) -> Result<Option<Values>> {
     let texts = [Text { id: ModuleId::new("g.rego"), text: module.text().into() }];
-    let found = checked(&texts, EvaluatedBy::Embedded, &Default::default());
+    let found = checked(&texts, EngineKind::Embedded, &Default::default());
     if !found.faults.is_empty() {
         return Ok(None);
     }
@@ -89,7 +89,8 @@ fn embedded(module: &Module) -> Result<Option<Values>> {
     let input = input().into();
     let mut values = Values::new();
     for rule in module.rules() {
-        let value = match engine.evaluate(&format!("data.g.{rule}"), &input).map(Evaluated::into_value) {
+        let value = match engine.evaluate(&format!("data.g.{rule}"), &input).map(EvaluationResult::into_value)
+        {
             Ok(value) => {
                 let value = value.map(serde_json::to_value).transpose()?;
                 Ok(value.iter().map(normal).collect())
@@ -163,12 +164,12 @@ fn is_equal(module: &Module, rule: &str, own: &Values, opa: &Values) -> bool {
     }
 }
 
-async fn compared(server: &mut Opa, module: &Module) -> Result<Compared> {
-    let Some(own) = embedded(module)? else { return Ok(Compared::Rejected) };
-    let Some(opa) = opa(server, module).await? else { return Ok(Compared::RejectedByOpa) };
+async fn compared(server: &mut Opa, module: &Module) -> Result<Comparison> {
+    let Some(own) = embedded(module)? else { return Ok(Comparison::Rejected) };
+    let Some(opa) = opa(server, module).await? else { return Ok(Comparison::RejectedByOpa) };
     let different = own.iter().find(|(rule, _)| !is_equal(module, rule, &own, &opa));
-    Ok(different.map_or(Compared::Equal, |(rule, value)| {
-        Compared::Different(format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule]))
+    Ok(different.map_or(Comparison::Equal, |(rule, value)| {
+        Comparison::Different(format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule]))
     }))
 }
 
@@ -179,7 +180,7 @@ async fn smallest(server: &mut Opa, mut module: Module, mut found: String) -> Re
         for part in 0..module.parts() {
             let smaller = module.without(part);
             if smaller.text() != module.text()
-                && let Compared::Different(difference) = compared(server, &smaller).await?
+                && let Comparison::Different(difference) = compared(server, &smaller).await?
             {
                 (module, found) = (smaller, difference);
                 continue 'smaller;
@@ -205,10 +206,10 @@ async fn random_modules_have_the_same_values_as_in_opa_or_are_rejected() -> Resu
             .await
             .with_context(|| format!("seed {seed}\n{}", module.text()))?
         {
-            Compared::Rejected => rejected += 1,
-            Compared::RejectedByOpa => by_opa += 1,
-            Compared::Equal => equal += 1,
-            Compared::Different(difference) => {
+            Comparison::Rejected => rejected += 1,
+            Comparison::RejectedByOpa => by_opa += 1,
+            Comparison::Equal => equal += 1,
+            Comparison::Different(difference) => {
                 let (module, difference) = smallest(&mut server, module, difference).await?;
                 wrong.push(format!("seed {seed}: {difference}\n{}", module.text()));
             }

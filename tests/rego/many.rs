@@ -11,7 +11,7 @@ use policy_sync_testenv::{Controller, Opa, wait};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent::{Connection, review};
 use crate::world::{LIMIT, World, denies, until_loaded};
 
@@ -53,22 +53,22 @@ fn tiny(carrier: &str, count: usize) -> Value {
 }
 
 /// Reviews the creation of a ConfigMap `name` in the shop of `hub`, and returns the response.
-async fn answer(hub: &Registered, name: &str) -> Result<String> {
-    let namespace = Registered::shop(&hub.world.namespace);
+async fn review_response(hub: &ManagedWebhooks, name: &str) -> Result<String> {
+    let namespace = ManagedWebhooks::shop(&hub.world.namespace);
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
     Connection::open(&hub.webhooks).await?.post("/admit", &review("configmaps", &object)).await
 }
 
 /// Waits until a Rego policy denies `bad`, and none denies `good`.
-async fn until_reviewed(hub: &Registered) -> Result<()> {
+async fn until_reviewed(hub: &ManagedWebhooks) -> Result<()> {
     wait::until("writes are reviewed", LIMIT, || async {
-        let denied = answer(hub, "bad").await?;
+        let denied = review_response(hub, "bad").await?;
         ensure!(denied.contains("\"allowed\":false") && denied.contains("bad is denied"), "{denied}");
         Ok(())
     })
     .await?;
-    let admitted = answer(hub, "good").await?;
+    let admitted = review_response(hub, "good").await?;
     ensure!(admitted.contains("\"allowed\":true"), "{admitted}");
     Ok(())
 }
@@ -76,7 +76,7 @@ async fn until_reviewed(hub: &Registered) -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_modules_are_in_force_soon_after_a_restart() -> Result<()> {
     let _busy = BUSY.lock().await;
-    let mut hub = Registered::prepare_with_files("rego-many").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-many").await?;
     let mut carriers: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new(); CONFIG_MAPS];
     for number in 0..MODULES {
         carriers[number % CONFIG_MAPS].insert(format!("m{number:04}.rego"), small(number).into());
@@ -142,7 +142,7 @@ async fn loaded_by_opa(directory: &Path) -> Result<Duration> {
 #[tokio::test]
 async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_is_written() -> Result<()> {
     let _busy = BUSY.lock().await;
-    let hub = Registered::start("rego-limit").await?;
+    let hub = ManagedWebhooks::start("rego-limit").await?;
     hub.world.write("first", tiny("first", 2_500)).await?;
     hub.world.until_ok("first").await?;
     let error = wait::until("the webhook of carriers rejects it", LIMIT, || async {
@@ -276,7 +276,7 @@ async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_module_that_takes_too_long_is_named_and_the_metrics_name_none() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-slow").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-slow").await?;
     hub.run(&[]).await?;
     let slow = "package admission\nimport rego.v1\ndeny contains {\"id\": \"slow\"} if {\n\tinput.request.name == \"slow\"\n\t\
                 count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0\n}\n";
@@ -284,15 +284,15 @@ async fn the_module_that_takes_too_long_is_named_and_the_metrics_name_none() -> 
         .write("gates", json!({"any.rego": denies("any"), "slow.rego": slow, "zero.rego": denies("zero")}))
         .await?;
     hub.world.until_ok("gates").await?;
-    let admitted = answer(&hub, "good").await?;
+    let admitted = review_response(&hub, "good").await?;
     ensure!(admitted.contains("\"allowed\":true"), "{admitted}");
-    let failed = answer(&hub, "slow").await?;
+    let failed = review_response(&hub, "slow").await?;
     ensure!(failed.contains("took more than 1 s") && !failed.contains("any.rego"), "{failed}");
     let is_named =
         |status: &Value| status["status"] == "ok" && status["warnings"][0]["location"]["file"] == "slow.rego";
     // The search for the slow module finds none while the machine is busy.
     let status = wait::until("the slow module is named", LIMIT, || async {
-        answer(&hub, "slow").await?;
+        review_response(&hub, "slow").await?;
         let status = hub.world.status("gates").await?;
         ensure!(is_named(&status), "it says {status}");
         Ok(status)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use policy_sync_rego::bundle::Bundle;
-use policy_sync_rego::culprits::{Exceeded, Excess};
+use policy_sync_rego::culprits::{ExceededQuery, Excess};
 use policy_sync_rego::embedded::Embedded;
 use policy_sync_rego::engine_error::Failure;
 use policy_sync_rego::module::{ModuleId, Text};
@@ -24,8 +24,8 @@ deny contains msg if msg := d(d(d(d(d(d(d(input.label)))))))
 /// The failure of `deny` for a label of 63 bytes.
 fn over_limit(text: &str) -> Failure {
     let input = json!({"label": "x".repeat(63)});
-    let failure = engine(text).ask("data.a.deny", &input.into()).unwrap_err();
-    assert!(failure.too_large && !failure.too_long, "{failure:?}");
+    let failure = engine(text).query_value("data.a.deny", &input.into()).unwrap_err();
+    assert!(failure.exceeded_memory && !failure.exceeded_time, "{failure:?}");
     failure
 }
 
@@ -45,9 +45,9 @@ many := {x | some x in numbers.range(1, 20000)}";
         .map(|(id, text)| Text { id: ModuleId::new(id), text: text.into() });
     let engine = Embedded::new(&Bundle::read(&texts).unwrap(), json!({}).into()).unwrap();
     let (query, input) = ("data.admission.deny", Value::from(json!({"name": "a"})));
-    let failure = engine.ask(query, &input).unwrap_err();
-    assert!(failure.too_large && !failure.too_long, "{failure:?}");
-    let found = Exceeded::new(false, engine, query, &input).culprits();
+    let failure = engine.query_value(query, &input).unwrap_err();
+    assert!(failure.exceeded_memory && !failure.exceeded_time, "{failure:?}");
+    let found = ExceededQuery::new(false, engine, query, &input).culprits();
     let found: Vec<(&str, Excess)> =
         found.iter().map(|culprit| (culprit.module.as_str(), culprit.excess)).collect();
     assert_eq!(found, [("b/large.rego", Excess::Memory)]);
@@ -96,12 +96,12 @@ fn memory_limit_applies_to_memory_in_use_not_to_the_total() {
     let text = DOUBLING.to_owned()
         + "long := d(d(d(d(input.label))))\nn := count([1 | some x in input.all; count(concat(x, [long, x])) > 0])\n";
     let input = json!({"label": "x".repeat(63), "all": vec!["0123456789abcdef"; 12]});
-    assert_eq!(engine(&text).ask("data.a.n", &input.into()).unwrap(), Some(Value::from(12)));
+    assert_eq!(engine(&text).query_value("data.a.n", &input.into()).unwrap(), Some(Value::from(12)));
 }
 
 #[test]
 fn number_that_json_lacks_fails_the_evaluation() {
     let text = "package a\np := {1} | bits.lsh(1, 5000)\n";
-    let failure = engine(text).ask("data.a.p", &json!({}).into()).unwrap_err();
-    assert!(!failure.too_large && !failure.too_long, "{failure:?}");
+    let failure = engine(text).query_value("data.a.p", &json!({}).into()).unwrap_err();
+    assert!(!failure.exceeded_memory && !failure.exceeded_time, "{failure:?}");
 }

@@ -24,13 +24,13 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::filling::forwarded;
-use crate::served::{PREFERENCES, Served, app, cluster, pci};
+use crate::served::{DeploymentWebhooks, PREFERENCES, app, cluster, pci};
 use crate::world::{LIMIT, World, denies, place};
 
 /// The path of the marker that OPA is filled.
 const MARKER: &str = "/v1/data/policysync/revision";
 
-impl Served {
+impl DeploymentWebhooks {
     /// The placement preferences of an app that handles card data, from a dry run; `None` if there are none.
     async fn preferences(&self) -> Result<Option<String>> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
@@ -98,7 +98,7 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     opa.ask("PUT", "/v1/policies/other", b"package other\np := 1".to_vec()).await?;
     opa.ask("PUT", "/v1/data/another", b"1".to_vec()).await?;
     let url = format!("--opa-url={}", opa.url());
-    let served = Served::with("rego-opa", &[&url]).await?;
+    let served = DeploymentWebhooks::with("rego-opa", &[&url]).await?;
     served.world.write("pci", json!({"pci.rego": pci("rego-opa-eu")})).await?;
     served.world.until_ok("pci").await?;
     for (name, zone) in [("rego-opa-c1", "rego-opa-eu"), ("rego-opa-c2", "us")] {
@@ -158,14 +158,14 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
 }
 
 /// Writes an app without storing it.
-async fn dry_write(served: &Served, name: &str) -> Result<()> {
+async fn dry_write(served: &DeploymentWebhooks, name: &str) -> Result<()> {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     served.deployments().create(&dry, &app(name, json!({}))?).await?;
     Ok(())
 }
 
 /// Waits until writes of `bad` are denied with the message `no`, and writes of `good` pass.
-async fn until_bad_writes_are_denied(served: &Served) -> Result<()> {
+async fn until_bad_writes_are_denied(served: &DeploymentWebhooks) -> Result<()> {
     wait::until("a bad write is denied", LIMIT, || async {
         let denied = dry_write(served, "bad").await.is_err_and(|error| error.to_string().contains("no"));
         ensure!(denied, "it is let in");
@@ -180,7 +180,7 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
     const PROOF: &str = "/v1/policies/policysync/installed";
     let opa = Opa::start().await?;
     let url = format!("--opa-url={}", opa.url());
-    let served = Served::with("rego-opa-edited", &[&url]).await?;
+    let served = DeploymentWebhooks::with("rego-opa-edited", &[&url]).await?;
     let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\" if \
         input.metadata.name == data[\"rego-opa-edited\"].names.bad\n";
     served.world.write("deny", json!({"deny.rego": denies})).await?;
@@ -232,12 +232,12 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
 }
 
 /// A proxy for OPA that can replace the responses to decisions by invalid ones.
-struct Mangling {
+struct ManglingProxy {
     opa: Opa,
     mangles: AtomicBool,
 }
 
-impl Mangling {
+impl ManglingProxy {
     async fn forward(
         State(proxy): State<Arc<Self>>,
         method: Method,
@@ -261,13 +261,13 @@ async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after
     const COMPARED: Duration = Duration::from_secs(10 + 5);
     /// The same after an unexpected response, far below the interval.
     const AT_ONCE: Duration = Duration::from_secs(1 + 4);
-    let proxy = Arc::new(Mangling { opa: Opa::start().await?, mangles: AtomicBool::new(false) });
+    let proxy = Arc::new(ManglingProxy { opa: Opa::start().await?, mangles: AtomicBool::new(false) });
     let opa = &proxy.opa;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let url = format!("--opa-url=http://{}", listener.local_addr()?);
-    let router = Router::new().fallback(Mangling::forward).with_state(proxy.clone());
+    let router = Router::new().fallback(ManglingProxy::forward).with_state(proxy.clone());
     let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-    let served = Served::with("rego-opa-back", &[&url]).await?;
+    let served = DeploymentWebhooks::with("rego-opa-back", &[&url]).await?;
     let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\" if input.metadata.name == \"bad\"\n";
     served.world.write("deny", json!({"deny.rego": denies})).await?;
     served.world.until_ok("deny").await?;
@@ -349,13 +349,13 @@ async fn module_that_opa_rejects_is_reported_with_its_place_and_blocks_no_others
 }
 
 /// An OPA that authenticates its clients.
-struct Secured {
+struct AuthenticatingOpa {
     opa: Opa,
     files: TempDir,
     arguments: Vec<String>,
 }
 
-impl Secured {
+impl AuthenticatingOpa {
     fn path(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
@@ -399,7 +399,7 @@ impl Secured {
 
 #[tokio::test]
 async fn opa_token_file_is_reloaded_when_it_changes() -> Result<()> {
-    let secured = Secured::by_token().await?;
+    let secured = AuthenticatingOpa::by_token().await?;
     fs::write(secured.path("token"), "wrong")?;
     let world = World::new("rego-opa-token").await?;
     let token = format!("--opa-token-file={}", secured.path("token").display());
@@ -429,7 +429,7 @@ async fn opa_token_file_is_reloaded_when_it_changes() -> Result<()> {
 
 #[tokio::test]
 async fn opa_gets_the_client_certificate_and_an_unknown_server_certificate_is_rejected() -> Result<()> {
-    let secured = Secured::by_certificate().await?;
+    let secured = AuthenticatingOpa::by_certificate().await?;
     let world = World::new("rego-opa-mtls").await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
     let identity = ["cert-file", "key-file"].map(|what| {

@@ -30,13 +30,13 @@ errors["nothing is called bad"] { input.metadata.name == "bad" }
 const SELECTOR: &str = "kuadrant.io/cluster-selector";
 
 /// A controller with a class of its own, and the webhooks that it manages.
-pub(crate) struct Registered {
+pub(crate) struct ManagedWebhooks {
     pub(crate) world: World,
     pub(crate) webhooks: Webhooks,
     controller: Option<Controller>,
 }
 
-impl Registered {
+impl ManagedWebhooks {
     /// Starts one with installed webhook configurations.
     pub(crate) async fn start(namespace: &str) -> Result<Self> {
         let webhooks = Webhooks::new(namespace)?;
@@ -178,7 +178,7 @@ impl Registered {
     }
 
     /// Waits until the API server calls the webhook, a moment after it was configured.
-    async fn until_asked(&self) -> Result<()> {
+    async fn until_called(&self) -> Result<()> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let object = self.limits("dry", &Self::shop(&self.world.namespace));
         let (api, _) = api_for(self.client(), &object).await?;
@@ -192,7 +192,7 @@ impl Registered {
     }
 
     /// Waits until the status of the ConfigMap contains all of these texts.
-    async fn until_told(&self, parts: &[String]) -> Result<Value> {
+    async fn until_status_contains(&self, parts: &[String]) -> Result<Value> {
         let is_told = |status: &Value| {
             let message = status["error"]["message"].as_str().unwrap_or_default();
             parts.iter().all(|part| message.contains(part))
@@ -217,13 +217,13 @@ fn bundle(entry: &Value) -> Result<String> {
 #[tokio::test]
 async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<()> {
     let name = "rego-entries";
-    let mut hub = Registered::start(name).await?;
+    let mut hub = ManagedWebhooks::start(name).await?;
     ensure!(hub.entries().await?.iter().all(Vec::is_empty), "there are entries without a policy");
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     hub.world.until_ok("places").await?;
     let [placement, policies] = hub.until_registered().await?;
     ensure!(placement[0]["failurePolicy"] == "Fail" && policies[0]["failurePolicy"] == "Ignore");
-    hub.until_asked().await?;
+    hub.until_called().await?;
     let stored = hub.create_limits("limits").await?;
     ensure!(stored.annotations()[SELECTOR] == "region=eu", "{:?}", stored.annotations());
     let error = hub.create_limits("bad").await.err().context("it is let in")?;
@@ -243,7 +243,7 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
         ensure!(!stored.annotations().contains_key(SELECTOR), "{namespace} is not exempt");
     }
     // An update of the status is not reviewed.
-    let (api, _) = api_for(hub.client(), &hub.limits("limits", &Registered::shop(name))).await?;
+    let (api, _) = api_for(hub.client(), &hub.limits("limits", &ManagedWebhooks::shop(name))).await?;
     let status = json!({"metadata": {"annotations": {SELECTOR: null}}, "status": {"observedGeneration": 1}});
     api.patch_status("limits", &PatchParams::default(), &Patch::Merge(&status)).await?;
 
@@ -272,11 +272,11 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
 #[tokio::test]
 async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
     let name = "rego-outage";
-    let hub = Registered::start(name).await?;
+    let hub = ManagedWebhooks::start(name).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     hub.world.until_ok("places").await?;
     hub.until_registered().await?;
-    hub.until_asked().await?;
+    hub.until_called().await?;
     let versions = async || {
         let mut versions = Vec::new();
         for configuration in hub.webhooks.configurations() {
@@ -299,7 +299,7 @@ async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
     .await?;
     ensure!(least == 1.0, "it forgets its policy after {:?}", stopped.elapsed());
     hub.world.hub().start_api_server().await?;
-    hub.until_asked().await?;
+    hub.until_called().await?;
     let text = PLACES.replace("nothing is called bad", "nobody calls anything bad");
     hub.world.write("library", json!({"a.rego": "package lib\np = 1 { true }\n"})).await?;
     hub.world.until_ok("library").await?;
@@ -319,13 +319,13 @@ async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
 #[tokio::test]
 async fn changed_entries_are_restored_and_missing_configurations_are_reported() -> Result<()> {
     let name = "rego-changed";
-    let mut hub = Registered::prepare(name, Webhooks::with_files(name)?).await?;
+    let mut hub = ManagedWebhooks::prepare(name, Webhooks::with_files(name)?).await?;
     hub.webhooks.forget_authority()?;
     hub.run(&[]).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     let away =
         format!("waits for its webhook registration (there is no MutatingWebhookConfiguration {name})");
-    hub.until_told(&[away]).await?;
+    hub.until_status_contains(&[away]).await?;
     let (_, ready) = hub.controller.as_ref().context("it runs")?.readiness().await?;
     ensure!(
         ready.contains(&format!("[!]webhooks: there is no MutatingWebhookConfiguration {name}")),
@@ -343,7 +343,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
     let injector = PatchParams { field_manager: Some("injector".to_owned()), ..PatchParams::default() };
     let patch = Patch::Json::<()>(serde_json::from_value(injected)?);
     api.patch(name, &injector, &patch).await?;
-    hub.until_asked().await?;
+    hub.until_called().await?;
 
     // Another client weakens the entry, so that writes pass without a review.
     let never = json!({"name": "never", "expression": "false"});
@@ -375,7 +375,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
 #[tokio::test]
 async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> {
     let name = "rego-written";
-    let hub = Registered::start(name).await?;
+    let hub = ManagedWebhooks::start(name).await?;
     hub.world.write("first", json!({"a.rego": denies("a")})).await?;
     hub.world.until_ok("first").await?;
     let is_of = |entry: &Value, what: &str| entry["name"].as_str().is_some_and(|name| name.starts_with(what));
@@ -433,7 +433,7 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
     hub.world.write("first", json!({"a.rego": denies("b")})).await?;
     hub.world.until_ok("first").await?;
     // ConfigMaps in other namespaces are not checked.
-    let shop = Registered::shop(name);
+    let shop = ManagedWebhooks::shop(name);
     apply(
         hub.client(),
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"b.rego": faulty},
@@ -454,7 +454,7 @@ fn authority(year: i32, month: u8, day: u8) -> Result<(KeyPair, CertificateParam
 #[tokio::test]
 async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result<()> {
     let name = "rego-renewed";
-    let mut hub = Registered::prepare(name, Webhooks::new(name)?).await?;
+    let mut hub = ManagedWebhooks::prepare(name, Webhooks::new(name)?).await?;
     hub.webhooks.install(hub.client()).await?;
     // An authority with half a year left, and a certificate with ten days left.
     let days = |days: i64| {
@@ -482,11 +482,11 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     hub.run(&[]).await?;
     hub.world.until_ok("places").await?;
-    hub.until_asked().await?;
+    hub.until_called().await?;
 
     // Reviews run during all of the following.
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let object = hub.limits("dry", &Registered::shop(name));
+    let object = hub.limits("dry", &ManagedWebhooks::shop(name));
     let (api, _) = api_for(hub.client(), &object).await?;
     let object: DynamicObject = serde_json::from_value(object)?;
     let mut asking = tokio::task::JoinSet::new();
@@ -553,7 +553,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
             Ok(())
         })
         .await?;
-        hub.until_asked().await
+        hub.until_called().await
     };
     // After the Secret is deleted, a new certificate is created and trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
@@ -568,10 +568,10 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
 #[tokio::test]
 async fn replicas_share_the_certificate_and_a_settled_hub_gets_no_writes() -> Result<()> {
     let name = "rego-replicas";
-    let mut hub = Registered::start(name).await?;
+    let mut hub = ManagedWebhooks::start(name).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     hub.world.until_ok("places").await?;
-    hub.until_asked().await?;
+    hub.until_called().await?;
     let secret = hub.secrets().get(&hub.secret()).await?;
     let entries = hub.until_registered().await?;
     // Another replica leads, at another port.
@@ -601,7 +601,7 @@ async fn replicas_share_the_certificate_and_a_settled_hub_gets_no_writes() -> Re
 #[tokio::test]
 async fn missing_rights_to_write_webhook_configurations_are_reported() -> Result<()> {
     let name = "rego-forbidden-webhooks";
-    let hub = Registered::prepare(name, Webhooks::new(name)?).await?;
+    let hub = ManagedWebhooks::prepare(name, Webhooks::new(name)?).await?;
     hub.webhooks.install(hub.client()).await?;
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
@@ -617,7 +617,7 @@ async fn missing_rights_to_write_webhook_configurations_are_reported() -> Result
     let controller = hub.world.launch(User::new(name), &arguments)?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     let parts = [format!("Secret default/{name}-webhook"), "cannot patch resource".to_owned()];
-    hub.until_told(&parts).await?;
+    hub.until_status_contains(&parts).await?;
     wait::until("it says so", Duration::from_secs(20), || async {
         let (code, text) = controller.readiness().await?;
         let says = [

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::world::{BINARY, LIMIT, denies, until_loaded};
 
 /// Waits until the condition `Loaded` has this reason, and returns its message.
-async fn until_loaded_says(client: &Client, name: &str, reason: &str) -> Result<String> {
+async fn until_loaded_reason(client: &Client, name: &str, reason: &str) -> Result<String> {
     let policies: Api<RegoPolicy> = Api::all(client.clone());
     wait::until(&format!("{name} is {reason}"), LIMIT, || async {
         let policy = policies.get(name).await?;
@@ -53,11 +53,11 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
         apply(&client, &policy("good", &denies("a"))).await.map(drop)
     })
     .await?;
-    ensure!(until_loaded_says(&client, "good", "Loaded").await? == "in force");
+    ensure!(until_loaded_reason(&client, "good", "Loaded").await? == "in force");
     until_loaded(&controller, 1).await?;
 
     apply(&client, &policy("bad", "package admission\ndeny[\"x\"] { foo.bar(1) }")).await?;
-    let message = until_loaded_says(&client, "bad", "Refused").await?;
+    let message = until_loaded_reason(&client, "bad", "Refused").await?;
     ensure!(
         message.starts_with("rejected; everything that it would evaluate is denied\nregopolicies/bad:2:"),
         "{message}"
@@ -75,7 +75,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
     .await?;
     // A valid policy that becomes invalid: its last valid text stays in force.
     apply(&client, &policy("good", "package admission\ndeny[")).await?;
-    let message = until_loaded_says(&client, "good", "Refused").await?;
+    let message = until_loaded_reason(&client, "good", "Refused").await?;
     ensure!(message.starts_with("rejected; the previous version stays in force\n"), "{message}");
 
     // The API server rejects other values of the enumeration.
@@ -86,7 +86,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
     let mut warns = policy("good", &denies("a"));
     warns["spec"]["enforcement"] = "warn".into();
     apply(&client, &warns).await?;
-    until_loaded_says(&client, "good", "Loaded").await?;
+    until_loaded_reason(&client, "good", "Loaded").await?;
 
     // Deleting the CustomResourceDefinition unloads all of them.
     let definitions: Api<

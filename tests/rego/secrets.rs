@@ -17,7 +17,7 @@ use policy_sync_testenv::{Opa, crds, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent;
 use crate::world::{BINARY, LIMIT, World, denies};
 
@@ -50,7 +50,7 @@ deny contains {
 }
 "#;
 /// Writes the contents of Secrets into Events.
-const TELLS: &str = r#"package admission
+const LEAKS_SECRETS: &str = r#"package admission
 import rego.v1
 deny contains msg if {
 	input.request.kind.kind == "Secret"
@@ -71,19 +71,19 @@ fn is_clean(what: &str, text: &str, expected: &str) -> Result<()> {
 }
 
 /// The Events of all namespaces.
-async fn events(hub: &Registered) -> Result<String> {
+async fn events(hub: &ManagedWebhooks) -> Result<String> {
     let events: Api<Event> = Api::all(hub.client().clone());
     Ok(serde_json::to_string(&events.list(&Default::default()).await?.items)?)
 }
 
 /// The ConfigMap `name` in the namespace of the Rego policies.
-async fn carrier(hub: &Registered, name: &str) -> Result<String> {
+async fn carrier(hub: &ManagedWebhooks, name: &str) -> Result<String> {
     Ok(serde_json::to_string(&hub.world.config_maps().get(name).await?)?)
 }
 
 #[tokio::test]
 async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-secrets").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-secrets").await?;
     crds::install(hub.client(), &crds::reports()?).await?;
     apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
     apply_all(hub.client(), &audit_reader("vault", "reader")).await?;
@@ -130,7 +130,7 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
 
 #[tokio::test]
 async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-labels").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-labels").await?;
     apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
     hub.run(&[]).await?;
     hub.world.write("labels", json!({"labels.rego": LABELS})).await?;
@@ -142,7 +142,7 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
     .await?;
     hub.create(&secret("vault", "b", json!({"owner": "me"}))).await?;
 
-    let written = hub.world.write("tells", json!({"tells.rego": TELLS})).await;
+    let written = hub.world.write("tells", json!({"tells.rego": LEAKS_SECRETS})).await;
     let refused = match written {
         // The webhook that checks modules rejects it.
         Err(error) => format!("{error:#}"),
@@ -164,7 +164,7 @@ struct Created {
 }
 
 /// Creates `secret`; `query` follows the path.
-async fn created(hub: &Registered, secret: &Value, query: &str) -> Result<Created> {
+async fn created(hub: &ManagedWebhooks, secret: &Value, query: &str) -> Result<Created> {
     let namespace = secret["metadata"]["namespace"].as_str().context("no namespace")?;
     let request = Request::post(format!("/api/v1/namespaces/{namespace}/secrets{query}"))
         .header("Content-Type", "application/json")
@@ -177,7 +177,7 @@ async fn created(hub: &Registered, secret: &Value, query: &str) -> Result<Create
 }
 
 /// Creates `secret` once the warnings or the error of a dry run contain `expected`.
-async fn created_once(hub: &Registered, secret: &Value, expected: &str) -> Result<Created> {
+async fn created_once(hub: &ManagedWebhooks, secret: &Value, expected: &str) -> Result<Created> {
     let told = |created: &Created| {
         // The body contains the Secret that was created.
         let error = if created.code.is_success() { "" } else { created.body.as_str() };
@@ -193,7 +193,7 @@ async fn created_once(hub: &Registered, secret: &Value, expected: &str) -> Resul
 }
 
 /// Loads `text` with enforcement `warn`.
-async fn warn_by(hub: &Registered, name: &str, text: &str) -> Result<()> {
+async fn warn_by(hub: &ManagedWebhooks, name: &str, text: &str) -> Result<()> {
     let mut carrier = hub.world.config_map(name, &json!({"warns.rego": text}));
     carrier["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
     apply(hub.client(), &carrier).await?;
@@ -202,7 +202,7 @@ async fn warn_by(hub: &Registered, name: &str, text: &str) -> Result<()> {
 
 #[tokio::test]
 async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
-    let mut hub = Registered::prepare_with_files("rego-secrets-warn").await?;
+    let mut hub = ManagedWebhooks::prepare_with_files("rego-secrets-warn").await?;
     apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
     hub.run(&[]).await?;
     warn_by(&hub, "labels", LABELS).await?;
@@ -239,7 +239,7 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
 }
 
 /// The data and the modules of `opa`.
-async fn everything_in(opa: &Opa) -> Result<String> {
+async fn opa_contents(opa: &Opa) -> Result<String> {
     let mut all = String::new();
     for path in ["/v1/data", "/v1/policies"] {
         let (status, found) = opa.ask("GET", path, Vec::new()).await?;
@@ -277,7 +277,7 @@ async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_ne
         wait::until(&format!("OPA is filled, replicated: {is_replicated}"), LIMIT, || async {
             let (_, marker) = opa.ask("GET", "/v1/data/policysync/revision", Vec::new()).await?;
             ensure!(marker["result"].is_string(), "its marker is {marker}");
-            let all = everything_in(&opa).await?;
+            let all = opa_contents(&opa).await?;
             ensure!(all.contains("in-work"), "the work is not there");
             ensure!(
                 !all.contains(PLANTED_IN_WORK) && !all.contains("hunter3"),
@@ -300,7 +300,7 @@ async fn aliases_of_secrets_reach_the_process_that_checks() -> Result<()> {
     let text = Text { id: ModuleId::new("policies/a/a.rego"), text: reads.into() };
     let aliases = BTreeMap::from([("passwords".to_owned(), "secrets".to_owned())]);
     let faults = async |names: BTreeSet<String>| {
-        let checker = Checker::running(PathBuf::from(BINARY)).with_secrets(names);
+        let checker = Checker::new(PathBuf::from(BINARY)).with_secrets(names);
         let checked = checker.check(std::slice::from_ref(&text), Lane::Load).await?;
         ensure!(checked.faults.is_empty(), "{}", checked.faults);
         anyhow::Ok(checked.secrets.faults().len())

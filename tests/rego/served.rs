@@ -18,13 +18,13 @@ pub(crate) fn pci(zone: &str) -> String {
 }
 
 /// A controller whose webhook the API server calls for Deployments in the world's namespace.
-pub(crate) struct Served {
+pub(crate) struct DeploymentWebhooks {
     pub(crate) world: World,
     pub(crate) controller: Controller,
     pub(crate) webhooks: Webhooks,
 }
 
-impl Served {
+impl DeploymentWebhooks {
     pub(crate) async fn start(namespace: &str) -> Result<Self> {
         Self::with(namespace, &[]).await
     }

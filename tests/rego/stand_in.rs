@@ -10,8 +10,8 @@ use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use policy_sync_connections::{Descriptors, Limits, listen, tls};
-use policy_sync_controller::server::certificate_files::Files;
-use policy_sync_hub::certificates::Certificates;
+use policy_sync_controller::server::certificate_files::CertificateFiles;
+use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_testenv::webhooks::Webhooks;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ impl Fault {
     /// All faults.
     pub(crate) const ALL: [Self; 4] = [Self::Away, Self::Slow, Self::Broken, Self::Expired];
 
-    fn answer(self) -> Response {
+    fn response(self) -> Response {
         match self {
             Self::Slow => {
                 let bytes = futures::stream::unfold((), |()| async {
@@ -56,8 +56,9 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// Serves `router` at the port of the controller of `webhooks`, with the certificate in files.
     pub(crate) fn serving(webhooks: &Webhooks, router: Router) -> Result<Self> {
-        let certificates = Arc::new(Certificates::default());
-        Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
+        let certificates = Arc::new(CertificateResolver::default());
+        CertificateFiles::read(webhooks.folder()?, certificates.clone())
+            .context("reading the certificate")?;
         let listener = listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
         let stop = CancellationToken::new();
         let limits = Limits::webhooks(Descriptors::raise());
@@ -75,7 +76,7 @@ impl StandIn {
 }
 
 /// Runs `check` while the server of `webhooks` has this fault.
-pub(crate) async fn while_it_is(
+pub(crate) async fn with_fault(
     fault: Fault,
     webhooks: &Webhooks,
     check: impl AsyncFnOnce() -> Result<()>,
@@ -83,7 +84,7 @@ pub(crate) async fn while_it_is(
     if fault == Fault::Expired {
         webhooks.expire()?;
     }
-    let router = Router::new().fallback(move || async move { fault.answer() });
+    let router = Router::new().fallback(move || async move { fault.response() });
     let stand_in = (fault != Fault::Away).then(|| StandIn::serving(webhooks, router)).transpose()?;
     let checked = check().await;
     if let Some(stand_in) = stand_in {

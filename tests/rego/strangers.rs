@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::sent;
 use crate::world::{BINARY, LIMIT, World};
 
@@ -104,7 +104,7 @@ fn template(namespace: &str, name: &str) -> Value {
 }
 
 /// A connection that is idle after one response; `None` if it is closed at once.
-async fn idle(hub: &Registered) -> Option<impl Sized> {
+async fn idle(hub: &ManagedWebhooks) -> Option<impl Sized> {
     let connecting = async {
         let mut stream = sent::connect(&hub.webhooks).await.ok()?;
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.ok()?;
@@ -119,12 +119,12 @@ async fn idle(hub: &Registered) -> Option<impl Sized> {
 async fn idle_connections_of_strangers_deny_no_write_after_a_restart_of_the_api_server() -> Result<()> {
     let _ = Descriptors::raise();
     let (name, folder) = ("rego-strangers", TempDir::new()?);
-    let mut hub = Registered::prepare_with_files(name).await?;
-    let shop = Registered::shop(name);
+    let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     hub.run_as(&with_few_descriptors(&folder)?).await?;
     hub.world.write("denies", json!({"denies.rego": DENIES})).await?;
     hub.world.until_ok("denies").await?;
-    let until_asked = async || {
+    let until_called = async || {
         wait::until("the API server asks", LIMIT, || async {
             let denied = hub.create(&template(&shop, "bad")).await.err().context("it is let in")?;
             ensure!(format!("{denied:#}").contains("it is bad"), "{denied:#}");
@@ -132,7 +132,7 @@ async fn idle_connections_of_strangers_deny_no_write_after_a_restart_of_the_api_
         })
         .await
     };
-    until_asked().await?;
+    until_called().await?;
 
     let mut strangers = Vec::new();
     for port in hub.controller()?.ports() {
@@ -152,7 +152,7 @@ async fn idle_connections_of_strangers_deny_no_write_after_a_restart_of_the_api_
     let failed: Vec<String> =
         writes.iter().filter_map(|write| Some(format!("{:#}", write.as_ref().err()?))).collect();
     ensure!(failed.is_empty(), "{} of 24 writes failed: {failed:#?}", failed.len());
-    until_asked().await?;
+    until_called().await?;
     is_alive(hub.controller()?).await?;
     drop((strangers, held));
     Ok(())

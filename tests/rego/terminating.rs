@@ -10,7 +10,7 @@ use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::gates::{DENIES, template, until_denied};
-use crate::registration::Registered;
+use crate::registration::ManagedWebhooks;
 use crate::world::LIMIT;
 
 const FINALIZER: &str = "example.com/wait";
@@ -34,7 +34,7 @@ fn is_denied(written: Result<DynamicObject>, what: &str) -> Result<()> {
     Ok(())
 }
 
-async fn merge(hub: &Registered, object: &Value, patch: Value) -> Result<DynamicObject> {
+async fn merge(hub: &ManagedWebhooks, object: &Value, patch: Value) -> Result<DynamicObject> {
     let (api, name) = api_for(hub.client(), object).await?;
     Ok(api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?)
 }
@@ -42,8 +42,8 @@ async fn merge(hub: &Registered, object: &Value, patch: Value) -> Result<Dynamic
 #[tokio::test]
 async fn only_an_update_that_changes_nothing_but_finalizers_passes_unreviewed() -> Result<()> {
     let name = "rego-terminating";
-    let mut hub = Registered::prepare_with_files(name).await?;
-    let shop = Registered::shop(name);
+    let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
+    let shop = ManagedWebhooks::shop(name);
     let ends = format!("{name}-ends");
     apply(hub.client(), &fixtures::namespace(&ends)).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;

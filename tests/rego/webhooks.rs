@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 
 use crate::sent;
-use crate::served::{PREFERENCES, Served, app, cluster, pci};
+use crate::served::{DeploymentWebhooks, PREFERENCES, app, cluster, pci};
 use crate::world::LIMIT;
 
-impl Served {
+impl DeploymentWebhooks {
     async fn post(&self, body: &[u8]) -> Result<(u16, String)> {
         sent::ask(&self.webhooks, &format!("{POST}\r\nContent-Length: {}", body.len()), body).await
     }
@@ -60,7 +60,7 @@ fn review(object: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn written_objects_get_placement_annotations_and_forbidden_values_are_denied() -> Result<()> {
-    let served = Served::start("rego-placed").await?;
+    let served = DeploymentWebhooks::start("rego-placed").await?;
     served.world.write("pci", json!({"pci.rego": pci("rego-placed-eu")})).await?;
     served.world.until_ok("pci").await?;
     for (name, zone) in [("rego-placed-c1", "rego-placed-eu"), ("rego-placed-c2", "us")] {
@@ -131,7 +131,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
 
 #[tokio::test]
 async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_its_time() -> Result<()> {
-    let served = Served::start("rego-hostile").await?;
+    let served = DeploymentWebhooks::start("rego-hostile").await?;
     let rule =
         "errors contains sprintf(\"%s is not web\", [input.metadata.name]) if input.metadata.name != \"web\"";
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rule}\n");
@@ -190,7 +190,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
 
 #[tokio::test]
 async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
-    let served = Served::start("rego-silent").await?;
+    let served = DeploymentWebhooks::start("rego-silent").await?;
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let claims = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let mut claiming = Vec::new();
@@ -213,7 +213,7 @@ async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
 
 #[tokio::test]
 async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address() -> Result<()> {
-    let served = Served::start("rego-bodies").await?;
+    let served = DeploymentWebhooks::start("rego-bodies").await?;
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let part = Arc::new(vec![b' '; 7 << 20]);
@@ -255,7 +255,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
 
 #[tokio::test]
 async fn concurrent_large_reviews_from_one_address_all_get_a_response() -> Result<()> {
-    let served = Served::start("rego-large").await?;
+    let served = DeploymentWebhooks::start("rego-large").await?;
     let object = format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(3 << 20));
     let body = Arc::new(review(&object));
     let mut sending = JoinSet::new();
@@ -285,7 +285,7 @@ async fn concurrent_large_reviews_from_one_address_all_get_a_response() -> Resul
 
 #[tokio::test]
 async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many() -> Result<()> {
-    let served = Served::start("rego-many-reviews").await?;
+    let served = DeploymentWebhooks::start("rego-many-reviews").await?;
     let slow = "package io.k8s.federation.admission\nimport rego.v1\nannotations[\"n\"] := count([x | some x in \
                 numbers.range(1, 500)])\n";
     served.world.write("slow", json!({"a.rego": slow})).await?;
@@ -332,7 +332,7 @@ fn memory(controller: &Controller) -> Result<u64> {
 
 #[tokio::test]
 async fn renewed_certificate_is_served_without_errors() -> Result<()> {
-    let served = Served::start("rego-renewed").await?;
+    let served = DeploymentWebhooks::start("rego-renewed").await?;
     let of = |stream: &TlsStream<TcpStream>| {
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         certificates.first().map(|certificate| certificate.to_vec())

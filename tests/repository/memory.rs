@@ -49,7 +49,7 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     assert_eq!(parts.values().sum::<usize>(), together, "{parts:?}");
     assert!(together <= limit.parse().unwrap(), "{together} MiB in {limit}Mi");
 
-    let check = usize::try_from(confined::MEMORY >> 20).unwrap();
+    let check = usize::try_from(confined::MEMORY_LIMIT >> 20).unwrap();
     assert_eq!(row(&parts, "one check"), check);
     assert_eq!(row(&parts, "bodies"), webhooks::BODIES);
     assert_eq!(row(&parts, "objects"), 2 * replicate_bytes());
@@ -61,7 +61,7 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
 
     // As in the last sentence of the section: the maximum number of modules, and evaluations on 4 processors.
     let often = |what: &str| match what {
-        _ if what.contains("modules") => limit::MODULES / 1_000 - 1,
+        _ if what.contains("modules") => limit::MAX_MODULES / 1_000 - 1,
         _ if what.contains("--replicate-bytes") => 0,
         _ if what.contains("each evaluation") => 4 + 2,
         _ => 1,

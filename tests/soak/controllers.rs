@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::noise::Noise;
 use crate::users::CONTROLLER;
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, keep_topology};
+use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo, keep_topology};
 
 /// The user that all of them run as.
 const USER: &str = "controller";
@@ -29,12 +29,12 @@ struct Connection {
 }
 
 impl Interposer for Connection {
-    fn request(&self, request: &Asked) -> Fate {
+    fn request(&self, request: &RequestInfo) -> Fate {
         if self.cut.load(Ordering::Relaxed) { Fate::Reset } else { self.noise.request(request) }
     }
 
-    fn event(&self, watch: &Asked, object: &str) -> EventFate {
-        if self.cut.load(Ordering::Relaxed) { EventFate::Silence } else { self.noise.event(watch, object) }
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
+        if self.cut.load(Ordering::Relaxed) { EventFate::Stalled } else { self.noise.event(watch, object) }
     }
 }
 
@@ -66,16 +66,16 @@ impl Controllers {
 
     /// The number of writes that have reached the server, without Events.
     pub(crate) fn writes(&self) -> usize {
-        self.server.requests().iter().filter(|asked| counts(asked)).count()
+        self.server.requests().iter().filter(|request| counts(request)).count()
     }
 
     pub(crate) fn last_write(&self) -> String {
         let requests = self.server.requests();
-        requests.iter().rev().find(|asked| counts(asked)).map(ToString::to_string).unwrap_or_default()
+        requests.iter().rev().find(|request| counts(request)).map(ToString::to_string).unwrap_or_default()
     }
 }
 
-fn counts(asked: &Asked) -> bool {
+fn counts(request: &RequestInfo) -> bool {
     // A request that never arrived has no code.
-    asked.user == USER && asked.is_write() && asked.resource != "events" && asked.code != 0
+    request.user == USER && request.is_write() && request.resource != "events" && request.code != 0
 }

@@ -21,7 +21,7 @@ use crate::controllers::Controllers;
 use crate::noise::Noise;
 use crate::users::{CLUSTERS, Users};
 use crate::{
-    Seen, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
+    WorkFields, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
 };
 
 /// The limit until the users' works have the expected contents: 5 s until a cluster counts as left, and time
@@ -29,7 +29,7 @@ use crate::{
 const SOON: Duration = Duration::from_secs(12);
 /// How long the works are checked after that.
 const WATCHED: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The limit until statuses of Gateways and routes are right. Each is written at most every 10 s.
 const STATUSES_SOON: Duration = Duration::from_secs(30);
 /// The interval between two moves of the attackers.
@@ -47,7 +47,7 @@ fn is_of_mob(work: &Value) -> bool {
 }
 
 /// The users' works on the clusters that are not hostile, including the access works that they need.
-fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, Seen> {
+fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, WorkFields> {
     let mut works = works_where(server, |work| is_trusted(work) && !is_of_mob(work));
     let expected = users.expected();
     // The tenant's objects also need access works, whether or not the users do.
@@ -62,23 +62,27 @@ async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Durat
         match as_expected(&theirs(server, users), users) {
             Ok(()) => return Ok(start.elapsed()),
             Err(error) if start.elapsed() > SOON => return Err(error.context(format!("not within {SOON:?}"))),
-            Err(_) => sleep(LOOK_EVERY).await,
+            Err(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }
 
 /// Waits for the right statuses of the users' Gateways and routes.
-async fn until_statuses_stand(users: &Users) -> Result<()> {
+async fn until_statuses_match(users: &Users) -> Result<()> {
     let start = Instant::now();
-    while let Err(error) = users.statuses_stand() {
+    while let Err(error) = users.check_statuses() {
         ensure!(start.elapsed() < STATUSES_SOON, "not within {STATUSES_SOON:?}: {error:#}");
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
 /// Checks for [`WATCHED`] that the users' works are correct and unchanged since `before`.
-async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Seen>) -> Result<()> {
+async fn check_unchanged(
+    server: &MemoryServer,
+    users: &Users,
+    before: &BTreeMap<String, WorkFields>,
+) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < WATCHED {
         let now = theirs(server, users);
@@ -89,7 +93,7 @@ async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Se
             let is_written = work.generation != before[name].generation && !name.ends_with("/access");
             ensure!(!is_written, "{name} was written");
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -100,7 +104,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
     let server = MemoryServer::hub()?;
     server.define_routes()?;
     tokio::spawn(agents(server.clone()));
-    let mut users = Users::begin_beside(server.clone(), seed, &[ROGUE]).await?;
+    let mut users = Users::begin_with_extra_clusters(server.clone(), seed, &[ROGUE]).await?;
     let attack = Attackers::begin(&server, seed, ATTACK_EVERY, &CLUSTERS).await?;
     let mut controllers = Controllers::new(server.clone(), Noise::new(seed));
     controllers.start()?;
@@ -113,21 +117,21 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
         longest = longest.max(until_as_expected(&server, &users).await.with_context(done)?);
         let now = theirs(&server, &users);
         not_made_anew(wanted_throughout.keys(), &before, &now).with_context(done)?;
-        stay(&server, &users, &now).await.with_context(done)?;
-        until_statuses_stand(&users).await.with_context(done)?;
+        check_unchanged(&server, &users, &now).await.with_context(done)?;
+        until_statuses_match(&users).await.with_context(done)?;
         of_mob.fetch_add(
             works_where(&server, |work| is_trusted(work) && is_of_mob(work)).len(),
             Ordering::Relaxed,
         );
         controllers.start()?;
-        stay(&server, &users, &now).await.with_context(|| format!("{}, and a restart", done()))?;
+        check_unchanged(&server, &users, &now).await.with_context(|| format!("{}, and a restart", done()))?;
     }
 
     let written = attack.end().await?;
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     settled(&server, &controllers).await.context("once the attackers had gone")?;
     as_expected(&works_where(&server, is_trusted), &users).context("once the attackers had gone")?;
-    users.statuses_stand().context("once the attackers had gone")?;
+    users.check_statuses().context("once the attackers had gone")?;
     a_restart_writes_nothing(&server, &mut controllers).await?;
     Ok(longest)
 }

@@ -38,13 +38,13 @@ use users::Users;
 /// The state counts as settled after this time without writes, which is longer than the longest backoff.
 const QUIET: Duration = Duration::from_secs(75);
 /// The interval of that check.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The limit until the state has settled after the last fault.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// The result of one seed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct SeedReport {
     /// The number of user actions.
     actions: usize,
     /// The number of faults.
@@ -60,7 +60,7 @@ struct Told {
 /// # Errors
 ///
 /// The failed check, with the round and the users' actions.
-async fn told(seed: u64, rounds: usize) -> Result<Told> {
+async fn outcome(seed: u64, rounds: usize) -> Result<SeedReport> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;
     let started = tokio::time::Instant::now();
@@ -70,10 +70,10 @@ async fn told(seed: u64, rounds: usize) -> Result<Told> {
     let mut controllers = Controllers::new(server.clone(), noise.clone());
     controllers.start()?;
     for round in 1..=rounds {
-        let told = one_round(&server, &mut users, &mut controllers, &noise).await;
-        told.with_context(|| format!("round {round}, after {}", users.done().join(", then ")))?;
+        let outcome = one_round(&server, &mut users, &mut controllers, &noise).await;
+        outcome.with_context(|| format!("round {round}, after {}", users.done().join(", then ")))?;
     }
-    Ok(Told {
+    Ok(SeedReport {
         actions: users.actions(),
         faults: noise.faults(),
         starts: controllers.starts(),
@@ -99,7 +99,7 @@ async fn one_round(
     let after = works(server);
     as_expected(&after, users)?;
     not_made_anew(wanted_throughout.keys(), &before, &after)?;
-    users.topology_stands()?;
+    users.check_topology()?;
 
     a_restart_writes_nothing(server, controllers).await
 }
@@ -117,12 +117,12 @@ async fn act(users: &mut Users, controllers: &mut Controllers) -> Result<BTreeMa
         }
         sleep(users.pause()).await;
     }
-    users.mend().await?;
+    users.repair().await?;
     Ok(wanted_throughout)
 }
 
 /// Checks that the works have the expected contents.
-fn as_expected(works: &BTreeMap<String, Seen>, users: &Users) -> Result<()> {
+fn as_expected(works: &BTreeMap<String, WorkFields>, users: &Users) -> Result<()> {
     let expected = users.expected();
     let found: BTreeMap<&String, &Value> = works.iter().map(|(name, work)| (name, &work.copy)).collect();
     ensure!(found == expected.iter().collect(), "expected the works {expected:#?}, found {found:#?}");
@@ -141,8 +141,8 @@ async fn a_restart_writes_nothing(server: &MemoryServer, controllers: &mut Contr
 /// `before`.
 fn not_made_anew<'n>(
     names: impl Iterator<Item = &'n String>,
-    before: &BTreeMap<String, Seen>,
-    after: &BTreeMap<String, Seen>,
+    before: &BTreeMap<String, WorkFields>,
+    after: &BTreeMap<String, WorkFields>,
 ) -> Result<()> {
     for name in names {
         if let Some(before) = before.get(name) {
@@ -163,7 +163,7 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
             "it does not settle: its last write was {}",
             controllers.last_write()
         );
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         let writes = controllers.writes();
         if writes != seen || !server.is_undisturbed() {
             (seen, since) = (writes, tokio::time::Instant::now());
@@ -173,28 +173,28 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
 }
 
 /// The compared fields of a work.
-struct Seen {
+struct WorkFields {
     uid: String,
     generation: i64,
-    /// The summary of its copy by [`users::told_of`].
+    /// The summary of its copy by [`users::copy_summary`].
     copy: Value,
 }
 
 /// All works, by `<cluster>/<kind>-<name>`.
-fn works(server: &MemoryServer) -> BTreeMap<String, Seen> {
+fn works(server: &MemoryServer) -> BTreeMap<String, WorkFields> {
     works_where(server, |_| true)
 }
 
 /// The works that `is_such` accepts.
-fn works_where(server: &MemoryServer, is_such: impl Fn(&Value) -> bool) -> BTreeMap<String, Seen> {
+fn works_where(server: &MemoryServer, is_such: impl Fn(&Value) -> bool) -> BTreeMap<String, WorkFields> {
     let objects = server.objects();
     let works = objects.into_iter().filter(|(_, object)| is_such(object)).filter_map(|(name, work)| {
         let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?.to_owned();
         let (readable, _) = name.rsplit_once('-')?;
         let uid = work["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let generation = work["metadata"]["generation"].as_i64().unwrap_or_default();
-        let copy = users::told_of(&work["spec"]["workload"]["manifests"]);
-        Some((readable.to_owned(), Seen { uid, generation, copy }))
+        let copy = users::copy_summary(&work["spec"]["workload"]["manifests"]);
+        Some((readable.to_owned(), WorkFields { uid, generation, copy }))
     });
     works.collect()
 }
@@ -241,16 +241,16 @@ fn each_seed<T: Send>(
 
 #[test]
 fn random_actions_and_faults_end_in_the_expected_state() -> Result<()> {
-    let told = each_seed(12, 4, told)?;
-    let sum = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let hours = told.iter().map(|told| told.passed.as_secs_f64()).sum::<f64>() / 3600.0;
+    let outcome = each_seed(12, 4, outcome)?;
+    let sum = |of: fn(&SeedReport) -> usize| outcome.iter().map(of).sum::<usize>();
+    let hours = outcome.iter().map(|outcome| outcome.passed.as_secs_f64()).sum::<f64>() / 3600.0;
     println!(
         "{} seeds, {hours:.1} hours: {} actions of users, {} faults, {} starts of the controller",
-        told.len(),
-        sum(|told| told.actions),
-        sum(|told| told.faults),
-        sum(|told| told.starts),
+        outcome.len(),
+        sum(|outcome| outcome.actions),
+        sum(|outcome| outcome.faults),
+        sum(|outcome| outcome.starts),
     );
-    ensure!(sum(|told| told.faults) > 10 * told.len(), "hardly anything went wrong");
+    ensure!(sum(|outcome| outcome.faults) > 10 * outcome.len(), "hardly anything went wrong");
     Ok(())
 }

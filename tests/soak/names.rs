@@ -20,7 +20,7 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Leadership, Queue, Worker};
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_mirror::{Change, Source};
+use policy_sync_mirror::{Source, SourceEvent};
 use policy_sync_sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
 };
@@ -31,7 +31,7 @@ use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
 };
-use policy_sync_testenv::hostile::{Deed, Hostile};
+use policy_sync_testenv::hostile::{Hostile, Operation};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -61,15 +61,15 @@ struct Server {
 impl Server {
     fn client(&self) -> Client {
         let server = self.clone();
-        let serve = tower::service_fn(move |request: Request<Body>| server.clone().answer(request));
+        let serve = tower::service_fn(move |request: Request<Body>| server.clone().respond(request));
         Client::new(serve, "default")
     }
 
-    async fn answer(self, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
+    async fn respond(self, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().to_owned();
         let words: Vec<&str> = path.rsplit('/').collect();
-        let answer = |code: u16, body: &Value| {
+        let respond = |code: u16, body: &Value| {
             Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
         };
         if parts.method == Method::GET {
@@ -79,16 +79,18 @@ impl Server {
                 "placementdecisions" => {
                     let items: Vec<Value> =
                         self.stays.lock().get("all-decision-1").cloned().into_iter().collect();
-                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": items}))
+                    respond(200, &json!({"metadata": {"resourceVersion": "1"}, "items": items}))
                 }
-                "shop" if words[1] == "namespaces" => answer(200, &json!({"metadata": {"name": "shop"}})),
+                "shop" if words[1] == "namespaces" => respond(200, &json!({"metadata": {"name": "shop"}})),
                 "ratelimitpolicies" => {
-                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
+                    respond(200, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
                 }
                 name if !is_of_another && self.stays.lock().contains_key(name) => {
-                    answer(200, &self.stays.lock()[name].clone())
+                    respond(200, &self.stays.lock()[name].clone())
                 }
-                _ => answer(404, &json!({"kind": "Status", "status": "Failure", "message": "", "code": 404})),
+                _ => {
+                    respond(404, &json!({"kind": "Status", "status": "Failure", "message": "", "code": 404}))
+                }
             };
         }
         let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
@@ -104,7 +106,7 @@ impl Server {
         } else if words[1] == "manifestworks" && parts.method == Method::DELETE {
             self.works.lock().push(Err(ObjectKey::new(words[2], words[0])));
         }
-        answer(200, &json!({"metadata": metadata}))
+        respond(200, &json!({"metadata": metadata}))
     }
 }
 
@@ -156,10 +158,10 @@ impl Hub {
     }
 
     fn pass(&self, changes: &Changes<'_>) {
-        self.queue.affect(triggers::affected(changes));
+        self.queue.enqueue(triggers::affected(changes));
     }
 
-    fn change(&self, change: Change) {
+    fn change(&self, change: SourceEvent) {
         self.pass(&self.mirror.change(change, self.clock.now()));
     }
 
@@ -180,13 +182,13 @@ impl Hub {
         }
         let read: HubObject = serde_json::from_str(&object.to_string()).unwrap();
         let row = source.prune(&read, &self.controller).unwrap();
-        self.change(Change::Applied { source: source.clone(), key: read.key(), version, row });
+        self.change(SourceEvent::Applied { source: source.clone(), key: read.key(), version, row });
         object
     }
 
     fn takes_out(&self, source: &Source, key: ObjectKey) {
         let version = self.version();
-        self.change(Change::Deleted { source: source.clone(), key, version });
+        self.change(SourceEvent::Deleted { source: source.clone(), key, version });
     }
 
     fn version(&self) -> u64 {
@@ -222,7 +224,9 @@ impl Hub {
     fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
         let mut theirs = BTreeSet::new();
         for _ in 0..NAMES / 10 {
-            let Deed::Write(object) = hostile.deed(&format!("mob-{wave}"), &["eu-1"]) else { continue };
+            let Operation::Write(object) = hostile.operation(&format!("mob-{wave}"), &["eu-1"]) else {
+                continue;
+            };
             let source = match object["kind"].as_str().unwrap_or_default() {
                 "RateLimitPolicy" => self.policies.clone(),
                 "Gateway" => GATEWAYS.all(),
@@ -250,7 +254,7 @@ impl Hub {
         for mut work in made.iter().skip(NAMES / 2).cloned() {
             for _ in 0..2 {
                 hostile.work(&mut work);
-                hostile.answer(&mut work);
+                hostile.respond(&mut work);
                 self.show(&WORKS.all(), work.clone(), self.version());
             }
         }

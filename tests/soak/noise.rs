@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo};
 
 /// Of 256 requests or events, this many are disturbed.
 const OFTEN: u8 = 50;
@@ -43,7 +43,7 @@ impl Noise {
 
 impl State {
     /// A random generator that depends only on the seed and `text`.
-    fn dice(&self, text: &str) -> Rng {
+    fn rng(&self, text: &str) -> Rng {
         let hash = blake3::hash(format!("{} {text}", self.seed).as_bytes());
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&hash.as_bytes()[..8]);
@@ -52,23 +52,23 @@ impl State {
 }
 
 impl Interposer for Noise {
-    fn request(&self, request: &Asked) -> Fate {
+    fn request(&self, request: &RequestInfo) -> Fate {
         let mut state = self.0.lock();
-        let mut dice = state.dice(&request.to_string());
-        if !state.on || dice.u8(..) >= OFTEN {
+        let mut rng = state.rng(&request.to_string());
+        if !state.on || rng.u8(..) >= OFTEN {
             return Fate::Served;
         }
         state.faults += 1;
         let refused = |code| Fate::Refused { code, retry_after: None };
-        match dice.u8(..13) {
-            0 | 1 => Fate::AnswerLost,
+        match rng.u8(..13) {
+            0 | 1 => Fate::ResponseLost,
             2 => Fate::Reset,
-            3 => Fate::Late(Duration::from_secs(dice.u64(1..40))),
+            3 => Fate::Late(Duration::from_secs(rng.u64(1..40))),
             4 => refused(403),
             5 => refused(409),
             6 => refused(413),
             7 => refused(422),
-            8 => Fate::Refused { code: 429, retry_after: Some(dice.u32(1..5)) },
+            8 => Fate::Refused { code: 429, retry_after: Some(rng.u32(1..5)) },
             9 => refused(500),
             10 => refused(503),
             11 if request.verb == "watch" => refused(410),
@@ -77,26 +77,26 @@ impl Interposer for Noise {
         }
     }
 
-    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
         let mut state = self.0.lock();
         let about = format!("event of {}.{} {object}", watch.resource, watch.group);
         let ordinal = state.events.entry(about.clone()).or_default();
         *ordinal += 1;
         let about = format!("{about}#{ordinal}");
-        let mut dice = state.dice(&about);
-        if !state.on || dice.u8(..) >= OFTEN {
+        let mut rng = state.rng(&about);
+        if !state.on || rng.u8(..) >= OFTEN {
             return EventFate::Sent;
         }
         state.faults += 1;
-        match dice.u8(..9) {
+        match rng.u8(..9) {
             0 => EventFate::Twice,
             1 => EventFate::Cut,
             2 => EventFate::CutWithin,
             3 => EventFate::Expired,
             4 => EventFate::Garbled,
-            5 => EventFate::Missed(Duration::from_secs(dice.u64(1..20))),
-            6 => EventFate::Withheld,
-            _ => EventFate::Late(Duration::from_secs(dice.u64(1..40))),
+            5 => EventFate::Dropped(Duration::from_secs(rng.u64(1..20))),
+            6 => EventFate::BookmarksOnly,
+            _ => EventFate::Late(Duration::from_secs(rng.u64(1..40))),
         }
     }
 }

@@ -13,9 +13,9 @@ use fastrand::Rng;
 use futures::FutureExt;
 use policy_sync_api::annotations::CLUSTER_SELECTOR;
 use policy_sync_controller::placement_policy::remediation::{self, Remediation, RemediationMetrics};
-use policy_sync_controller::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_controller::rego_loading::{Loaded, RegoLoading, RegoMetrics, Settings};
 use policy_sync_rego::confined;
-use policy_sync_rego::snapshot::Unanswered;
+use policy_sync_rego::snapshot::RegoQueryError;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::fixtures::{
@@ -55,7 +55,7 @@ const SOON: Duration = Duration::from_secs(65);
 /// The time between two changes of users. Three moves within 10 minutes would make a cluster count as
 /// flapping.
 const BETWEEN: Duration = Duration::from_secs(301);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_secs(4);
 /// The number of carriers of the hostile author.
@@ -66,7 +66,7 @@ const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 
 /// Effects of the hostile actors.
 #[derive(Debug, Default)]
-struct Seen {
+struct HostileEffects {
     /// Events `PlacementFlapping`.
     flapping: usize,
     /// Events `DocumentsLeftOut`.
@@ -80,7 +80,7 @@ struct Seen {
 struct World {
     server: MemoryServer,
     loaded: Loaded,
-    dice: Rng,
+    rng: Rng,
     hostile: Hostile,
     regions: BTreeMap<&'static str, &'static str>,
     region: &'static str,
@@ -117,10 +117,10 @@ impl World {
             bytes: BYTES,
         };
         // Paused time does not apply to other processes.
-        let check: confined::Check = Arc::new(|texts, _| {
+        let check: confined::CheckFn = Arc::new(|texts, _| {
             async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
         });
-        let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+        let loading = RegoLoading::new(flow.controller.clone(), settings, flow.clock, check)?;
         let loaded = loading.loaded();
         flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
         let allows_manual = seed.is_multiple_of(2);
@@ -129,11 +129,11 @@ impl World {
         let remediation = Remediation::new(flow.controller.clone(), settings, flow.clock, metrics);
         flow.remediation = Some(remediation);
         drop(flow.start(CancellationToken::new()));
-        let (dice, hostile) = (Rng::with_seed(seed), Hostile::new(seed));
+        let (rng, hostile) = (Rng::with_seed(seed), Hostile::new(seed));
         let mut world = Self {
             server,
             loaded,
-            dice,
+            rng,
             hostile,
             regions: BTreeMap::new(),
             region: "eu",
@@ -176,9 +176,9 @@ impl World {
 
     /// Moves a cluster, selects another region, or writes a policy.
     async fn act(&mut self, round: usize) -> Result<String> {
-        match self.dice.u8(..3) {
+        match self.rng.u8(..3) {
             0 => {
-                let cluster = CLUSTERS[self.dice.usize(..CLUSTERS.len())];
+                let cluster = CLUSTERS[self.rng.usize(..CLUSTERS.len())];
                 let region = if self.regions[cluster] == "eu" { "us" } else { "eu" };
                 self.locate(cluster, region).await?;
                 Ok(format!("{cluster} is in {region}"))
@@ -205,10 +205,10 @@ impl World {
 
     /// Whether the admission rules in force deny an object. A rejected module of their package makes reviews
     /// fail by design, and does not count here.
-    fn is_denied(&self, name: &str, labels: &Value) -> Result<bool, Unanswered> {
+    fn is_denied(&self, name: &str, labels: &Value) -> Result<bool, RegoQueryError> {
         let object = json!({"metadata": {"name": name, "labels": labels}});
         let input = json!({"request": {"name": name, "object": object}});
-        let denials = self.loaded.snapshot().ask_the_others("data.admission.deny", &input.into())?;
+        let denials = self.loaded.snapshot().query_ignoring_rejected("data.admission.deny", &input.into())?;
         Ok(denials.is_some_and(|denials| denials != Rego::new_set()))
     }
 
@@ -220,7 +220,7 @@ impl World {
             ensure!(is_denied == expected, "denied: {is_denied}, for {name}");
         }
         let costly = self.is_denied("good", &json!({COSTLY: "0123456789abcdef"}));
-        let reason = costly.as_ref().map_err(Unanswered::reason);
+        let reason = costly.as_ref().map_err(RegoQueryError::reason);
         ensure!(matches!(reason, Err("time" | "memory")), "the review of a costly object: {costly:?}");
         Ok(())
     }
@@ -266,7 +266,7 @@ impl World {
         let start = Instant::now();
         while let Err(error) = holds(self) {
             ensure!(start.elapsed() < SOON, "not within {SOON:?}: {error:#}\n{}", self.reported());
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl World {
         lines.join("\n")
     }
 
-    fn look(&self, seen: &mut Seen) {
+    fn look(&self, seen: &mut HostileEffects) {
         let objects = self.server.objects();
         let events = objects.values().filter(|object| object["kind"] == "Event");
         let reasons: Vec<&str> = events.filter_map(|event| event["reason"].as_str()).collect();
@@ -303,11 +303,11 @@ impl World {
     }
 }
 
-async fn one_seed(seed: u64, rounds: usize) -> Result<Seen> {
+async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
     let mut world = World::begin(seed).await?;
     world.until_placed().await.context("at the start")?;
     let attack = Attackers::begin(&world.server, seed, ATTACK_EVERY, &[]).await?;
-    let mut seen = Seen::default();
+    let mut seen = HostileEffects::default();
     for round in 1..=rounds {
         world.write_carriers().await?;
         sleep(BETWEEN).await;
@@ -327,7 +327,7 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<Seen> {
 fn hostile_actors_keep_no_policy_of_others_from_moving() -> Result<()> {
     let all = each_seed(2, 4, one_seed)?;
     println!("{} seeds: {all:?}", all.len());
-    let sum = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&HostileEffects) -> usize| all.iter().map(of).sum::<usize>();
     ensure!(sum(|seen| seen.flapping) > 0, "no cluster was flapping");
     ensure!(sum(|seen| seen.left_out) > 0, "no documents were left out");
     ensure!(sum(|seen| seen.rejected) > 0, "no carrier was rejected");

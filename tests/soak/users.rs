@@ -47,11 +47,11 @@ struct Policy {
 /// All users, and the objects that they have written.
 pub(crate) struct Users {
     server: MemoryServer,
-    dice: Rng,
+    rng: Rng,
     /// A separate generator, so that routes do not change the sequence of other actions.
     of_routes: Rng,
     /// Clusters that each Placement selects in addition.
-    beside: &'static [&'static str],
+    extra_clusters: &'static [&'static str],
     regions: BTreeMap<&'static str, &'static str>,
     placements: BTreeMap<&'static str, BTreeSet<&'static str>>,
     /// The existing Gateways, each with the Placement in its label.
@@ -69,20 +69,20 @@ pub(crate) struct Users {
 impl Users {
     /// Users of `server` who begin with a Gateway that is placed on all clusters.
     pub(crate) async fn begin(server: MemoryServer, seed: u64) -> Result<Self> {
-        Self::begin_beside(server, seed, &[]).await
+        Self::begin_with_extra_clusters(server, seed, &[]).await
     }
 
-    /// The same, with Placements that also select the clusters `beside`, which [`Users::expected`] ignores.
-    pub(crate) async fn begin_beside(
+    /// The same, with Placements that also select the clusters `extra_clusters`, which [`Users::expected`] ignores.
+    pub(crate) async fn begin_with_extra_clusters(
         server: MemoryServer,
         seed: u64,
-        beside: &'static [&'static str],
+        extra_clusters: &'static [&'static str],
     ) -> Result<Self> {
         let mut users = Self {
             server,
-            dice: Rng::with_seed(seed),
+            rng: Rng::with_seed(seed),
             of_routes: Rng::with_seed(seed),
-            beside,
+            extra_clusters,
             regions: BTreeMap::new(),
             placements: BTreeMap::new(),
             gateways: BTreeMap::new(),
@@ -117,37 +117,37 @@ impl Users {
     /// The number of actions in the next round.
     pub(crate) fn how_many(&mut self) -> usize {
         self.done.clear();
-        self.dice.usize(1..8)
+        self.rng.usize(1..8)
     }
 
     pub(crate) fn crashes(&mut self) -> bool {
-        self.dice.u8(..8) == 0
+        self.rng.u8(..8) == 0
     }
 
     /// The time until the next action: often none, sometimes longer than all grace periods and windows.
     pub(crate) fn pause(&mut self) -> Duration {
-        match self.dice.u8(..3) {
+        match self.rng.u8(..3) {
             0 => Duration::ZERO,
-            1 => Duration::from_millis(self.dice.u64(..2_000)),
-            _ => Duration::from_secs(self.dice.u64(..20)),
+            1 => Duration::from_millis(self.rng.u64(..2_000)),
+            _ => Duration::from_secs(self.rng.u64(..20)),
         }
     }
 
     /// Performs a random action.
     pub(crate) async fn act(&mut self) -> Result<()> {
         self.actions += 1;
-        match self.dice.u8(..16) {
+        match self.rng.u8(..16) {
             0..=4 => self.write_policy().await,
             5 => self.delete_policy().await,
             6 | 7 => {
                 let placement = self.one(&PLACEMENTS);
-                let clusters = CLUSTERS.into_iter().filter(|_| self.dice.bool()).collect();
+                let clusters = CLUSTERS.into_iter().filter(|_| self.rng.bool()).collect();
                 self.place(placement, clusters).await
             }
             8 => self.unplace().await,
             9 | 10 => {
                 let gateway = self.one(&GATEWAYS);
-                let placement = [None, Some("all"), Some("all"), Some("edge")][self.dice.usize(..4)];
+                let placement = [None, Some("all"), Some("all"), Some("edge")][self.rng.usize(..4)];
                 self.label(gateway, placement).await
             }
             11 => self.delete_gateway().await,
@@ -156,7 +156,7 @@ impl Users {
                 self.relabel(cluster, region).await
             }
             13 => {
-                self.listed = KINDS.into_iter().filter(|_| self.dice.u8(..4) > 0).collect();
+                self.listed = KINDS.into_iter().filter(|_| self.rng.u8(..4) > 0).collect();
                 self.parameters().await
             }
             14 => {
@@ -180,23 +180,23 @@ impl Users {
     }
 
     /// Checks the stored topology against the users' objects.
-    pub(crate) fn topology_stands(&self) -> Result<()> {
-        self.server.topology_stands(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
+    pub(crate) fn check_topology(&self) -> Result<()> {
+        self.server.check_topology(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
     }
 
     /// Checks the statuses of the Gateways and routes in their namespace, beside objects of others.
-    pub(crate) fn statuses_stand(&self) -> Result<()> {
+    pub(crate) fn check_statuses(&self) -> Result<()> {
         let listed = |kind: &str| self.listed.iter().any(|listed| listed.name() == kind);
-        self.server.statuses_stand(CONTROLLER, listed, SHOP)
+        self.server.check_statuses(CONTROLLER, listed, SHOP)
     }
 
     /// Restores valid parameters.
-    pub(crate) async fn mend(&mut self) -> Result<()> {
+    pub(crate) async fn repair(&mut self) -> Result<()> {
         self.valid = true;
         self.parameters().await
     }
 
-    /// The expected works, by `<cluster>/<kind>-<name>`, each with the value that [`told_of`] gives for its
+    /// The expected works, by `<cluster>/<kind>-<name>`, each with the value that [`copy_summary`] gives for its
     /// copy.
     pub(crate) fn expected(&self) -> BTreeMap<String, Value> {
         let mut works = BTreeMap::new();
@@ -230,17 +230,17 @@ impl Users {
     }
 
     fn one<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.dice.usize(..all.len())]
+        all[self.rng.usize(..all.len())]
     }
 
     async fn write_policy(&mut self) -> Result<()> {
         let key = (self.one(&KINDS), self.one(&NAMES));
         let targets = match key.0 {
-            Kind::Timeout => [vec!["web"], vec!["api"], vec!["web", "api"]][self.dice.usize(..3)].clone(),
+            Kind::Timeout => [vec!["web"], vec!["api"], vec!["web", "api"]][self.rng.usize(..3)].clone(),
             _ => vec![self.one(&GATEWAYS)],
         };
-        let selects = [None, None, Some("eu"), Some("us")][self.dice.usize(..4)];
-        let policy = Policy { targets, selects, value: self.dice.u32(1..1000) };
+        let selects = [None, None, Some("eu"), Some("us")][self.rng.usize(..4)];
+        let policy = Policy { targets, selects, value: self.rng.u32(1..1000) };
         self.done.push(format!("write {key:?}: {policy:?}"));
         self.apply(&key.0.object(key.1, &policy)).await?;
         self.policies.insert(key, policy);
@@ -259,9 +259,9 @@ impl Users {
     }
 
     async fn write_route(&mut self) -> Result<()> {
-        let dice = &mut self.of_routes;
-        let (name, gateway) = (ROUTES[dice.usize(..ROUTES.len())], GATEWAYS[dice.usize(..GATEWAYS.len())]);
-        let listener = if dice.bool() { "http" } else { "none" };
+        let rng = &mut self.of_routes;
+        let (name, gateway) = (ROUTES[rng.usize(..ROUTES.len())], GATEWAYS[rng.usize(..GATEWAYS.len())]);
+        let listener = if rng.bool() { "http" } else { "none" };
         self.done.push(format!("write the route {name} to {gateway}, {listener}"));
         self.apply(&route(name, gateway, listener)).await?;
         self.routes.insert(name);
@@ -277,7 +277,7 @@ impl Users {
     /// Writes a Placement's decisions before its status, as OCM's controller does.
     async fn place(&mut self, name: &'static str, clusters: BTreeSet<&'static str>) -> Result<()> {
         self.done.push(format!("place {name} on {clusters:?}"));
-        let chosen: Vec<&str> = clusters.iter().chain(self.beside).copied().collect();
+        let chosen: Vec<&str> = clusters.iter().chain(self.extra_clusters).copied().collect();
         for object in [placement_decision(SHOP, name, 1, &chosen), placement(SHOP, name, chosen.len())] {
             apply_with_status(&self.server.client(), &object).await?;
         }
@@ -386,7 +386,7 @@ impl Kind {
 
 /// The fields of a work's copy that [`Users::expected`] predicts: its kind, the value that identifies its
 /// spec, and its targets.
-pub(crate) fn told_of(manifests: &Value) -> Value {
+pub(crate) fn copy_summary(manifests: &Value) -> Value {
     let copy = &manifests[1];
     match copy["kind"].as_str() {
         None => json!("access"),

@@ -2,7 +2,7 @@
 
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
-use policy_sync_mirror::Change;
+use policy_sync_mirror::SourceEvent;
 use policy_sync_sync::rows::kind::{KindInfo, Resolution};
 use policy_sync_sync::topology::affects_topology;
 use policy_sync_sync::{Mirror, found};
@@ -11,7 +11,7 @@ use policy_sync_sync::{Mirror, found};
 fn kind_that_becomes_direct_affects_the_topology() {
     let mirror = Mirror::new(ControllerName::new("example.com/c"));
     let gvr = GroupVersionResource::new("example.com", "v1", "timeoutpolicies");
-    let bears = |change: Change| {
+    let bears = |change: SourceEvent| {
         let changes = mirror.change(change, Moment::default());
         changes.iter().any(|changed| affects_topology(changes.view(), changed))
     };

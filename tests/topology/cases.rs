@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use policy_sync_api::params::Params;
-use policy_sync_topology::rules::Configured;
-use policy_sync_topology::show::{EffectiveReport, Named, Scope, TopologyReport};
+use policy_sync_topology::rules::MergeConfig;
+use policy_sync_topology::show::{EffectiveReport, NodeLabel, Scope, TopologyReport};
 use policy_sync_topology::{Graph, Request};
 use serde::Deserialize;
 use serde_json::Value;
@@ -128,7 +128,7 @@ fn answers(graph: &Graph<'_>, asked: &Value) -> Value {
             .iter()
             .map(|answer| {
                 let chosen = answer.chosen.as_ref().unwrap();
-                let node = |named: &Named| short(&Value::from(named.id.as_str()));
+                let node = |named: &NodeLabel| short(&Value::from(named.id.as_str()));
                 let mut line = node(answer.path.last().unwrap());
                 if let Some((criterion, other)) = &chosen.decided {
                     line += &format!(", {criterion:?} against {}", node(other));
@@ -164,11 +164,11 @@ fn check(case: &Case) -> Vec<String> {
     objects.controller = "this.io/controller".to_owned();
     if let Some(parameters) = &case.parameters {
         for (resource, merge) in Params::parse(&parameters.to_string()).unwrap().merges() {
-            objects.configure(resource, Configured::from(merge));
+            objects.configure(resource, MergeConfig::from(merge));
         }
     }
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let wrong = policy_sync_topology::show::faults(&graph, &|_| None);
     let json = serde_json::to_value(TopologyReport::new(&graph, Scope::default(), wrong)).unwrap();
     let mut faults = Vec::new();

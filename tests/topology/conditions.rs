@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use policy_sync_topology::conditions::{ConditionText, RouteConditions, gateway_conditions};
 use policy_sync_topology::locator::{GATEWAY, Locator};
-use policy_sync_topology::{Facts, Graph};
+use policy_sync_topology::{Graph, GraphInput};
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;
@@ -16,8 +16,8 @@ fn line(said: &ConditionText) -> String {
 
 /// The conditions of each route for each of its parent references, if the controller manages the Gateway
 /// `ours`.
-fn routes(facts: &Facts<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
-    let graph = Graph::build(facts);
+fn routes(graph_input: &GraphInput<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let graph = Graph::build(graph_input);
     let mut told = BTreeMap::new();
     let is_ours = |locator: Locator<'_>| locator.kind == GATEWAY && locator.name == ours;
     RouteConditions::new(&graph, is_ours).each(|_, locator, _, entries| {
@@ -29,13 +29,13 @@ fn routes(facts: &Facts<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
 
 fn route(world: &[Value], name: &str) -> Vec<Vec<String>> {
     let objects = objects(world);
-    routes(&objects.facts(), "web").remove(name).unwrap_or_default()
+    routes(&objects.graph_input(), "web").remove(name).unwrap_or_default()
 }
 
 fn gateway(world: &[Value], room: usize) -> Vec<String> {
     let objects = objects(world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let node = graph.nodes().find(|node| graph.locator(*node).kind == GATEWAY).unwrap();
     gateway_conditions(&graph, node, room).iter().map(line).collect()
 }
@@ -268,10 +268,10 @@ fn unknown_grants_reveal_no_objects_of_other_namespaces() {
             "rules": [{"backends": ["theirs/api:81"]}, {"backends": ["theirs/none:80"]}]}),
     ];
     let objects = objects(&world);
-    let mut facts = objects.facts();
-    let resolved = |facts: &Facts<'_>| routes(facts, "web")["r"][0][1].clone();
-    assert!(resolved(&facts).starts_with("ResolvedRefs=False RefNotPermitted: no ReferenceGrant"));
-    facts.grants.known = false;
-    facts.backends.iter_mut().for_each(|rows| rows.known = true);
-    assert_eq!(resolved(&facts), RESOLVED);
+    let mut graph_input = objects.graph_input();
+    let resolved = |graph_input: &GraphInput<'_>| routes(graph_input, "web")["r"][0][1].clone();
+    assert!(resolved(&graph_input).starts_with("ResolvedRefs=False RefNotPermitted: no ReferenceGrant"));
+    graph_input.grants.known = false;
+    graph_input.backends.iter_mut().for_each(|rows| rows.known = true);
+    assert_eq!(resolved(&graph_input), RESOLVED);
 }

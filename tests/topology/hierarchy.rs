@@ -15,8 +15,8 @@ fn reported(policies: &[Value]) -> Vec<String> {
     ];
     world.extend_from_slice(policies);
     let objects = objects(&world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     faults(&graph, &|_| None)
         .into_iter()
         .map(|fault| format!("{}: {}", fault.object, fault.message))

@@ -11,8 +11,8 @@ use crate::shorthand::objects;
 /// The report on the policy `name` of `kind` in `group`.
 fn report(world: &[Value], (group, kind): (&str, &str), name: &str) -> Value {
     let objects = objects(world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let key = ObjectKey::new("shop", name);
     json!(PolicyReport::new(&graph, KindRef { group, kind }, &key, Vec::new()).unwrap())
 }

@@ -4,7 +4,7 @@ use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
 use policy_sync_topology::objects::{GRANT, NAMESPACE};
 use policy_sync_topology::rows::Gateway;
-use policy_sync_topology::show::{Scope, TopologyReport, Verdict};
+use policy_sync_topology::show::{Scope, TopologyReport, TopologyStatus};
 use policy_sync_topology::{Graph, Needs, Objects};
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ fn cluster(kinds: &[KindRef<'_>], short: &[Value]) -> Objects {
 
 /// The reasons for objects that do not attach, and the unknown kinds.
 fn unattached(objects: &Objects) -> (Vec<String>, Vec<String>) {
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let json = serde_json::to_value(TopologyReport::new(&graph, Scope::default(), Vec::new())).unwrap();
     let items = json["unattached"].as_array().unwrap().iter();
     let unknown = graph.unknown().into_iter().map(|kind| kind.kind.to_owned());
@@ -42,9 +42,9 @@ fn missing_objects_of_a_partly_known_kind_are_leaves() {
     let partial = cluster(&[HTTP_ROUTE], &short);
     let unknown = ["Gateway", "GatewayClass"].map(str::to_owned).to_vec();
     assert_eq!(unattached(&partial), (Vec::new(), unknown));
-    let facts = partial.facts();
-    let graph = Graph::build(&facts);
-    assert!(graph.policies()[0].void.is_some(), "all routes are known");
+    let graph_input = partial.graph_input();
+    let graph = Graph::build(&graph_input);
+    assert!(graph.policies()[0].no_effect.is_some(), "all routes are known");
     let whole = cluster(&[HTTP_ROUTE, GATEWAY], &short);
     assert_eq!(unattached(&whole).0, ["ParentNotFound", "ParentNotFound"]);
 }
@@ -58,8 +58,8 @@ fn selectors_of_partly_known_kinds_may_select_more() {
     ];
     let policy = |kinds: &[KindRef<'_>]| {
         let objects = cluster(kinds, &short);
-        let facts = objects.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = objects.graph_input();
+        let graph = Graph::build(&graph_input);
         serde_json::to_value(TopologyReport::new(&graph, Scope::default(), Vec::new())).unwrap()["policies"]
             [0]
         .clone()
@@ -81,11 +81,11 @@ fn targets_are_unknown_if_labels_are_not_read() {
     let policy =
         json!({"RateLimitPolicy": "p", "targetSelectors": [{"kind": "Gateway"}], "limits": {"x": {}}});
     objects.take(&hub_object(&object(&policy))).unwrap();
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
     let cause = "policies select targets by unknown labels";
-    assert_eq!(report.verdict(), Verdict::Unknown { cause });
+    assert_eq!(report.verdict(), TopologyStatus::Unknown { cause });
     let json = serde_json::to_value(report).unwrap();
     let policy = &json["policies"][0];
     assert_eq!((&policy["counts"], &policy["reason"]), (&Value::Null, &json!("UnknownTargets")));
@@ -109,11 +109,11 @@ fn selectors_over_the_limit_of_a_namespace_are_not_evaluated() {
     short.push(json!({"HTTPRoute": "other/r", "labels": {"a": "b"}, "parents": ["shop/web"]}));
     short.push(json!({"RateLimitPolicy": "other/p", "targetSelectors": [{"kind": "HTTPRoute", "matchLabels": {"a": "b"}}], "limits": {"x": {}}}));
     let objects = cluster(&[GATEWAY, HTTP_ROUTE], &short);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let reason = |name: &str| {
         let policy = graph.policies().iter().find(|policy| policy.locator.object() == name).unwrap();
-        policy.void.as_ref().map(|(reason, message)| format!("{reason}: {message}"))
+        policy.no_effect.as_ref().map(|(reason, message)| format!("{reason}: {message}"))
     };
     assert!(reason("shop/p00").unwrap().starts_with("TargetNotFound"));
     let limited = "UnknownTargets: its namespace has too many selectors to evaluate";
@@ -141,8 +141,8 @@ fn namespace_selectors_by_unknown_labels_are_unknown_but_not_those_by_name() {
             json!({"HTTPRoute": "other/r", "parents": ["shop/web"]}),
         ];
         let objects = cluster(kinds, &short);
-        let facts = objects.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = objects.graph_input();
+        let graph = Graph::build(&graph_input);
         let unresolved = graph.unresolved().iter().map(|item| (item.status(), item.reason.word()));
         let unattached = graph.unattached().iter().map(|item| ("False", item.reason.word()));
         unattached.chain(unresolved).collect::<Vec<_>>()

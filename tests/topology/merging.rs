@@ -12,8 +12,8 @@ use crate::worlds::world;
 
 fn topology(world: &[Value]) -> Value {
     let objects = objects(world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     serde_json::to_value(TopologyReport::new(&graph, Scope::default(), Vec::new())).unwrap()
 }
 

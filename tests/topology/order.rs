@@ -2,37 +2,37 @@
 
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{Scope, TopologyReport, dot, faults, svg, tree};
-use policy_sync_topology::{Facts, Graph};
+use policy_sync_topology::{Graph, GraphInput};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::shorthand::objects;
 use crate::worlds::world;
 
-/// All output formats of `facts`.
-fn printed(facts: &Facts<'_>) -> [String; 4] {
-    let graph = Graph::build(facts);
+/// All output formats of `graph_input`.
+fn printed(graph_input: &GraphInput<'_>) -> [String; 4] {
+    let graph = Graph::build(graph_input);
     let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
     let picture = svg::svg(&Picture::new(&report), &|_| None);
     [serde_json::to_string(&report).unwrap(), dot::dot(&report), tree::tree(&report).join("\n"), picture]
 }
 
 /// The same facts, with the objects of each kind in another order.
-fn turned<'f>(mut facts: Facts<'f>, by: usize) -> Facts<'f> {
+fn turned<'f>(mut graph_input: GraphInput<'f>, by: usize) -> GraphInput<'f> {
     fn turn<T>(list: &mut [T], by: usize) {
         let by = by % list.len().max(1);
         list.rotate_left(by);
         list.reverse();
     }
-    turn(&mut facts.gateways.objects, by);
-    facts.sets.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
-    facts.backends.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
-    turn(&mut facts.grants.objects, by);
-    turn(&mut facts.policies, by);
-    for routes in &mut facts.routes {
+    turn(&mut graph_input.gateways.objects, by);
+    graph_input.sets.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
+    graph_input.backends.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
+    turn(&mut graph_input.grants.objects, by);
+    turn(&mut graph_input.policies, by);
+    for routes in &mut graph_input.routes {
         turn(&mut routes.objects, by);
     }
-    facts
+    graph_input
 }
 
 proptest! {
@@ -45,8 +45,8 @@ proptest! {
         others.rotate_left(by % world.len());
         others.reverse();
         let other = objects(others);
-        let expected = printed(&in_order.facts());
-        prop_assert_eq!(&printed(&other.facts()), &expected);
-        prop_assert_eq!(&printed(&turned(in_order.facts(), by)), &expected);
+        let expected = printed(&in_order.graph_input());
+        prop_assert_eq!(&printed(&other.graph_input()), &expected);
+        prop_assert_eq!(&printed(&turned(in_order.graph_input(), by)), &expected);
     }
 }

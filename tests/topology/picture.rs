@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use policy_sync_topology::Graph;
 use policy_sync_topology::show::picture::{Column, Picture, Row, Tile};
-use policy_sync_topology::show::{Named, Scope, TopologyReport, faults, svg};
+use policy_sync_topology::show::{NodeLabel, Scope, TopologyReport, faults, svg};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::worlds::world;
 
 fn picture(world: &[Value]) -> Picture {
     let objects = objects(world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     Picture::new(&TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None)))
 }
 
@@ -132,8 +132,8 @@ fn search_selects_among_many_routes() {
             "rules": [{"backends": [format!("api-{number:03}:80")]}]})
     }));
     let objects = objects(&world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
     let shown = |text: &str| {
         let picture = Picture::with_routes(&report, text);
@@ -162,8 +162,8 @@ fn rejected_routes_and_listeners_are_in_the_picture() {
         json!({"HTTPRoute": "elsewhere", "parents": ["web#none"]}),
     ];
     let objects = objects(&world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let scope = Scope { gateway: Some("web".to_owned()), ..Scope::default() };
     let picture = Picture::new(&TopologyReport::new(&graph, scope, Vec::new()));
     let rows = picture.columns.iter().flat_map(|(_, tiles)| tiles).flat_map(|tile| &tile.rows);
@@ -228,7 +228,7 @@ fn text_is_escaped_and_cut_to_its_box() {
     ];
     for name in names {
         let row = Row { text: name.to_owned(), title: name.to_owned(), policies: Vec::new(), faulty: true };
-        let object = Some(Named { id: name.to_owned(), words: name.to_owned() });
+        let object = Some(NodeLabel { id: name.to_owned(), words: name.to_owned() });
         let tile = Tile { object, rows: vec![row.clone(), row], faults: vec![name.to_owned()] };
         let picture = Picture { columns: vec![(Column::Routes, vec![tile])], ..Picture::default() };
         let svg = svg::svg(&picture, &|object| Some(object.id.clone()));

@@ -211,8 +211,8 @@ proptest! {
     #[test]
     fn requests_have_the_same_result_as_in_the_reference_implementation(world in world(), request in request()) {
         let objects = objects(&world);
-        let facts = objects.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = objects.graph_input();
+        let graph = Graph::build(&graph_input);
         let json = serde_json::to_value(TopologyReport::new(&graph, Scope::default(), Vec::new())).unwrap();
         let report = EffectiveReport::new(&graph, &Scope::default(), Some(request.clone()), Vec::new());
         let answers: BTreeSet<(String, String)> = report.answers.iter().map(|answer| {

@@ -28,8 +28,8 @@ fn world(gateways: usize) -> Vec<Value> {
 #[test]
 fn topology_has_as_much_detail_as_fits() {
     let objects = objects(&world(20));
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let whole = text(&graph, usize::MAX);
     assert_eq!(whole.detail.to_string(), "full");
     let mut details: Vec<String> = Vec::new();
@@ -55,8 +55,8 @@ fn topology_has_as_much_detail_as_fits() {
 #[test]
 fn each_detail_contains_its_parts() {
     let objects = objects(&world(3));
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let mut limit = usize::MAX;
     let mut next = || {
         let found = text(&graph, limit);
@@ -86,8 +86,8 @@ fn graphviz_accepts_every_detail() {
     let mut world = world(3);
     world.push(json!({"HTTPRoute": "a.b", "parents": ["gateway-000"], "rules": [{"name": "one"}]}));
     let objects = objects(&world);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let (mut limit, mut drawn) = (usize::MAX, Vec::new());
     loop {
         let found = text(&graph, limit);

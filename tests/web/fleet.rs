@@ -10,7 +10,7 @@ use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLI
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::{HubClient, RequestTimeout, watching};
+use policy_sync_hub::{HubClient, RequestTimeout, watch_client};
 use policy_sync_report::fleet::{Live, Matrix, MatrixQuery};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
 use policy_sync_testenv::tenant::LIMIT;
@@ -72,7 +72,7 @@ const ALL: usize = 12;
 async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
     let kubeconfig = Kubeconfig::read_from(tenant.hub().kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let client = watching(config.clone(), &Metrics::new().unwrap(), RequestTimeout::default()).unwrap();
+    let client = watch_client(config.clone(), &Metrics::new().unwrap(), RequestTimeout::default()).unwrap();
     let hub = HubClient::new(config, RequestTimeout::default()).unwrap();
     let controller = ControllerName::new(&tenant.controller_name());
     let live = Arc::new(Live::start(hub, client, controller, Some(tenant.name())).await.unwrap());
@@ -87,7 +87,7 @@ async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
 }
 
 fn matrix(live: &Live, query: MatrixQuery) -> Matrix {
-    Matrix::new(&live.look(), &MatrixQuery { room: ROOM, ..query })
+    Matrix::new(&live.view(), &MatrixQuery { limit: ROOM, ..query })
 }
 
 /// The JSON output of a command.
@@ -150,8 +150,8 @@ async fn worst_states_come_first_and_filters_apply() {
     let names =
         |matrix: &Matrix| -> Vec<String> { matrix.rows.iter().map(|row| row.key.name.to_string()).collect() };
     let all = matrix(&live, MatrixQuery::default());
-    let lacking: Vec<usize> = all.columns.iter().map(|column| column.lacking).collect();
-    assert!(lacking.is_sorted_by(|a, b| a >= b), "{lacking:?}");
+    let out_of_sync: Vec<usize> = all.columns.iter().map(|column| column.out_of_sync).collect();
+    assert!(out_of_sync.is_sorted_by(|a, b| a >= b), "{out_of_sync:?}");
     let order = names(&all);
     let place = |name: &str| order.iter().position(|other| other == name).unwrap();
     assert!(place("refused") < place("frozen") && place("frozen") < place("pending"), "{order:?}");
@@ -166,11 +166,11 @@ async fn worst_states_come_first_and_filters_apply() {
     let us = of(MatrixQuery { clusters, ..MatrixQuery::default() });
     assert_eq!(us.columns.iter().map(|column| &*column.cluster.0).collect::<Vec<_>>(), ["us-1"]);
     assert!(!names(&us).contains(&"invalid".to_owned()), "it is for eu-1 alone");
-    let lacking = of(MatrixQuery { not_synced: true, ..MatrixQuery::default() });
-    assert_eq!(lacking.rows.len(), all.not_synced);
-    assert!(lacking.rows.iter().all(|row| !row.in_sync));
+    let out_of_sync = of(MatrixQuery { not_synced: true, ..MatrixQuery::default() });
+    assert_eq!(out_of_sync.rows.len(), all.not_synced);
+    assert!(out_of_sync.rows.iter().all(|row| !row.in_sync));
     let second =
-        Matrix::new(&live.look(), &MatrixQuery { skip: (1, 1), room: (2, 1), ..MatrixQuery::default() });
+        Matrix::new(&live.view(), &MatrixQuery { skip: (1, 1), limit: (2, 1), ..MatrixQuery::default() });
     assert_eq!(names(&second), order[1..3]);
     assert_eq!((second.of, second.columns.len()), ((ALL, 2), 1));
     assert_eq!(second.columns[0].cluster, all.columns[1].cluster);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::http::{Answer, request, send};
+use policy_sync_testenv::http::{Response, request, send};
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use crate::site::{Site, annotated, annotations, command, entry, hub, tenant};
 
 /// Checks the security headers of a response.
-fn is_guarded(answer: &Answer) {
-    let policy = answer.header("content-security-policy");
+fn is_guarded(response: &Response) {
+    let policy = response.header("content-security-policy");
     for part in [
         "default-src 'none'",
         "script-src 'self'",
@@ -22,12 +22,15 @@ fn is_guarded(answer: &Answer) {
         "connect-src 'self'",
         "base-uri 'none'",
     ] {
-        assert!(policy.contains(part), "{answer:?}");
+        assert!(policy.contains(part), "{response:?}");
     }
-    assert!(policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"), "{answer:?}");
-    assert_eq!(answer.header("x-content-type-options"), "nosniff", "{answer:?}");
-    assert_eq!(answer.header("referrer-policy"), "no-referrer", "{answer:?}");
-    assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
+    assert!(
+        policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"),
+        "{response:?}"
+    );
+    assert_eq!(response.header("x-content-type-options"), "nosniff", "{response:?}");
+    assert_eq!(response.header("referrer-policy"), "no-referrer", "{response:?}");
+    assert_eq!(response.header("cache-control"), "no-store", "{response:?}");
 }
 
 #[tokio::test]
@@ -121,12 +124,12 @@ async fn requests_get_the_documented_responses() {
         (&long, &[&host, &cookie], 404),
     ];
     for (line, headers, status) in table {
-        let answer = send(&site.host, &request(line, headers)).await.unwrap();
-        assert_eq!(answer.status, *status, "{line} {headers:?}: {answer:?}");
-        is_guarded(&answer);
-        assert!(!answer.body.contains(&site.key), "{line}: the key");
+        let response = send(&site.host, &request(line, headers)).await.unwrap();
+        assert_eq!(response.status, *status, "{line} {headers:?}: {response:?}");
+        is_guarded(&response);
+        assert!(!response.body.contains(&site.key), "{line}: the key");
         if *line == "HEAD /" {
-            assert_eq!(answer.body, "");
+            assert_eq!(response.body, "");
         }
     }
     let entered = send(&site.host, &request(&key, &[&host])).await.unwrap();
@@ -170,9 +173,9 @@ async fn idle_and_oversized_requests_block_no_other_clients() {
     // A request head of ten MiB.
     let mut much = b"GET / HTTP/1.1\r\n".to_vec();
     (0..10).for_each(|n| much.extend(format!("X-{n}: {}\r\n", "a".repeat(1 << 20)).bytes()));
-    if let Ok(answer) = send(&site.host, &much).await {
-        assert_eq!((answer.status, answer.body.as_str()), (431, ""));
-        is_guarded(&answer);
+    if let Ok(response) = send(&site.host, &much).await {
+        assert_eq!((response.status, response.body.as_str()), (431, ""));
+        is_guarded(&response);
     }
     let none = send(&site.host, b"NO REQUEST OF HTTP\r\n\r\n").await.unwrap();
     assert_eq!((none.status, none.body.as_str()), (400, ""));

@@ -10,7 +10,7 @@ use policy_sync_api::policy_state::PolicyState;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::{auth_policy, gateway, managed_cluster, rate_limit_policy};
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use policy_sync_testenv::{ControlPlane, Tenant};
 use serde_json::{Value, json};
 
@@ -52,21 +52,21 @@ fn policies() -> [(Value, &'static str); 6] {
     ]
 }
 
-fn accepted() -> Answer {
-    Answer::applied().condition("Accepted", "True", "Accepted", "the policy has been accepted")
+fn accepted() -> WorkReport {
+    WorkReport::applied().condition("Accepted", "True", "Accepted", "the policy has been accepted")
 }
 
-fn enforced(message: &str) -> Answer {
+fn enforced(message: &str) -> WorkReport {
     accepted().condition("Enforced", "True", "Enforced", message)
 }
 
-fn not_enforced(reason: &str, message: &str) -> Answer {
+fn not_enforced(reason: &str, message: &str) -> WorkReport {
     accepted().condition("Enforced", "False", reason, message)
 }
 
 /// All reports except `Enforced`, with the messages of the Kuadrant operator: the work, the cluster, and the
 /// state.
-fn reports() -> [(&'static str, &'static str, PolicyState, Answer); 8] {
+fn reports() -> [(&'static str, &'static str, PolicyState, WorkReport); 8] {
     let conflict = "conflict with \"kubectl\" using kuadrant.io/v1: .spec.limits";
     let missing = "[Authorino Operator] is not installed, please restart Kuadrant Operator pod once dependency has been installed";
     let conflicted = "AuthPolicy is conflicted by kuadrant-shop/suppliers: conflicting policy";
@@ -74,22 +74,22 @@ fn reports() -> [(&'static str, &'static str, PolicyState, Answer); 8] {
         "RateLimitPolicy has been partially enforced",
         "RateLimitPolicy is overridden by [kuadrant-shop/local]",
     );
-    let rejected = Answer::applied().condition("Accepted", "False", "Conflicted", conflicted);
+    let rejected = WorkReport::applied().condition("Accepted", "False", "Conflicted", conflicted);
     [
         ("ratelimitpolicy-limits", "eu-2", PolicyState::PartiallyEnforced, enforced(partial)),
         ("ratelimitpolicy-limits", "us-1", PolicyState::Overridden, not_enforced("Overridden", overridden)),
         ("authpolicy-login", "ap-1", PolicyState::NotEnforced, not_enforced("MissingDependency", missing)),
-        ("ratelimitpolicy-quotas", "eu-1", PolicyState::NotApplied, Answer::refused(conflict)),
+        ("ratelimitpolicy-quotas", "eu-1", PolicyState::NotApplied, WorkReport::refused(conflict)),
         ("ratelimitpolicy-quotas", "us-1", PolicyState::Pending, enforced("").observed(1, 2)),
         ("authpolicy-partners", "eu-2", PolicyState::Rejected, rejected),
-        ("authpolicy-staff", "ap-1", PolicyState::Unknown, Answer::applied()),
+        ("authpolicy-staff", "ap-1", PolicyState::Unknown, WorkReport::applied()),
         ("authpolicy-staff", "us-1", PolicyState::Accepted, accepted()),
     ]
 }
 
-async fn answer(tenant: &Tenant<'_>, cluster: &str, work: &str, answer: &Answer) -> Result<()> {
+async fn report(tenant: &Tenant<'_>, cluster: &str, work: &str, report: &WorkReport) -> Result<()> {
     let work = tenant.until_work(cluster, work, |_| true).await?;
-    tenant.answer(&work, answer).await
+    tenant.report(&work, report).await
 }
 
 /// A tenant with policies on the Gateways, and with routes.
@@ -111,8 +111,8 @@ async fn tenant(hub: &ControlPlane) -> Result<Tenant<'_>> {
 }
 
 /// Reports for all clusters, and makes one of them unavailable.
-async fn report(tenant: &Tenant<'_>) -> Result<()> {
-    let programmed = Answer::applied().condition("Accepted", "True", "Accepted", "").condition(
+async fn agent_report(tenant: &Tenant<'_>) -> Result<()> {
+    let programmed = WorkReport::applied().condition("Accepted", "True", "Accepted", "").condition(
         "Programmed",
         "True",
         "Programmed",
@@ -121,22 +121,23 @@ async fn report(tenant: &Tenant<'_>) -> Result<()> {
     for cluster in CLUSTERS {
         for (policy, work) in &policies() {
             let kind = policy["kind"].as_str().unwrap();
-            answer(tenant, cluster, work, &enforced(&format!("{kind} has been successfully enforced")))
+            report(tenant, cluster, work, &enforced(&format!("{kind} has been successfully enforced")))
                 .await?;
         }
         for name in GATEWAYS {
-            answer(tenant, cluster, &format!("gateway-{name}"), &programmed).await?;
+            report(tenant, cluster, &format!("gateway-{name}"), &programmed).await?;
         }
-        answer(tenant, cluster, "access", &Answer::applied()).await?;
+        report(tenant, cluster, "access", &WorkReport::applied()).await?;
     }
     let (reports, frozen) = (reports(), "ratelimitpolicy-bursts");
-    for (work, cluster, _, report) in &reports {
-        answer(tenant, cluster, work, report).await?;
+    for (work, cluster, _, agent_report) in &reports {
+        report(tenant, cluster, work, agent_report).await?;
     }
     for (policy, work) in &policies() {
         let expected = |entry: &Synced| {
-            let report = reports.iter().find(|(of, cluster, ..)| of == work && **cluster == *entry.cluster.0);
-            report.map_or(PolicyState::Enforced, |(_, _, state, _)| *state)
+            let agent_report =
+                reports.iter().find(|(of, cluster, ..)| of == work && **cluster == *entry.cluster.0);
+            agent_report.map_or(PolicyState::Enforced, |(_, _, state, _)| *state)
         };
         let is_as_expected = |entry: &Synced| PolicyState::of(entry) == expected(entry);
         tenant
@@ -186,7 +187,7 @@ async fn screenshots_show_a_fleet_in_all_states() -> Result<()> {
     let hub = start_hub("web-pictures", &CLUSTERS).await?;
     let tenant = tenant(&hub).await?;
     let controller = tenant.controller().await?;
-    report(&tenant).await?;
+    agent_report(&tenant).await?;
     let site = Site::of(&tenant).await;
     let folder = match env::var_os("POLICY_SYNC_UPDATE") {
         Some(_) => Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"),

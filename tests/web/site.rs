@@ -8,10 +8,12 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use policy_sync_api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::annotations::{
+    POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_ANNOTATIONS, Summary, Synced,
+};
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::http::Answer;
+use policy_sync_testenv::crds::{self, ClusterType};
+use policy_sync_testenv::http::Response;
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::web::Pages;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures, wait};
@@ -61,7 +63,7 @@ impl Site {
     }
 
     /// Requests a page.
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.0.get(path).await.unwrap()
     }
 
@@ -93,7 +95,7 @@ pub(crate) async fn hub() -> &'static ControlPlane {
 
 /// A hub with these clusters and without a controller. The name of a cluster begins with its region.
 pub(crate) async fn start_hub(name: &str, clusters: &[&str]) -> Result<ControlPlane> {
-    let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+    let crds = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await?)?;
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
     for cluster in clusters {
         let region = cluster.split('-').next().unwrap_or_default();
@@ -157,7 +159,7 @@ pub(crate) fn annotations(entries: &[Synced]) -> BTreeMap<&'static str, String> 
 /// Writes `policy` with these annotations of the controller, and removes its others.
 pub(crate) async fn annotated(client: &Client, policy: &Value, annotations: BTreeMap<&str, String>) {
     apply(client, policy).await.unwrap();
-    let all = OF_POLICY.map(|key| (key, annotations.get(key)));
+    let all = POLICY_ANNOTATIONS.map(|key| (key, annotations.get(key)));
     let (policies, name) = api_for(client, policy).await.unwrap();
     let patch = json!({"metadata": {"annotations": BTreeMap::from(all)}});
     policies.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();

@@ -68,7 +68,7 @@ fn limits(number: usize) -> String {
     format!("/policies/ratelimitpolicy.kuadrant.io/{NAMESPACE}/{}", name(number))
 }
 
-const ASKED: &str = "/effective?host=shop.example.com&path=/cart&namespace=shop";
+const EFFECTIVE_QUERY: &str = "/effective?host=shop.example.com&path=/cart&namespace=shop";
 
 /// Every page, with a text that it shows.
 fn pages() -> [(String, &'static str); 10] {
@@ -80,7 +80,7 @@ fn pages() -> [(String, &'static str); 10] {
         ("/clusters/us-1".to_owned(), "policy-10"),
         ("/gateways/shop/web".to_owned(), "HTTPRoute shop/cart"),
         ("/effective".to_owned(), "Enter a host, a Gateway or a namespace"),
-        (ASKED.to_owned(), "HTTPRoute shop/cart"),
+        (EFFECTIVE_QUERY.to_owned(), "HTTPRoute shop/cart"),
         ("/effective?namespace=shop&cluster=*".to_owned(), "No cluster has a matching listener"),
         ("/nowhere".to_owned(), "There is no such page"),
     ]
@@ -95,7 +95,7 @@ async fn site() -> Site {
 }
 
 /// Checks the accessibility of each page with this media feature, in several widths.
-async fn keeps_nobody_out(feature: &str, value: &str) {
+async fn check_accessibility(feature: &str, value: &str) {
     let site = site().await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
@@ -123,17 +123,17 @@ async fn keeps_nobody_out(feature: &str, value: &str) {
 
 #[tokio::test]
 async fn light_pages_are_accessible() {
-    keeps_nobody_out("prefers-color-scheme", "light").await;
+    check_accessibility("prefers-color-scheme", "light").await;
 }
 
 #[tokio::test]
 async fn dark_pages_are_accessible() {
-    keeps_nobody_out("prefers-color-scheme", "dark").await;
+    check_accessibility("prefers-color-scheme", "dark").await;
 }
 
 #[tokio::test]
 async fn pages_in_forced_colors_are_accessible() {
-    keeps_nobody_out("forced-colors", "active").await;
+    check_accessibility("forced-colors", "active").await;
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn policy_of_a_rule_is_reachable_by_keyboard_only() {
     let site = site().await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
-    browser.open(&site, ASKED).await;
+    browser.open(&site, EFFECTIVE_QUERY).await;
     let source = "return [...document.querySelectorAll('main table a')].map(a => a.getAttribute('href'))[0]";
     let source = browser.script(source).await;
     let source = source.as_str().unwrap();

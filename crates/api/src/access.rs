@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tenant::Tenant;
-use super::text::capped;
+use super::text::truncate_bytes;
 
 /// The maximum size of a reason, in bytes.
-const REASON: usize = 32 * 1024;
+const REASON_LIMIT: usize = 32 * 1024;
 /// The supported API versions.
 const VERSIONS: [&str; 2] = ["authorization.k8s.io/v1", "authorization.k8s.io/v1beta1"];
 /// Their kind.
@@ -18,7 +18,7 @@ const KIND: &str = "SubjectAccessReview";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attributes {
     /// Access to a resource.
-    Resource(Resource),
+    Resource(ResourceAttributes),
     /// Access to a path outside of resources, for example `/metrics`.
     Path(String),
 }
@@ -26,7 +26,7 @@ pub enum Attributes {
 /// The resource of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Resource {
+pub struct ResourceAttributes {
     /// The API group; empty for the core group.
     pub group: String,
     /// The plural, or `*` for all resources.
@@ -50,7 +50,7 @@ struct Review {
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     user: String,
-    resource_attributes: Option<Resource>,
+    resource_attributes: Option<ResourceAttributes>,
     non_resource_attributes: Option<Path>,
 }
 
@@ -71,7 +71,7 @@ pub struct AccessReview {
 
 /// The decision on a request. It never allows a request; without a denial, the next authorizer decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opinion {
+pub enum AccessDecision {
     /// No denial.
     None,
     /// A denial with its reason.
@@ -128,11 +128,11 @@ impl AccessReview {
 
     /// The response, as JSON.
     #[must_use]
-    pub fn answer(&self, opinion: &Opinion) -> Value {
+    pub fn response(&self, decision: &AccessDecision) -> Value {
         let mut status = json!({"allowed": false});
-        if let Opinion::Denied(reason) = opinion {
+        if let AccessDecision::Denied(reason) = decision {
             status["denied"] = true.into();
-            status["reason"] = capped(reason, REASON).into();
+            status["reason"] = truncate_bytes(reason, REASON_LIMIT).into();
         }
         json!({"apiVersion": self.api_version, "kind": KIND, "status": status})
     }

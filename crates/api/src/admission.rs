@@ -15,18 +15,18 @@ use super::release::is_release;
 use super::tenant::Tenant;
 
 /// The maximum size of a message, in bytes.
-const MESSAGE: usize = 32 * 1024;
+const MESSAGE_LIMIT: usize = 32 * 1024;
 
 /// The maximum size of a warning, in bytes. The API server cuts warnings if there are many.
-const WARNING: usize = 256;
+const WARNING_LIMIT: usize = 256;
 
 /// The request of an AdmissionReview.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct AdmissionRequest {
     /// The kind of the object.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The resource of the object.
-    pub resource: Resource,
+    pub resource: RequestResource,
     /// The subresource, for example `status`; empty for the object itself.
     pub sub_resource: String,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
@@ -45,7 +45,7 @@ pub struct Request {
     pub tenant: Tenant,
 }
 
-impl Request {
+impl AdmissionRequest {
     /// Whether the request only releases a terminating object. Such a request is not reviewed: it changes only
     /// finalizers, `managedFields`, `resourceVersion` and the status.
     #[must_use]
@@ -56,7 +56,7 @@ impl Request {
     /// A reference to the object. If it has no name yet, `generateName` is used.
     #[must_use]
     pub fn reference(&self) -> ObjectReference {
-        let Kind { group, version, kind } = &self.kind;
+        let RequestKind { group, version, kind } = &self.kind;
         let metadata = &self.object["metadata"];
         let text = |field: &str| metadata[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let name = Some(self.name.clone()).filter(|name| !name.is_empty());
@@ -74,7 +74,7 @@ impl Request {
 /// A resource in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Resource {
+pub struct RequestResource {
     /// The API group; empty for the core group.
     pub group: String,
     /// The version.
@@ -86,7 +86,7 @@ pub struct Resource {
 /// A kind in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Kind {
+pub struct RequestKind {
     /// The API group; empty for the core group.
     pub group: String,
     /// The version.
@@ -97,7 +97,7 @@ pub struct Kind {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
+struct RawReview {
     api_version: String,
     kind: String,
     request: Option<Box<RawValue>>,
@@ -105,12 +105,12 @@ struct Review {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw {
+struct RawRequest {
     uid: String,
     #[serde(default)]
-    kind: Kind,
+    kind: RequestKind,
     #[serde(default)]
-    resource: Resource,
+    resource: RequestResource,
     #[serde(default)]
     sub_resource: String,
     #[serde(default)]
@@ -137,20 +137,20 @@ struct UserInfo {
 
 /// A parsed AdmissionReview. Its objects are not parsed yet.
 #[derive(Debug)]
-pub struct Asked {
+pub struct AdmissionReview {
     api_version: String,
     text: Box<RawValue>,
-    raw: Raw,
+    raw: RawRequest,
 }
 
-impl Asked {
+impl AdmissionReview {
     /// Parses the body of a request, except for the objects in it.
     ///
     /// # Errors
     ///
     /// If it is not an AdmissionReview.
     pub fn read(body: &[u8]) -> Result<Self, String> {
-        let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let review: RawReview = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
             return Err(format!("expected an AdmissionReview, found {} {}", review.api_version, review.kind));
         }
@@ -182,7 +182,7 @@ impl Asked {
     /// number of names.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
-        let Raw { resource, namespace, user_info, .. } = &self.raw;
+        let RawRequest { resource, namespace, user_info, .. } = &self.raw;
         let is_namespace = resource.group.is_empty() && resource.resource == "namespaces";
         let tenant = match namespace.as_str() {
             namespace if !namespace.is_empty() && !is_namespace => Tenant::namespace(namespace),
@@ -208,7 +208,7 @@ impl Asked {
     /// # Errors
     ///
     /// If an object cannot be parsed, for example because it is nested deeper than 128 levels.
-    pub fn request(&self) -> Result<Request, String> {
+    pub fn request(&self) -> Result<AdmissionRequest, String> {
         let read = |raw: &Option<Box<RawValue>>, what: &str| match raw {
             None => Ok(Value::Null),
             Some(raw) => {
@@ -216,7 +216,7 @@ impl Asked {
             }
         };
         let raw = &self.raw;
-        Ok(Request {
+        Ok(AdmissionRequest {
             kind: raw.kind.clone(),
             resource: raw.resource.clone(),
             sub_resource: raw.sub_resource.clone(),
@@ -232,21 +232,22 @@ impl Asked {
 
     /// The response, as JSON.
     #[must_use]
-    pub fn answer(&self, verdict: &Verdict) -> Value {
-        let mut response = json!({"uid": self.raw.uid, "allowed": verdict.is_allowed()});
-        match verdict {
-            Verdict::Denied { code, message } => {
-                let message = super::text::capped(message, MESSAGE);
+    pub fn response(&self, decision: &AdmissionDecision) -> Value {
+        let mut response = json!({"uid": self.raw.uid, "allowed": decision.is_allowed()});
+        match decision {
+            AdmissionDecision::Denied { code, message } => {
+                let message = super::text::truncate_bytes(message, MESSAGE_LIMIT);
                 response["status"] = json!({"code": code, "message": message});
             }
-            Verdict::Allowed { patch, warnings } => {
+            AdmissionDecision::Allowed { patch, warnings } => {
                 if !patch.0.is_empty() {
                     let patch = serde_json::to_vec(patch).unwrap_or_default();
                     response["patchType"] = "JSONPatch".into();
                     response["patch"] = STANDARD.encode(patch).into();
                 }
                 if !warnings.is_empty() {
-                    let warnings = warnings.iter().map(|warning| super::text::capped(warning, WARNING));
+                    let warnings =
+                        warnings.iter().map(|warning| super::text::truncate_bytes(warning, WARNING_LIMIT));
                     response["warnings"] = warnings.collect::<Vec<_>>().into();
                 }
             }
@@ -257,7 +258,7 @@ impl Asked {
 
 /// The decision on a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum AdmissionDecision {
     /// The request is allowed.
     Allowed {
         /// Changes to the object; empty for none.
@@ -275,7 +276,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl AdmissionDecision {
     /// Allows without changes or warnings.
     #[must_use]
     pub fn allowed() -> Self {

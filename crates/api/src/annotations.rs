@@ -8,15 +8,15 @@ use super::policy_state::PolicyState;
 
 /// The objects on which a label or annotation occurs, and its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum KeyLocation {
     /// On policies, Gateways and ManagedClusters on the hub, written by users.
-    ByUsers,
+    UserObjects,
     /// On policies on the hub, written by the controller.
     HubPolicies,
     /// On Gateways on the hub, written by the controller.
     HubGateways,
     /// On objects placed by Rego policies, written by the controller.
-    Placed,
+    PlacedObjects,
     /// On the copies on spokes.
     Copies,
     /// On ManifestWorks.
@@ -29,7 +29,7 @@ pub enum Place {
 
 /// The two kinds of keys in `metadata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Metadata {
+pub enum MetadataKind {
     /// A label.
     Label,
     /// An annotation.
@@ -39,12 +39,12 @@ pub enum Metadata {
 /// Defines a constant for each key, and [`ALL`] with all of them, so that a test can compare the documentation with the
 /// complete list.
 macro_rules! keys {
-    ($($(#[$doc:meta])+ $constant:ident = $key:literal, $metadata:ident, $place:ident;)+) => {
+    ($($(#[$doc:meta])+ $constant:ident = $key:literal, $metadata:ident, $location:ident;)+) => {
         $($(#[$doc])+ pub const $constant: &str = $key;)+
 
         /// All keys or key prefixes, with the objects on which they occur and whether they are labels or annotations.
-        pub const ALL: &[(Place, Metadata, &str)] =
-            &[$((Place::$place, Metadata::$metadata, $constant)),+];
+        pub const ALL: &[(KeyLocation, MetadataKind, &str)] =
+            &[$((KeyLocation::$location, MetadataKind::$metadata, $constant)),+];
     };
 }
 
@@ -63,15 +63,15 @@ keys! {
     /// On a hub policy: a message for its owner, for example why it is frozen.
     POLICY_SYNC_MESSAGE = "kuadrant.io/policy-sync-message", Annotation, HubPolicies;
     /// On a hub policy, Gateway or resource, by its owner: a Kubernetes label selector for ManagedClusters.
-    CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, ByUsers;
+    CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, UserObjects;
     /// Like [`CLUSTER_SELECTOR`], in the format of Kubernetes federation: a JSON list of requirements.
-    FEDERATION_SELECTOR = "federation.alpha.kubernetes.io/cluster-selector", Annotation, ByUsers;
+    FEDERATION_SELECTOR = "federation.alpha.kubernetes.io/cluster-selector", Annotation, UserObjects;
     /// On a hub resource, by its owner: its clusters, and each cluster's share of the replicas, as JSON.
-    REPLICA_PREFERENCES = "federation.kubernetes.io/replica-set-preferences", Annotation, ByUsers;
+    REPLICA_PREFERENCES = "federation.kubernetes.io/replica-set-preferences", Annotation, UserObjects;
     /// On a hub policy, by its owner: changes to its spec by cluster, a JSON list.
-    CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, ByUsers;
+    CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, UserObjects;
     /// On a hub Gateway, by its owner: the grace period in seconds.
-    GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, ByUsers;
+    GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, UserObjects;
     /// On the work of a Gateway: when its cluster ceased to be selected, in RFC 3339. The grace period starts then.
     DISPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
     /// On a hub Gateway: the clusters on which it is placed, a JSON list.
@@ -80,13 +80,13 @@ keys! {
     /// `clusters.kuadrant.io/<cluster>_<attribute>`.
     CLUSTER_LABELS = "clusters.kuadrant.io/", Label, HubGateways;
     /// The prefix of labels on a ManagedCluster that its Gateways on the hub repeat: `kuadrant.io/<attribute>`.
-    CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, ByUsers;
+    CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, UserObjects;
     /// On an object placed by Rego policies: the labels and annotations that they set, with the original values, as
     /// JSON.
-    PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, Placed;
+    PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, PlacedObjects;
     /// On an object placed by Rego policies, or on its Namespace, by its owner: `manual` reports later changes without
     /// writing them.
-    REMEDIATE = "kuadrant.io/remediate", Annotation, ByUsers;
+    REMEDIATE = "kuadrant.io/remediate", Annotation, UserObjects;
     /// On the copy of a Gateway.
     MANAGED = "kuadrant.io/managed", Label, Copies;
     /// On a work: the hub object it was made from, `<resource>.<group>/<namespace>/<name>`.
@@ -110,11 +110,11 @@ keys! {
 
 /// Whether only the controller writes `key`.
 #[must_use]
-pub fn is_ours(key: &str) -> bool {
-    ALL.iter().any(|(place, _, known)| {
+pub fn is_controller_key(key: &str) -> bool {
+    ALL.iter().any(|(location, _, known)| {
         let is_it = key == *known || (known.ends_with('/') && key.starts_with(known));
         // Other tools write [`MANAGED_BY`], too.
-        *place != Place::ByUsers && *known != MANAGED_BY && is_it
+        *location != KeyLocation::UserObjects && *known != MANAGED_BY && is_it
     })
 }
 
@@ -125,10 +125,10 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 pub const MANAGED_BY_US: &str = "policy-sync";
 
 /// The annotations that select clusters by their labels.
-pub const SELECTORS: [&str; 2] = [CLUSTER_SELECTOR, FEDERATION_SELECTOR];
+pub const SELECTOR_ANNOTATIONS: [&str; 2] = [CLUSTER_SELECTOR, FEDERATION_SELECTOR];
 
 /// The annotations that the controller writes on hub policies, sorted.
-pub const OF_POLICY: [&str; 4] =
+pub const POLICY_ANNOTATIONS: [&str; 4] =
     [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
 
 /// The conditions of a copy that are returned as feedback.
@@ -180,7 +180,7 @@ pub struct Synced {
 impl Synced {
     /// Whether the copy is being removed for good.
     #[must_use]
-    pub fn leaves(&self) -> bool {
+    pub fn is_being_removed(&self) -> bool {
         self.deleting && !self.pending
     }
 
@@ -220,13 +220,13 @@ impl SyncedCondition {
     pub fn is_overridden(&self) -> bool {
         self.condition_type == ENFORCED
             && self.status == "False"
-            && self.reason.as_deref().is_some_and(says_overridden)
+            && self.reason.as_deref().is_some_and(is_overridden_reason)
     }
 }
 
 /// Whether `reason` means that another policy on the cluster takes precedence.
 #[must_use]
-pub fn says_overridden(reason: &str) -> bool {
+pub fn is_overridden_reason(reason: &str) -> bool {
     matches!(reason, "Overridden" | "Overriden")
 }
 

@@ -6,18 +6,18 @@ use serde::Deserialize;
 
 use super::moment::Moment;
 use super::object::HubObject;
-use super::text::{capped, one_line};
+use super::text::{one_line, truncate_bytes};
 
 /// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// The maximum size of a rejection's reason and message, in bytes.
-const REFUSAL_LIMIT: usize = 1024;
+const REJECTION_LIMIT: usize = 1024;
 /// The maximum length of a condition's reason, in characters.
 const REASON_LIMIT: usize = 1024;
 
 /// Parses `text` as a condition status.
 #[must_use]
-pub fn status(text: &str) -> Option<&'static str> {
+pub fn parse_status(text: &str) -> Option<&'static str> {
     STATUSES.into_iter().find(|known| *known == text)
 }
 
@@ -75,23 +75,24 @@ struct Ancestor {
 /// The reason and message of `Accepted=False` in the status of `object` for its current generation, on one line of at
 /// most 1 KiB. If the status has ancestors, all of them must report it, and the first one is returned.
 #[must_use]
-pub fn refusal(object: &HubObject) -> Option<Box<str>> {
+pub fn rejection(object: &HubObject) -> Option<Box<str>> {
     let status: Status = object.status_as();
-    let refusal = |conditions: &[Condition]| {
+    let rejection = |conditions: &[Condition]| {
         let condition = conditions.iter().find(|condition| condition.type_ == "Accepted")?;
         let generation = condition.observed_generation.or(status.observed_generation);
-        let is_refused =
+        let is_rejected =
             condition.status == "False" && generation.is_none_or(|seen| seen == object.metadata.generation);
-        is_refused.then(|| {
+        is_rejected.then(|| {
             let Condition { reason, message, .. } = condition;
-            let (reason, message) = (capped(reason, REFUSAL_LIMIT), capped(message, REFUSAL_LIMIT));
+            let (reason, message) =
+                (truncate_bytes(reason, REJECTION_LIMIT), truncate_bytes(message, REJECTION_LIMIT));
             let text = if message.is_empty() { reason.into_owned() } else { format!("{reason}: {message}") };
-            capped(&one_line(&text), REFUSAL_LIMIT).into()
+            truncate_bytes(&one_line(&text), REJECTION_LIMIT).into()
         })
     };
-    refusal(&status.conditions).or_else(|| {
+    rejection(&status.conditions).or_else(|| {
         let of_ancestors: Option<Vec<Box<str>>> =
-            status.ancestors.iter().map(|ancestor| refusal(&ancestor.conditions)).collect();
+            status.ancestors.iter().map(|ancestor| rejection(&ancestor.conditions)).collect();
         of_ancestors?.into_iter().next()
     })
 }

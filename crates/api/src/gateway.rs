@@ -6,7 +6,7 @@ mod certificates;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-pub use certificates::{NamedSecret, named_secrets};
+pub use certificates::{ListenerSecret, listener_secrets};
 
 /// The API group of Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";

@@ -5,31 +5,31 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// The minimum growth in bytes between two removals of unused values.
-const FEW: usize = 128 * 1024;
+const MIN_GROWTH: usize = 128 * 1024;
 /// The estimated size of an entry in bytes, besides its text.
-const ENTRY: usize = 64;
+const ENTRY_OVERHEAD: usize = 64;
 
 /// A value with a known size in memory.
-pub trait Weigh {
+pub trait MemorySize {
     /// The size of the texts in bytes, and of the fields if there are many.
     fn bytes(&self) -> usize;
 }
 
-impl Weigh for str {
+impl MemorySize for str {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl Weigh for Arc<str> {
+impl MemorySize for Arc<str> {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl<T: Weigh> Weigh for [T] {
+impl<T: MemorySize> MemorySize for [T] {
     fn bytes(&self) -> usize {
-        self.iter().map(Weigh::bytes).sum()
+        self.iter().map(MemorySize::bytes).sum()
     }
 }
 
@@ -53,20 +53,20 @@ impl<T: ?Sized + Eq + Hash> Clone for Interned<T> {
 
 impl<T: ?Sized + Eq + Hash> Default for Interned<T> {
     fn default() -> Self {
-        Self { values: HashSet::new(), bytes: 0, limit: FEW }
+        Self { values: HashSet::new(), bytes: 0, limit: MIN_GROWTH }
     }
 }
 
-impl<T: ?Sized + Eq + Hash + Weigh> Interned<T> {
+impl<T: ?Sized + Eq + Hash + MemorySize> Interned<T> {
     /// Returns the stored value equal to `value`, and stores `value` if there is none.
     pub fn intern(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.values.get(&value) {
             return known.clone();
         }
-        self.bytes += ENTRY + value.bytes();
+        self.bytes += ENTRY_OVERHEAD + value.bytes();
         if self.bytes > self.limit {
             self.sweep();
-            self.bytes += ENTRY + value.bytes();
+            self.bytes += ENTRY_OVERHEAD + value.bytes();
         }
         self.values.insert(value.clone());
         value
@@ -75,13 +75,13 @@ impl<T: ?Sized + Eq + Hash + Weigh> Interned<T> {
     fn sweep(&mut self) {
         self.values.retain(|value| Arc::strong_count(value) > 1);
         self.values.shrink_to(2 * self.values.len());
-        self.bytes = self.values.iter().map(|value| ENTRY + value.bytes()).sum();
-        self.limit = self.bytes + FEW.max(self.bytes / 4);
+        self.bytes = self.values.iter().map(|value| ENTRY_OVERHEAD + value.bytes()).sum();
+        self.limit = self.bytes + MIN_GROWTH.max(self.bytes / 4);
     }
 
     /// The size of all values in bytes, including values that are no longer used.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.bytes
     }
 }
@@ -106,19 +106,27 @@ mod tests {
         for n in 100..10_000 {
             strings.intern(text(n));
         }
-        assert!(strings.held() < 2 * FEW + 100 * 2048, "{} bytes are kept", strings.held());
+        assert!(
+            strings.size_in_bytes() < 2 * MIN_GROWTH + 100 * 2048,
+            "{} bytes are kept",
+            strings.size_in_bytes()
+        );
         assert!(used.iter().all(|value| strings.values.contains(value)), "what is used stays");
         drop(used);
         (0..1_000).for_each(|n| drop(strings.intern(text(n))));
-        assert!(strings.held() < 2 * FEW, "{} bytes are kept of what is used no more", strings.held());
+        assert!(
+            strings.size_in_bytes() < 2 * MIN_GROWTH,
+            "{} bytes are kept of what is used no more",
+            strings.size_in_bytes()
+        );
     }
 
     #[test]
     fn unused_long_values_are_removed_by_size() {
         let mut strings = Interned::default();
         for n in 0..100 {
-            strings.intern(Arc::<str>::from(format!("{n}{}", "x".repeat(FEW / 2))));
+            strings.intern(Arc::<str>::from(format!("{n}{}", "x".repeat(MIN_GROWTH / 2))));
         }
-        assert!(strings.held() < 2 * FEW, "{} bytes are kept", strings.held());
+        assert!(strings.size_in_bytes() < 2 * MIN_GROWTH, "{} bytes are kept", strings.size_in_bytes());
     }
 }

@@ -4,8 +4,8 @@
 //! fraction as an integer. Text from other sources (files, overrides) is converted to this form by [`normalize`].
 
 pub mod step;
+pub mod strict;
 pub mod tree;
-pub mod written;
 
 use std::io::{self, BufWriter, Write};
 
@@ -19,8 +19,8 @@ const INTEGER_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 pub fn normalize(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            if let Some(settled) = settled(number) {
-                *number = settled;
+            if let Some(normalized) = normalized(number) {
+                *number = normalized;
             }
         }
         Value::Array(items) => items.iter_mut().for_each(normalize),
@@ -29,7 +29,7 @@ pub fn normalize(value: &mut Value) {
     }
 }
 
-fn settled(number: &Number) -> Option<Number> {
+fn normalized(number: &Number) -> Option<Number> {
     if number.is_i64() {
         return None;
     }
@@ -64,15 +64,15 @@ impl Hash {
     pub fn of_value(value: &impl Serialize) -> Self {
         // A `Value` keeps its keys sorted, so its text is canonical.
         let value = serde_json::to_value(value).unwrap_or_default();
-        Self::of_joined(&Joined::Value(&value))
+        Self::of_borrowed(&BorrowedJson::Value(&value))
     }
 
-    /// The hash of the value that `joined` represents, without building that value.
+    /// The hash of the value that `json` represents, without building that value.
     #[must_use]
-    pub fn of_joined(joined: &Joined<'_>) -> Self {
+    pub fn of_borrowed(json: &BorrowedJson<'_>) -> Self {
         let mut hasher = BufWriter::new(HashWriter(blake3::Hasher::new()));
         // Writing to a hasher cannot fail, and all keys are strings.
-        let _ = joined.write(&mut hasher).and_then(|()| hasher.flush());
+        let _ = json.write(&mut hasher).and_then(|()| hasher.flush());
         Self::finish(&hasher.get_ref().0)
     }
 
@@ -115,19 +115,19 @@ impl std::fmt::Debug for Hash {
 
 /// A value composed of borrowed values, to avoid copies of several megabytes.
 #[derive(Debug)]
-pub enum Joined<'v> {
+pub enum BorrowedJson<'v> {
     /// An existing value.
     Value(&'v Value),
     /// A list.
-    List(Vec<Joined<'v>>),
+    List(Vec<BorrowedJson<'v>>),
     /// An object with sorted keys.
-    Object(Vec<(&'static str, Joined<'v>)>),
+    Object(Vec<(&'static str, BorrowedJson<'v>)>),
 }
 
-impl Joined<'_> {
+impl BorrowedJson<'_> {
     fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
-            Self::Value(value) => write_settled(value, to),
+            Self::Value(value) => write_normalized(value, to),
             Self::List(items) => write_list(items, to, Self::write),
             Self::Object(fields) => {
                 let fields = fields.iter().map(|(key, value)| (*key, value));
@@ -138,13 +138,15 @@ impl Joined<'_> {
 }
 
 /// Writes `value` as it would be after [`normalize`].
-fn write_settled<W: Write>(value: &Value, to: &mut W) -> io::Result<()> {
+fn write_normalized<W: Write>(value: &Value, to: &mut W) -> io::Result<()> {
     match value {
-        Value::Number(number) => Ok(serde_json::to_writer(to, &settled(number).as_ref().unwrap_or(number))?),
-        Value::Array(items) => write_list(items, to, write_settled),
+        Value::Number(number) => {
+            Ok(serde_json::to_writer(to, &normalized(number).as_ref().unwrap_or(number))?)
+        }
+        Value::Array(items) => write_list(items, to, write_normalized),
         // The keys of a `Value` are sorted.
         Value::Object(fields) => {
-            write_object(fields.iter().map(|(key, value)| (key.as_str(), value)), to, write_settled)
+            write_object(fields.iter().map(|(key, value)| (key.as_str(), value)), to, write_normalized)
         }
         Value::Null | Value::Bool(_) | Value::String(_) => Ok(serde_json::to_writer(to, value)?),
     }
@@ -181,15 +183,15 @@ fn write_object<'f, T: 'f, W: Write>(
 /// The length of `value` as JSON text, in bytes.
 #[must_use]
 pub fn length(value: &impl Serialize) -> usize {
-    let mut counter = Counter(0);
+    let mut counter = ByteCounter(0);
     // Counting cannot fail, and all keys are strings.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
 
-struct Counter(usize);
+struct ByteCounter(usize);
 
-impl Write for Counter {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

@@ -11,7 +11,7 @@ use super::json::Hash;
 use super::syntax::{LABEL_LIMIT, is_dns_label};
 
 /// The placeholder for a cluster's name in messages and object names.
-pub const CLUSTER: &str = "<cluster>";
+pub const CLUSTER_PLACEHOLDER: &str = "<cluster>";
 
 /// The name of a ManagedCluster, which is also the name of its namespace on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

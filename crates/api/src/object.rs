@@ -95,7 +95,7 @@ impl Metadata {
 
     /// The time of the last write of the spec, according to the managed fields, or else the creation time.
     #[must_use]
-    pub fn spec_written(&self) -> Option<&Time> {
+    pub fn spec_modified(&self) -> Option<&Time> {
         let has_spec = |fields: &RawValue| fields.get().contains("\"f:spec\"");
         let of_spec = self
             .managed_fields
@@ -206,7 +206,7 @@ impl HubObject {
     /// All fields besides API version, kind, metadata, spec and status, as JSON. `None` if there are none, or if the
     /// object was not parsed as [`WithText`].
     #[must_use]
-    pub fn others(&self) -> Option<String> {
+    pub fn other_fields(&self) -> Option<String> {
         const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
         let mut fields: BTreeMap<String, &RawValue> =
             serde_json::from_str(self.text.as_deref()?.get()).ok()?;

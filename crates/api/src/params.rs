@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::names::{GroupResource, GroupVersionResource};
 use super::syntax::is_dns_subdomain;
-use super::text::{excerpt, plain_excerpt};
+use super::text::{escaped_excerpt, excerpt};
 pub use merge::{Level, MAX_RULES, Merge};
 pub use path::StatusPath;
 
@@ -182,7 +182,7 @@ pub struct ParamsError {
 /// Invalid parameters of a GatewayClass.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{place}: {error}")]
-pub struct ParamsFault {
+pub struct InvalidParams {
     /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
     pub place: String,
     /// The error in the object.
@@ -191,7 +191,7 @@ pub struct ParamsFault {
 
 /// The result of a check of parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedParams {
     /// The parameters; meaningful only without faults.
     pub params: Params,
     /// The errors.
@@ -207,14 +207,14 @@ impl Params {
     ///
     /// The first fault.
     pub fn parse(text: &str) -> Result<Self, ParamsError> {
-        let Checked { params, faults, .. } = Self::check(text);
+        let CheckedParams { params, faults, .. } = Self::check(text);
         faults.into_iter().next().map_or(Ok(params), Err)
     }
 
     /// Parses parameters and returns all faults: first those of the structure, and if there are none, those of the
     /// values.
     #[must_use]
-    pub fn check(text: &str) -> Checked {
+    pub fn check(text: &str) -> CheckedParams {
         let mut checked = read::read(text);
         if checked.faults.is_empty() {
             checked.faults = checked.params.faults();
@@ -224,8 +224,8 @@ impl Params {
 
     /// The policy kinds that have [`Merge`] settings.
     pub fn merges(&self) -> impl Iterator<Item = (GroupResource, &Merge)> {
-        let said = |kind: &'_ PolicyToSync| GroupResource::new(&kind.group, &kind.resource);
-        self.policies_to_sync.iter().filter_map(move |kind| Some((said(kind), kind.merge.as_ref()?)))
+        let kind_of = |kind: &'_ PolicyToSync| GroupResource::new(&kind.group, &kind.resource);
+        self.policies_to_sync.iter().filter_map(move |kind| Some((kind_of(kind), kind.merge.as_ref()?)))
     }
 
     /// The kinds that are listed for `role`.
@@ -258,25 +258,28 @@ impl Params {
         gvr: &'p GroupVersionResource,
     ) -> impl Iterator<Item = &'p StatusField> {
         let (group, version, resource) = (&*gvr.kind.group, &*gvr.version, &*gvr.kind.resource);
-        let is_it =
-            move |kind: &Listed<'_>| (kind.group, kind.version, kind.resource) == (group, version, resource);
+        let is_it = move |kind: &SyncedKind<'_>| {
+            (kind.group, kind.version, kind.resource) == (group, version, resource)
+        };
         self.kinds(role).filter(is_it).flat_map(|kind| kind.status_fields)
     }
 
-    fn kinds(&self, role: Role) -> impl Iterator<Item = Listed<'_>> {
+    fn kinds(&self, role: Role) -> impl Iterator<Item = SyncedKind<'_>> {
         let policies = self.policies_to_sync.iter().filter(move |_| role == Role::Policy);
         let policies = policies.map(|PolicyToSync { group, version, resource, status_fields, merge }| {
-            Listed { group, version, resource, placement: None, status_fields, merge: merge.as_ref() }
+            SyncedKind { group, version, resource, placement: None, status_fields, merge: merge.as_ref() }
         });
         let resources = self.resources_to_sync.iter().filter(move |_| role == Role::Resource);
         let resources =
-            resources.map(|ResourceToSync { group, version, resource, placement, status_fields }| Listed {
-                group,
-                version,
-                resource,
-                placement: placement.as_deref(),
-                status_fields,
-                merge: None,
+            resources.map(|ResourceToSync { group, version, resource, placement, status_fields }| {
+                SyncedKind {
+                    group,
+                    version,
+                    resource,
+                    placement: placement.as_deref(),
+                    status_fields,
+                    merge: None,
+                }
             });
         policies.chain(resources)
     }
@@ -288,14 +291,14 @@ impl Params {
             faults.push(ParamsError { place, fault });
         }
         for role in Role::ALL {
-            self.faults_of(role, &mut faults);
+            self.find_faults(role, &mut faults);
         }
-        faults.extend(faults_of_fields("gatewayStatusFields", &self.gateway_status_fields));
+        faults.extend(field_faults("gatewayStatusFields", &self.gateway_status_fields));
         faults
     }
 
     /// Adds the faults of the kinds that are listed for `role`.
-    fn faults_of(&self, role: Role, faults: &mut Vec<ParamsError>) {
+    fn find_faults(&self, role: Role, faults: &mut Vec<ParamsError>) {
         let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
         let found = self.kinds(role).count();
         if found > MAX_KINDS {
@@ -318,11 +321,11 @@ impl Params {
             }
             let gvr = kind.gvr();
             if kinds.contains(&gvr) {
-                fault(place.clone(), format!("{} is listed twice", plain_excerpt(&gvr.to_string())));
+                fault(place.clone(), format!("{} is listed twice", escaped_excerpt(&gvr.to_string())));
             }
             kinds.insert(gvr);
             for ParamsError { place, fault: text } in
-                faults_of_fields(&format!("{place}.statusFields"), kind.status_fields)
+                field_faults(&format!("{place}.statusFields"), kind.status_fields)
             {
                 fault(place, text);
             }
@@ -334,7 +337,7 @@ impl Params {
 }
 
 /// A listed kind of policies or resources.
-struct Listed<'p> {
+struct SyncedKind<'p> {
     group: &'p str,
     version: &'p str,
     resource: &'p str,
@@ -343,14 +346,14 @@ struct Listed<'p> {
     merge: Option<&'p Merge>,
 }
 
-impl Listed<'_> {
+impl SyncedKind<'_> {
     fn gvr(&self) -> GroupVersionResource {
         GroupVersionResource::new(self.group, self.version, self.resource)
     }
 }
 
 /// The faults of `fields`, which are the value of the key `list`.
-fn faults_of_fields(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
+fn field_faults(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
     let mut faults = Vec::new();
     let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
     let mut names = BTreeSet::new();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::annotations::{PLACED_BY_POLICY, is_ours};
+use super::annotations::{PLACED_BY_POLICY, is_controller_key};
 use super::json::Hash;
 use super::syntax::{is_label_key, is_label_value};
 
@@ -16,19 +16,19 @@ pub type Strings = BTreeMap<String, String>;
 /// The content of the annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Placed {
+pub struct PlacedByPolicy {
     /// The annotations that Rego policies have set or removed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, Set>,
+    pub annotations: BTreeMap<String, MetadataChange>,
     /// The labels that Rego policies have set or removed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, Set>,
+    pub labels: BTreeMap<String, MetadataChange>,
 }
 
 /// The change of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Set {
+pub struct MetadataChange {
     /// The hash of the value that was set; `None` if the key was removed.
     #[serde(rename = "value", skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -37,7 +37,7 @@ pub struct Set {
     pub before: Option<String>,
 }
 
-impl Set {
+impl MetadataChange {
     /// A change to `value`, where the developer had `before`.
     #[must_use]
     pub fn new(value: Option<&str>, before: Option<&str>) -> Self {
@@ -46,7 +46,7 @@ impl Set {
 
     /// The developer's value if the object now has `value`: the original one if `value` is still the policy's,
     /// otherwise `value`, which the developer has written since.
-    fn wish(&self, value: Option<&str>) -> Option<String> {
+    fn original(&self, value: Option<&str>) -> Option<String> {
         if value.map(hash) == self.hash { self.before.clone() } else { value.map(str::to_owned) }
     }
 }
@@ -55,19 +55,19 @@ fn hash(value: &str) -> String {
     Hash::of_text(value).to_string()
 }
 
-impl Placed {
+impl PlacedByPolicy {
     /// Parses the annotation of the stored `object`. An invalid annotation counts as empty.
     #[must_use]
-    pub fn stored(object: &Value) -> Self {
-        Self::read(object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default())
+    pub fn from_object(object: &Value) -> Self {
+        Self::parse(object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default())
     }
 
     /// Parses the annotation's value. An invalid one counts as empty.
     #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
         // Policies cannot set such keys, so a client that bypassed the review has written them.
-        let may_be = |key: &str| is_label_key(key) && !is_ours(key);
+        let may_be = |key: &str| is_label_key(key) && !is_controller_key(key);
         let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
         placed.annotations.retain(|key, _| may_be(key));
         placed.labels.retain(|key, set| may_be(key) && is_value(&set.before));
@@ -90,20 +90,20 @@ impl Placed {
 
     /// `object` with the developer's values.
     #[must_use]
-    pub fn wish(&self, object: &Value) -> Value {
-        let mut wish = object.clone();
+    pub fn original(&self, object: &Value) -> Value {
+        let mut original = object.clone();
         for (field, set) in [("annotations", &self.annotations), ("labels", &self.labels)] {
             let mut strings = strings(object, field);
             for (key, set) in set {
-                let before = set.wish(strings.get(key).map(String::as_str));
+                let before = set.original(strings.get(key).map(String::as_str));
                 put(&mut strings, key, before);
             }
             if field == "annotations" {
                 strings.remove(PLACED_BY_POLICY);
             }
-            write(&mut wish, field, &strings);
+            write(&mut original, field, &strings);
         }
-        wish
+        original
     }
 }
 

@@ -93,7 +93,7 @@ impl PolicyState {
     #[must_use]
     pub fn of(entry: &Synced) -> Self {
         let enforced = entry.condition(ENFORCED);
-        if entry.leaves() {
+        if entry.is_being_removed() {
             return Self::Removing;
         }
         if entry.frozen.is_some() {

@@ -43,7 +43,7 @@ pub struct RegoPolicySpec {
     pub rego: String,
     /// The effect of denials: `deny` rejects the request, `warn` warns the client, `dryrun` only counts them.
     #[serde(default)]
-    pub enforcement: Enforcement,
+    pub enforcement: EnforcementAction,
 }
 
 /// The effect of denials.
@@ -51,7 +51,7 @@ pub struct RegoPolicySpec {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Enforcement {
+pub enum EnforcementAction {
     /// Denied requests are rejected.
     #[default]
     Deny,
@@ -61,7 +61,7 @@ pub enum Enforcement {
     Dryrun,
 }
 
-impl Enforcement {
+impl EnforcementAction {
     const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Dryrun];
 
     /// The value in YAML.
@@ -75,13 +75,13 @@ impl Enforcement {
     }
 }
 
-impl fmt::Display for Enforcement {
+impl fmt::Display for EnforcementAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Enforcement {
+impl FromStr for EnforcementAction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn enforcement_has_three_values() {
-        for enforcement in Enforcement::ALL {
+        for enforcement in EnforcementAction::ALL {
             assert_eq!(enforcement.as_str().parse(), Ok(enforcement));
         }
-        let error = "Warn".parse::<Enforcement>().unwrap_err();
+        let error = "Warn".parse::<EnforcementAction>().unwrap_err();
         assert_eq!(error, "expected deny, warn or dryrun, found \"Warn\"");
     }
 }

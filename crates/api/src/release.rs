@@ -22,11 +22,11 @@ pub(super) fn is_release(operation: &str, object: &Value, old: &Value) -> bool {
     let (Some(metadata), Some(old_metadata)) = (metadata(object), metadata(old)) else { return false };
     operation == "UPDATE"
         && old_metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null())
-        && are_equal_but(&[&OBJECT[..], &[METADATA_FIELD]].concat(), object, old)
-        && are_equal_but(&METADATA, &metadata, &old_metadata)
+        && are_equal_except(&[&OBJECT[..], &[METADATA_FIELD]].concat(), object, old)
+        && are_equal_except(&METADATA, &metadata, &old_metadata)
 }
 
-fn are_equal_but(fields: &[&str], one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+fn are_equal_except(fields: &[&str], one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let others = |map: &Map<String, Value>| map.keys().filter(|key| !fields.contains(&key.as_str())).count();
     others(one) == others(other)
         && one.iter().all(|(key, value)| fields.contains(&key.as_str()) || other.get(key) == Some(value))

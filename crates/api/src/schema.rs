@@ -16,7 +16,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
 use super::json::normalize;
-pub use check::Fault;
+pub use check::SchemaError;
 
 /// The maximum size of a compiled pattern, in bytes. A larger pattern is not checked.
 const PATTERN_LIMIT: usize = 1 << 20;
@@ -24,12 +24,12 @@ const PATTERN_LIMIT: usize = 1 << 20;
 /// The schema of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
-    is: Type,
+    value_type: ValueType,
     nullable: bool,
     /// Whether the API server sets a missing value.
     has_default: bool,
     /// Whether undeclared keys are allowed.
-    keeps_unknown: bool,
+    preserves_unknown: bool,
     /// Whether the value is a complete Kubernetes object, whose kind and metadata need no declaration.
     embedded: bool,
     /// Sorted by name.
@@ -38,11 +38,11 @@ pub struct Schema {
     /// The schema of undeclared keys.
     values: Option<Box<Schema>>,
     items: Option<Box<Schema>>,
-    rules: Option<Box<Rules>>,
+    constraints: Option<Box<Constraints>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+enum ValueType {
     Any,
     Object,
     List,
@@ -55,12 +55,12 @@ enum Type {
 
 /// Constraints that only few schemas have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Rules {
-    one_of_values: Vec<Value>,
+struct Constraints {
+    enum_values: Vec<Value>,
     minimum: Option<Number>,
-    above_minimum: bool,
+    exclusive_minimum: bool,
     maximum: Option<Number>,
-    below_maximum: bool,
+    exclusive_maximum: bool,
     length: Bounds,
     items: Bounds,
     keys: Bounds,
@@ -95,7 +95,7 @@ impl Eq for Pattern {}
 impl Pattern {
     /// Whether `text` matches, or might match. The API server uses Go's regular expressions, which differ in a few
     /// escapes and in their meaning beyond ASCII.
-    fn admits(&self, text: &str) -> bool {
+    fn may_match(&self, text: &str) -> bool {
         let compile = || RegexBuilder::new(&self.text).size_limit(PATTERN_LIMIT).build().ok();
         let is_unsure = !text.is_ascii() && self.text.contains('\\');
         is_unsure || self.compiled.get_or_init(compile).as_ref().is_none_or(|regex| regex.is_match(text))
@@ -117,18 +117,18 @@ impl Schema {
             Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(Self::boxed(schema)),
             Some(JSONSchemaPropsOrArray::Schemas(_)) | None => None,
         };
-        let rules = Rules::new(props);
+        let constraints = Constraints::new(props);
         Self {
-            is: Type::new(props),
+            value_type: ValueType::new(props),
             nullable: flag(props.nullable),
             has_default: props.default.is_some(),
-            keeps_unknown: any_value || flag(props.x_kubernetes_preserve_unknown_fields),
+            preserves_unknown: any_value || flag(props.x_kubernetes_preserve_unknown_fields),
             embedded: flag(props.x_kubernetes_embedded_resource),
             properties: properties.map(|(name, props)| (name.as_str().into(), Self::new(props))).collect(),
             required: props.required.iter().flatten().map(|name| name.as_str().into()).collect(),
             values,
             items,
-            rules: (rules != Rules::default()).then(|| Box::new(rules)),
+            constraints: (constraints != Constraints::default()).then(|| Box::new(constraints)),
         }
     }
 
@@ -142,7 +142,7 @@ impl Schema {
     }
 }
 
-impl Type {
+impl ValueType {
     fn new(props: &JSONSchemaProps) -> Self {
         if props.x_kubernetes_int_or_string == Some(true) {
             return Self::IntegerOrText;
@@ -159,7 +159,7 @@ impl Type {
     }
 }
 
-impl Rules {
+impl Constraints {
     fn new(props: &JSONSchemaProps) -> Self {
         let all =
             |schemas: &Option<Vec<JSONSchemaProps>>| schemas.iter().flatten().map(Schema::new).collect();
@@ -167,14 +167,14 @@ impl Rules {
             let bound = |bound: Option<i64>| bound.and_then(|bound| usize::try_from(bound).ok());
             Bounds { least: bound(least), most: bound(most) }
         };
-        let value = |JSON(value): &JSON| settled(value.clone());
-        let number = |number: f64| settled(number.into()).as_number().cloned();
+        let value = |JSON(value): &JSON| normalized(value.clone());
+        let number = |number: f64| normalized(number.into()).as_number().cloned();
         Self {
-            one_of_values: props.enum_.iter().flatten().map(value).collect(),
+            enum_values: props.enum_.iter().flatten().map(value).collect(),
             minimum: props.minimum.and_then(number),
-            above_minimum: props.exclusive_minimum.unwrap_or_default(),
+            exclusive_minimum: props.exclusive_minimum.unwrap_or_default(),
             maximum: props.maximum.and_then(number),
-            below_maximum: props.exclusive_maximum.unwrap_or_default(),
+            exclusive_maximum: props.exclusive_maximum.unwrap_or_default(),
             length: bounds(props.min_length, props.max_length),
             items: bounds(props.min_items, props.max_items),
             keys: bounds(props.min_properties, props.max_properties),
@@ -190,7 +190,7 @@ impl Rules {
     }
 }
 
-fn settled(mut value: Value) -> Value {
+fn normalized(mut value: Value) -> Value {
     normalize(&mut value);
     value
 }

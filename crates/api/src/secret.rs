@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::json::Hash;
 
 /// The type.
-pub const TLS: &str = "kubernetes.io/tls";
+pub const TLS_TYPE: &str = "kubernetes.io/tls";
 /// The field selector for this type.
-pub const TLS_ONLY: &str = "type=kubernetes.io/tls";
+pub const TLS_FIELD_SELECTOR: &str = "type=kubernetes.io/tls";
 /// The key of the PEM certificate.
 pub const CERTIFICATE: &str = "tls.crt";
 /// The key of the PEM private key.
@@ -16,29 +16,29 @@ pub const KEY: &str = "tls.key";
 pub const DATA: [&str; 3] = [CERTIFICATE, KEY, "ca.crt"];
 
 /// The parts of a Secret that may hold secret values. Some tools store whole objects in annotations.
-const HIDDEN: [&str; 3] = ["/data", "/stringData", "/metadata/annotations"];
+const REDACTED_FIELDS: [&str; 3] = ["/data", "/stringData", "/metadata/annotations"];
 /// The number of hash digits shown: enough to distinguish values, but too few to help in guessing a weak one.
 const DIGITS: usize = 8;
 
 /// Replaces the values of all Secrets within `value` by short hashes.
-pub fn hide(value: &mut Value) {
+pub fn redact(value: &mut Value) {
     if value["kind"] == "Secret" {
-        for pointer in HIDDEN {
+        for pointer in REDACTED_FIELDS {
             match value.pointer_mut(pointer) {
-                Some(Value::Object(fields)) => fields.values_mut().for_each(cover),
-                Some(other) if !other.is_null() => cover(other),
+                Some(Value::Object(fields)) => fields.values_mut().for_each(redact_value),
+                Some(other) if !other.is_null() => redact_value(other),
                 _ => {}
             }
         }
     }
     match value {
-        Value::Object(fields) => fields.values_mut().for_each(hide),
-        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Object(fields) => fields.values_mut().for_each(redact),
+        Value::Array(items) => items.iter_mut().for_each(redact),
         _ => {}
     }
 }
 
-fn cover(value: &mut Value) {
+fn redact_value(value: &mut Value) {
     let hash = Hash::of_value(value).to_string();
     *value = format!("<hidden, blake3 {}>", &hash[..DIGITS]).into();
 }

@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 
 use kube::core::{Expression, Selector, SelectorExt};
 
-use super::annotations::{CLUSTER_SELECTOR, FEDERATION_SELECTOR, SELECTORS};
-use super::json::written::Fault;
+use super::annotations::{CLUSTER_SELECTOR, FEDERATION_SELECTOR, SELECTOR_ANNOTATIONS};
+use super::json::strict::JsonError;
 use super::syntax::{is_label_key, is_label_value};
 use super::text::excerpt;
 use federation::Requirement;
 
 /// The maximum number of requirements. Each is evaluated for each cluster.
-const LIMIT: usize = 100;
+const REQUIREMENT_LIMIT: usize = 100;
 
 /// Labels or annotations.
 type Strings = BTreeMap<String, String>;
@@ -48,13 +48,13 @@ impl ClusterSelector {
     ///
     /// The first fault.
     pub fn read(annotations: &Strings) -> Result<Option<Self>, BadSelector> {
-        let [text, federation] = SELECTORS.map(|key| annotations.get(key));
+        let [text, federation] = SELECTOR_ANNOTATIONS.map(|key| annotations.get(key));
         if text.is_none() && federation.is_none() {
             return Ok(None);
         }
-        let bad = |annotation, Fault { place, text }| BadSelector { annotation, place, fault: text };
+        let bad = |annotation, JsonError { place, text }| BadSelector { annotation, place, fault: text };
         let text = text.map(|text| parse(text)).transpose();
-        let text = text.map_err(|error| bad(CLUSTER_SELECTOR, Fault::here(error.to_string())))?;
+        let text = text.map_err(|error| bad(CLUSTER_SELECTOR, JsonError::new(error.to_string())))?;
         let federation = federation.map(|text| federation::parse(text)).transpose();
         let federation = federation.map_err(|fault| bad(FEDERATION_SELECTOR, fault))?;
         Ok(Some(Self { text: text.unwrap_or_default(), federation: federation.unwrap_or_default() }))
@@ -87,7 +87,7 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         return Ok(Selector::default());
     }
     let parts: Vec<&str> = requirements(text).into_iter().map(str::trim).collect();
-    if parts.len() > LIMIT {
+    if parts.len() > REQUIREMENT_LIMIT {
         return Err(SelectorError {
             fault: "more than 100 requirements",
             requirement: excerpt(text).to_string(),

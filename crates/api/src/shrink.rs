@@ -9,17 +9,17 @@ use std::hash::Hash;
 use dashmap::DashMap;
 
 /// The capacity below which releasing memory is not worthwhile.
-const FEW: usize = 512;
+const MIN_CAPACITY: usize = 512;
 
 /// Whether a collection of `len` entries uses less than an eighth of its capacity. Most entries have then been removed,
 /// so the amortized cost of shrinking per removal is constant.
-pub fn is_roomy(len: usize, capacity: usize) -> bool {
-    capacity > FEW && len < capacity / 8
+pub fn is_sparse(len: usize, capacity: usize) -> bool {
+    capacity > MIN_CAPACITY && len < capacity / 8
 }
 
 /// Shrinks `map` if most of its capacity is unused.
-pub fn give_back<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
-    if is_roomy(map.len(), map.capacity()) {
+pub fn shrink_if_sparse<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if is_sparse(map.len(), map.capacity()) {
         map.shrink_to(2 * map.len());
     }
 }
@@ -28,13 +28,13 @@ pub fn give_back<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
 /// checks the capacity, because that locks each shard.
 pub fn take<K: Eq + Hash, V>(map: &DashMap<K, V>, key: &K) -> Option<V> {
     let (_, value) = map.remove(key)?;
-    give_back_shared(map);
+    shrink_concurrent(map);
     Some(value)
 }
 
 /// Shrinks a concurrent map if most of its capacity is unused.
-pub fn give_back_shared<K: Eq + Hash, V>(map: &DashMap<K, V>) {
-    if is_roomy(map.len(), map.capacity()) {
+pub fn shrink_concurrent<K: Eq + Hash, V>(map: &DashMap<K, V>) {
+    if is_sparse(map.len(), map.capacity()) {
         map.shrink_to_fit();
     }
 }
@@ -48,9 +48,9 @@ mod tests {
         let mut map: HashMap<usize, usize> = (0..10_000).map(|number| (number, number)).collect();
         for number in 0..9_990 {
             map.remove(&number);
-            give_back(&mut map);
+            shrink_if_sparse(&mut map);
         }
-        assert!(map.capacity() <= 2 * FEW, "{}", map.capacity());
+        assert!(map.capacity() <= 2 * MIN_CAPACITY, "{}", map.capacity());
         assert_eq!(map.len(), 10);
     }
 
@@ -60,7 +60,7 @@ mod tests {
         for number in 0..9_990 {
             take(&map, &number);
         }
-        assert!(map.capacity() <= 2 * FEW, "{}", map.capacity());
+        assert!(map.capacity() <= 2 * MIN_CAPACITY, "{}", map.capacity());
         assert_eq!(map.len(), 10);
     }
 }

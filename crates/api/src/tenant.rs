@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// The API server's prefix for names of ServiceAccounts: `system:serviceaccount:<namespace>:<name>`.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The maximum length of a user name in bytes. A longer name is replaced by its hash.
-const USER: usize = 256;
+const USER_NAME_LIMIT: usize = 256;
 
 /// A namespace, a user, or a cluster-scoped object. Equal tenants share one allowance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl Tenant {
         {
             return Self::namespace(namespace);
         }
-        if name.len() > USER {
+        if name.len() > USER_NAME_LIMIT {
             return Self(format!("user/{}", blake3::hash(name.as_bytes()).to_hex()).into());
         }
         Self(format!("user/{name}").into())
@@ -58,6 +58,6 @@ mod tests {
         assert_ne!(Tenant::user("jane"), Tenant::user("joe"));
         let long = |last: &str| Tenant::user(&format!("{}{last}", "x".repeat(10_000)));
         assert_ne!(long("a"), long("b"));
-        assert!(long("a").0.len() < 2 * USER);
+        assert!(long("a").0.len() < 2 * USER_NAME_LIMIT);
     }
 }

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write;
 
-const CUT: &str = "…";
+const ELLIPSIS: &str = "…";
 /// The maximum number of characters that a message quotes.
-const REPEATED: usize = 64;
+const QUOTE_LIMIT: usize = 64;
 
 /// Cuts `text` to at most `bytes` bytes (three or more), the ellipsis included.
 #[must_use]
-pub fn capped(text: &str, bytes: usize) -> Cow<'_, str> {
+pub fn truncate_bytes(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
     }
-    let end = text.floor_char_boundary(bytes.saturating_sub(CUT.len()));
-    Cow::Owned(format!("{}{CUT}", &text[..end]))
+    let end = text.floor_char_boundary(bytes.saturating_sub(ELLIPSIS.len()));
+    Cow::Owned(format!("{}{ELLIPSIS}", &text[..end]))
 }
 
 /// Cuts `text` to at most this number of characters (one or more), the ellipsis included.
@@ -24,18 +24,18 @@ pub fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
     }
-    text.chars().take(characters.saturating_sub(1)).chain(CUT.chars()).collect()
+    text.chars().take(characters.saturating_sub(1)).chain(ELLIPSIS.chars()).collect()
 }
 
 /// Cuts `text` for a quotation in a message.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    cut(text, REPEATED + 1)
+    cut(text, QUOTE_LIMIT + 1)
 }
 
 /// Like [`excerpt`], escaped to fit on one line; `""` for an empty text.
 #[must_use]
-pub fn plain_excerpt(text: &str) -> String {
+pub fn escaped_excerpt(text: &str) -> String {
     if text.is_empty() { "\"\"".to_owned() } else { excerpt(text).escape_debug().to_string() }
 }
 
@@ -58,7 +58,7 @@ pub fn one_line(text: &str) -> String {
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || reorders(c) {
+        if c.is_control() || is_format_character(c) {
             // Writing to a String cannot fail.
             let _ = write!(printable, "{}", c.escape_default());
         } else {
@@ -70,7 +70,7 @@ pub fn printable(text: &str) -> String {
 
 /// Whether `c` is a line or paragraph separator, a mark or override of direction, or a zero-width character.
 #[must_use]
-pub fn reorders(c: char) -> bool {
+pub fn is_format_character(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
@@ -80,9 +80,9 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
+        let cause_text = error.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
         }
         cause = error.source();
     }
@@ -90,12 +90,12 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 }
 
 /// The maximum number of names, or of other items, in a message.
-pub const NAMED: usize = 10;
+pub const LIST_LIMIT: usize = 10;
 
 /// The first of `names`, and the number of further ones.
 #[must_use]
 pub fn named(names: &[impl AsRef<str>]) -> String {
-    let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let first: Vec<&str> = names.iter().take(LIST_LIMIT).map(AsRef::as_ref).collect();
     let more = match names.len() - first.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -105,17 +105,17 @@ pub fn named(names: &[impl AsRef<str>]) -> String {
 
 /// `number` with digits in groups of three: `33,554,432`.
 #[must_use]
-pub fn grouped(number: usize) -> String {
+pub fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// Joins the first [`NAMED`] of `texts` by semicolons, and adds the number of the others.
+/// Joins the first [`LIST_LIMIT`] of `texts` by semicolons, and adds the number of the others.
 #[must_use]
-pub fn itemized(texts: impl ExactSizeIterator<Item = String>) -> String {
-    let more = texts.len().saturating_sub(NAMED);
-    let mut parts: Vec<String> = texts.take(NAMED).collect();
+pub fn join_limited(texts: impl ExactSizeIterator<Item = String>) -> String {
+    let more = texts.len().saturating_sub(LIST_LIMIT);
+    let mut parts: Vec<String> = texts.take(LIST_LIMIT).collect();
     if more > 0 {
         parts.push(format!("and {more} more"));
     }

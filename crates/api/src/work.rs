@@ -61,7 +61,7 @@ pub struct Manifest(pub Value);
 impl fmt::Debug for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut object = self.0.clone();
-        secret::hide(&mut object);
+        secret::redact(&mut object);
         f.debug_tuple("Manifest").field(&object).finish()
     }
 }

@@ -10,8 +10,8 @@
 
 mod descriptors;
 mod limits;
-mod seats;
-mod watched;
+mod streams;
+mod tracker;
 
 use std::convert::Infallible;
 use std::io;
@@ -36,31 +36,31 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::debug;
 
-use self::seats::{Phase, Seat, Seats};
-use self::watched::{Received, Sent, Watched};
+use self::streams::{RequestBody, ResponseBody, TrackedStream};
+use self::tracker::{ConnectionTracker, Phase, TrackedConnection};
 use policy_sync_api::text::with_causes;
 
 pub use descriptors::Descriptors;
 pub use limits::Limits;
 
 /// Maximum size of a request's head, in bytes; hyper responds with 431 to a longer one.
-const HEAD_BYTES: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// The time limit of a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(3);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often connections past their time limit are closed.
-const SWEEP: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// How many evicted connections may wait for their tasks to close them, beyond the limit.
-const CLOSING: usize = 32;
+const MAX_CLOSING: usize = 32;
 /// How long accepting pauses when the process has no descriptor left.
-const EXHAUSTED: Duration = Duration::from_millis(10);
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(10);
 /// The time limit of requests in progress once the listener stops.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connection of a request, stored as an extension of the request.
 #[derive(Clone, Debug)]
-pub struct Caller(Arc<Seat>);
+pub struct ClientConnection(Arc<TrackedConnection>);
 
-impl Caller {
+impl ClientConnection {
     /// The connection of `request`; `None` if [`serve_with`] did not accept it.
     #[must_use]
     pub fn of<B>(request: &Request<B>) -> Option<Self> {
@@ -93,10 +93,10 @@ pub async fn serve_with<S, F>(
     F: Future<Output = io::Result<S>> + Send + 'static,
 {
     let connections = TaskTracker::new();
-    let mut seats = Seats::new(limits);
+    let mut tracker = ConnectionTracker::new(limits);
     // Evicted connections hold their descriptors until their tasks have run.
-    let descriptors = Arc::new(Semaphore::new(limits.total + CLOSING));
-    let mut sweep = interval(SWEEP);
+    let descriptors = Arc::new(Semaphore::new(limits.total + MAX_CLOSING));
+    let mut sweep = interval(SWEEP_INTERVAL);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let accepting = async {
@@ -107,7 +107,7 @@ pub async fn serve_with<S, F>(
             biased;
             () = stop.cancelled() => break,
             _ = sweep.tick() => {
-                seats.end_overdue(Instant::now());
+                tracker.close_expired(Instant::now());
                 continue;
             }
             accepted = accepting => accepted,
@@ -119,20 +119,21 @@ pub async fn serve_with<S, F>(
                 // ECONNABORTED concerns one connection; EMFILE, ENFILE and ENOBUFS last until a descriptor is
                 // closed.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
-                    seats.evict(Instant::now());
-                    sleep(EXHAUSTED).await;
+                    tracker.evict(Instant::now());
+                    sleep(EXHAUSTED_PAUSE).await;
                 }
                 continue;
             }
         };
-        let Some(seat) = seats.take(peer.ip().to_canonical(), Instant::now()) else {
+        let Some(tracked) = tracker.track(peer.ip().to_canonical(), Instant::now()) else {
             debug!(%peer, "too many connections with an unfinished request");
             continue;
         };
-        let connection = connection(stream, secure.clone(), router.clone(), seat.clone(), stop.clone());
+        let connection =
+            serve_connection(stream, secure.clone(), router.clone(), tracked.clone(), stop.clone());
         connections.spawn(async move {
             connection.await;
-            seat.end();
+            tracked.close();
             drop(descriptor);
         });
     }
@@ -141,11 +142,11 @@ pub async fn serve_with<S, F>(
     connections.wait().await;
 }
 
-async fn connection<S, F>(
+async fn serve_connection<S, F>(
     stream: TcpStream,
     secure: impl Fn(TcpStream) -> F,
     router: Router,
-    seat: Arc<Seat>,
+    tracked: Arc<TrackedConnection>,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -154,27 +155,27 @@ async fn connection<S, F>(
     // Most responses fit in one packet, so delaying them saves nothing.
     let _ = stream.set_nodelay(true);
     let stream = tokio::select! {
-        () = seat.ended() => return,
-        secured = timeout(HANDSHAKE, secure(stream)) => match secured {
+        () = tracked.wait_closed() => return,
+        secured = timeout(HANDSHAKE_TIMEOUT, secure(stream)) => match secured {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(error = with_causes(&error), "the handshake failed"),
             Err(_) => return,
         },
     };
-    let serving = seat.clone();
-    let service = service_fn(move |request| answer(router.clone(), serving.clone(), request));
+    let for_requests = tracked.clone();
+    let service = service_fn(move |request| handle_request(router.clone(), for_requests.clone(), request));
     let connection = http1::Builder::new()
-        // [`Seat`] has the time limits of heads.
+        // [`TrackedConnection`] has the time limits of heads.
         .header_read_timeout(None)
-        .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(Watched::new(stream, seat.clone())), service);
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(TrackedStream::new(stream, tracked.clone())), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = seat.ended() => return,
+        () = tracked.wait_closed() => return,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            match timeout(DRAIN, connection).await {
+            match timeout(DRAIN_TIMEOUT, connection).await {
                 Ok(ended) => ended,
                 Err(_) => return,
             }
@@ -185,17 +186,17 @@ async fn connection<S, F>(
     }
 }
 
-async fn answer(
+async fn handle_request(
     router: Router,
-    seat: Arc<Seat>,
+    tracked: Arc<TrackedConnection>,
     mut request: Request<Incoming>,
-) -> Result<Response<Sent>, Infallible> {
-    seat.enter(Phase::Receiving);
-    request.extensions_mut().insert(Caller(seat.clone()));
-    let request = request.map(|body| Body::new(Received::new(body, seat.clone())));
+) -> Result<Response<ResponseBody>, Infallible> {
+    tracked.enter(Phase::Receiving);
+    request.extensions_mut().insert(ClientConnection(tracked.clone()));
+    let request = request.map(|body| Body::new(RequestBody::new(body, tracked.clone())));
     let response = router.oneshot(request).await?;
-    seat.enter(Phase::Sending);
-    Ok(response.map(|body| Sent::new(body, seat)))
+    tracked.enter(Phase::Sending);
+    Ok(response.map(|body| ResponseBody::new(body, tracked)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The controller serves metrics, probes and webhooks with it, `policy-sync web` its pages. [`listen()`] opens an
 //! address; [`serve`], [`tls::serve`] and [`serve_with`] run a [`Router`](axum::Router) on it. Handlers get the
-//! connection of a request as [`Caller`].
+//! connection of a request as [`ClientConnection`].
 
 mod accept;
 mod listen;
@@ -12,7 +12,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use accept::{Caller, Descriptors, Limits, serve_with};
+pub use accept::{ClientConnection, Descriptors, Limits, serve_with};
 pub use listen::listen;
 
 /// Serves `router` on `listener` without TLS until `stop`, then finishes the requests in progress.

@@ -15,15 +15,15 @@ const BACKLOG: i32 = 1_024;
 ///
 /// If the address is in use, not permitted, or not an address of this machine.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+    let ipv4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
     match bind(address) {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_taken(&error) => bind(old),
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_unusable(&error) => bind(ipv4),
         bound => bound,
     }
 }
 
 /// Whether the address exists but cannot be used.
-fn is_taken(error: &io::Error) -> bool {
+fn is_unusable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 

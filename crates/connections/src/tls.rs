@@ -9,12 +9,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Limits, serve_with};
-use policy_sync_hub::certificates::Certificates;
+use policy_sync_hub::certificates::CertificateResolver;
 
 /// Serves `router` on `listener` with `certificates` until `stop`, then finishes the requests in progress.
 pub async fn serve(
     listener: TcpListener,
-    certificates: Arc<Certificates>,
+    certificates: Arc<CertificateResolver>,
     router: Router,
     limits: Limits,
     stop: CancellationToken,

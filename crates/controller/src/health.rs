@@ -41,7 +41,7 @@ pub fn health(view: View<'_>) -> Health {
     let needed: BTreeSet<Source> = needed().collect();
     let mut ready = true;
     let mut text = String::new();
-    for source in wanted(view) {
+    for source in required_sources(view) {
         // Writing to a String cannot fail.
         let _ = match (failing.get(&source), view.synced(&source)) {
             (Some(fault), None) if needed.contains(&source) => {
@@ -81,7 +81,7 @@ pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
 }
 
 /// All sources that are to be watched.
-fn wanted(view: View<'_>) -> BTreeSet<Source> {
+fn required_sources(view: View<'_>) -> BTreeSet<Source> {
     needed().chain(watches::plan(view).into_keys()).collect()
 }
 

@@ -16,7 +16,7 @@
 //!
 //! Data flows only in the direction of the arrows. A *capability* has kinds, such as [`policy_sync_sync::kinds`], their rows, triggers and a
 //! plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that every capability
-//! needs. [`flow`] starts all capabilities:
+//! needs. [`manager`] starts all capabilities:
 //!
 //! - [`sync`] copies policies and Gateways to spokes.
 //! - [`rego_loading`] loads Rego policies, which [`policy_sync_rego`] checks and evaluates. [`admission`] reviews and audits
@@ -25,8 +25,8 @@
 //! - [`webhook_config`] registers the webhooks that [`server`] serves.
 
 pub mod admission;
-pub mod flow;
 pub mod health;
+pub mod manager;
 pub mod placement_policy;
 pub mod rego_loading;
 pub mod server;

@@ -15,7 +15,7 @@ use policy_sync_api::moment::Moment;
 
 /// A certificate chain and its private key, both PEM.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair<'p> {
+pub struct CertificateAndKey<'p> {
     /// The certificate's file or Secret key, for error messages.
     pub certificate_name: &'p str,
     /// The certificate, followed by its intermediates.
@@ -49,23 +49,23 @@ pub enum CertificateError {
 
 /// The certificate that a TLS server presents; none at first. It can be replaced without a restart.
 #[derive(Debug, Default)]
-pub struct Certificates(RwLock<Option<Arc<CertifiedKey>>>);
+pub struct CertificateResolver(RwLock<Option<Arc<CertifiedKey>>>);
 
-impl Certificates {
+impl CertificateResolver {
     /// Replaces the served certificate. Returns whether it differs from the previous one.
     ///
     /// # Errors
     ///
     /// If the pair cannot be used. The previous certificate stays in use.
-    pub fn serve(&self, pair: Pair<'_>) -> Result<bool, CertificateError> {
-        let certified = certified(pair)?;
+    pub fn serve(&self, pair: CertificateAndKey<'_>) -> Result<bool, CertificateError> {
+        let certified_key = certified_key(pair)?;
         let mut current = self.0.write();
-        let is_another = current.as_ref().is_none_or(|current| current.cert != certified.cert);
+        let is_different = current.as_ref().is_none_or(|current| current.cert != certified_key.cert);
         // The same certificate implies the same key.
-        if is_another {
-            *current = Some(Arc::new(certified));
+        if is_different {
+            *current = Some(Arc::new(certified_key));
         }
-        Ok(is_another)
+        Ok(is_different)
     }
 
     /// The served certificate, followed by its intermediates.
@@ -81,7 +81,7 @@ impl Certificates {
     }
 }
 
-impl ResolvesServerCert for Certificates {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.read().clone()
     }
@@ -99,26 +99,26 @@ pub fn expires(certificate: &CertificateDer<'_>) -> Option<Moment> {
 /// # Errors
 ///
 /// If the PEM is invalid or empty, or if the key does not match.
-pub fn certified(pair: Pair<'_>) -> Result<CertifiedKey, CertificateError> {
-    let unread = |name: &str| {
+pub fn certified_key(pair: CertificateAndKey<'_>) -> Result<CertifiedKey, CertificateError> {
+    let pem_error = |name: &str| {
         let name = name.to_owned();
         move |error| CertificateError::Pem(name, error)
     };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pair.certificate).collect();
-    let certificates = certificates.map_err(unread(pair.certificate_name))?;
+    let certificates = certificates.map_err(pem_error(pair.certificate_name))?;
     if certificates.is_empty() {
         return Err(CertificateError::Empty(pair.certificate_name.to_owned()));
     }
-    let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(unread(pair.key_name))?;
-    let no_key = |source| CertificateError::Key {
+    let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(pem_error(pair.key_name))?;
+    let key_error = |source| CertificateError::Key {
         certificate: pair.certificate_name.to_owned(),
         key: pair.key_name.to_owned(),
         source,
     };
-    let certified = CertifiedKey::new(certificates, any_supported_type(&key).map_err(no_key)?);
-    match certified.keys_match() {
+    let certified_key = CertifiedKey::new(certificates, any_supported_type(&key).map_err(key_error)?);
+    match certified_key.keys_match() {
         // For some key types, rustls cannot compare.
-        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
-        Err(error) => Err(no_key(error)),
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified_key),
+        Err(error) => Err(key_error(error)),
     }
 }

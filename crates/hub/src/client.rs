@@ -6,26 +6,26 @@ use kube::core::{ObjectList, Request};
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
-use super::connection::{asking, url};
-use super::discovery::served_beside;
-use super::error::{HubError, innermost};
+use super::connection::{command_client, url};
+use super::discovery::group_version_resources;
+use super::error::{HubError, root_cause};
 use super::pages::Pages;
 use super::request_timeout::RequestTimeout;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::{HubObject, WithText};
-use policy_sync_mirror::{Extent, Requirement, Source};
+use policy_sync_mirror::{Projection, RequiredApi, Source};
 
 /// The maximum number of objects per page.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 /// Which kinds of a required API group a cluster serves.
-enum Serves<'r> {
+enum ApiSupport<'r> {
     /// The kind of a hub.
-    Required,
+    Hub,
     /// Only the kind of a spoke.
-    OfSpokes,
+    Spoke,
     /// Neither of them.
-    Neither(&'r Requirement),
+    Missing(&'r RequiredApi),
 }
 
 /// A client of one hub.
@@ -49,7 +49,7 @@ impl HubClient {
     /// If the credentials of `config` cannot be loaded.
     pub fn new(config: Config, timeout: RequestTimeout) -> Result<Self, HubError> {
         let url = url(&config);
-        Ok(Self { client: asking(config, timeout)?, url })
+        Ok(Self { client: command_client(config, timeout)?, url })
     }
 
     /// The Kubernetes client that sends the requests.
@@ -70,7 +70,7 @@ impl HubClient {
     /// # Errors
     ///
     /// The first API that is missing, or why discovery failed.
-    pub async fn has(&self, required: &[Requirement]) -> Result<(), HubError> {
+    pub async fn has(&self, required: &[RequiredApi]) -> Result<(), HubError> {
         let groups = match self
             .client
             .list_api_groups()
@@ -81,41 +81,41 @@ impl HubClient {
             Err(error) if error.is_forbidden() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let has_group = |required: &&Requirement| groups.iter().any(|served| served.name == required.group);
-        let looks = required.iter().filter(has_group).map(|required| self.serves(required));
+        let has_group = |required: &&RequiredApi| groups.iter().any(|served| served.name == required.group);
+        let lookups = required.iter().filter(has_group).map(|required| self.api_support(required));
         // A spoke is reported first, because it may lack any of the other APIs.
-        let mut missing: Vec<&Requirement> =
+        let mut missing: Vec<&RequiredApi> =
             required.iter().filter(|required| !has_group(required)).collect();
-        for look in join_all(looks).await {
-            match look? {
-                Serves::Required => {}
-                Serves::OfSpokes => return Err(HubError::Spoke { url: self.url.clone() }),
-                Serves::Neither(requirement) => missing.push(requirement),
+        for support in join_all(lookups).await {
+            match support? {
+                ApiSupport::Hub => {}
+                ApiSupport::Spoke => return Err(HubError::Spoke { url: self.url.clone() }),
+                ApiSupport::Missing(requirement) => missing.push(requirement),
             }
         }
         match missing.first() {
             None => Ok(()),
-            Some(Requirement { kinds, project, .. }) => {
-                Err(self.lacks(format!("{kinds}: {project} is not installed")))
+            Some(RequiredApi { kinds, project, .. }) => {
+                Err(self.not_served(format!("{kinds}: {project} is not installed")))
             }
         }
     }
 
     /// Queries which kinds are served in the group and version of `required`.
-    async fn serves<'r>(&self, required: &'r Requirement) -> Result<Serves<'r>, HubError> {
-        let Requirement { group, version, resource, of_spokes, .. } = *required;
+    async fn api_support<'r>(&self, required: &'r RequiredApi) -> Result<ApiSupport<'r>, HubError> {
+        let RequiredApi { group, version, resource, spoke_resource, .. } = *required;
         let gvr = GroupVersionResource::new(group, version, resource);
-        let served = match served_beside(&self.client, &gvr).await {
+        let served = match group_version_resources(&self.client, &gvr).await {
             Ok(served) => served.map(|list| list.resources).unwrap_or_default(),
             // A later list request fails and names the missing right.
-            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Serves::Required),
+            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(ApiSupport::Hub),
             Err(error) => return Err(self.failure(&format!("look up {gvr}"), &error)),
         };
         let has = |plural: &str| served.iter().any(|served| served.name == plural);
-        Ok(match (has(resource), of_spokes) {
-            (true, _) => Serves::Required,
-            (false, Some(plural)) if has(plural) => Serves::OfSpokes,
-            (false, _) => Serves::Neither(required),
+        Ok(match (has(resource), spoke_resource) {
+            (true, _) => ApiSupport::Hub,
+            (false, Some(plural)) if has(plural) => ApiSupport::Spoke,
+            (false, _) => ApiSupport::Missing(required),
         })
     }
 
@@ -132,7 +132,8 @@ impl HubClient {
         controller: &ControllerName,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        self.list_pages(Pages::of_source(source, gvr, controller, PAGE), source.extent(), gvr, what).await
+        self.list_pages(Pages::of_source(source, gvr, controller, PAGE_SIZE), source.projection(), gvr, what)
+            .await
     }
 
     /// Lists the objects of `gvr` in `namespace` that match the label selector `labels`. An empty namespace means all
@@ -146,27 +147,27 @@ impl HubClient {
         gvr: &GroupVersionResource,
         namespace: &str,
         labels: Option<&str>,
-        extent: Extent,
+        projection: Projection,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE_SIZE);
         params.label_selector = labels.map(str::to_owned);
-        self.list_pages(Pages::new(gvr, namespace, params, extent), extent, gvr, what).await
+        self.list_pages(Pages::new(gvr, namespace, params, projection), projection, gvr, what).await
     }
 
     async fn list_pages(
         &self,
         pages: Pages,
-        extent: Extent,
+        projection: Projection,
         gvr: &GroupVersionResource,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        let listed = match extent {
-            Extent::Text => self.list_of::<WithText>(pages).await,
-            Extent::Metadata | Extent::Whole => self.list_of::<HubObject>(pages).await,
+        let listed = match projection {
+            Projection::FullWithText => self.list_of::<WithText>(pages).await,
+            Projection::Metadata | Projection::Full => self.list_of::<HubObject>(pages).await,
         };
         listed.map_err(|error| match error {
-            kube::Error::Api(status) if status.code == 404 => self.lacks(gvr.kind.to_string()),
+            kube::Error::Api(status) if status.code == 404 => self.not_served(gvr.kind.to_string()),
             error => self.failure(what, &error),
         })
     }
@@ -180,7 +181,7 @@ impl HubClient {
             let request = pages.request().map_err(kube::Error::BuildRequest)?;
             let page: ObjectList<O> = self.client.request(request).await?;
             objects.extend(page.items.into_iter().map(Into::into));
-            if !pages.turn(page.metadata.continue_) {
+            if !pages.advance(page.metadata.continue_) {
                 return Ok(objects);
             }
         }
@@ -198,7 +199,7 @@ impl HubClient {
         namespace: &str,
         what: &str,
     ) -> Result<Vec<String>, HubError> {
-        let pages = Pages::new(gvr, namespace, ListParams::default().limit(PAGE), Extent::Metadata);
+        let pages = Pages::new(gvr, namespace, ListParams::default().limit(PAGE_SIZE), Projection::Metadata);
         let page = async { self.client.request(pages.request().map_err(kube::Error::BuildRequest)?).await };
         let page: ObjectList<HubObject> = page.await.map_err(|error| self.failure(what, &error))?;
         Ok(page.items.into_iter().map(|object| object.metadata.name).collect())
@@ -227,13 +228,13 @@ impl HubClient {
 
     /// The error for an API that the hub does not serve.
     #[must_use]
-    pub fn lacks(&self, what: impl Into<String>) -> HubError {
+    pub fn not_served(&self, what: impl Into<String>) -> HubError {
         HubError::NotServed { url: self.url.clone(), what: what.into() }
     }
 
     /// The error for an object that does not exist. `what` is its kind and name.
     #[must_use]
-    pub fn absent(&self, what: impl Into<String>) -> HubError {
+    pub fn not_found(&self, what: impl Into<String>) -> HubError {
         HubError::Absent { url: self.url.clone(), what: what.into() }
     }
 
@@ -243,11 +244,11 @@ impl HubClient {
         let url = self.url.clone();
         match error {
             kube::Error::Api(status) => {
-                let words = if status.message.is_empty() { &status.reason } else { &status.message };
-                let (what, cause) = (what.to_owned(), format!("{words} ({})", status.code));
-                HubError::Refused { what, url, cause, code: status.code }
+                let message = if status.message.is_empty() { &status.reason } else { &status.message };
+                let (what, cause) = (what.to_owned(), format!("{message} ({})", status.code));
+                HubError::Rejected { what, url, cause, code: status.code }
             }
-            error => HubError::Unreachable { url, cause: innermost(error).to_string() },
+            error => HubError::Unreachable { url, cause: root_cause(error).to_string() },
         }
     }
 }

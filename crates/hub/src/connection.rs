@@ -6,12 +6,12 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 
 use super::error::HubError;
-use super::metered::Metering;
+use super::metered::MetricsLayer;
 use super::request_timeout::RequestTimeout;
 use crate::telemetry::metrics::Metrics;
 
 /// The time limit for a connection, and for the first byte of a response.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A connection without a byte from the hub for this long is closed. It must be longer than the gap between two
 /// bookmarks of a watch, one minute.
@@ -30,29 +30,33 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
 /// # Errors
 ///
 /// If the credentials of `config` cannot be loaded.
-pub fn watching(mut config: Config, metrics: &Metrics, timeout: RequestTimeout) -> Result<Client, HubError> {
-    config.connect_timeout = Some(ANSWERS_WITHIN);
+pub fn watch_client(
+    mut config: Config,
+    metrics: &Metrics,
+    timeout: RequestTimeout,
+) -> Result<Client, HubError> {
+    config.connect_timeout = Some(FIRST_BYTE_TIMEOUT);
     config.read_timeout = Some(IDLE_TIMEOUT);
     // Idle time before a request must not count against it.
     config.reset_reader_on_write = true;
     config.default_retry = false;
     let host = config.cluster_url.authority().map_or("", |authority| authority.as_str()).to_owned();
-    let unusable = unusable(&config);
-    let builder = ClientBuilder::try_from(config).map_err(unusable)?;
-    Ok(timeout.limit(builder.with_layer(&Metering::new(metrics.clone(), &host)).build()))
+    let client_error = client_error(&config);
+    let builder = ClientBuilder::try_from(config).map_err(client_error)?;
+    Ok(timeout.limit(builder.with_layer(&MetricsLayer::new(metrics.clone(), &host)).build()))
 }
 
 /// A client for commands. Sends no request yet.
-pub(super) fn asking(mut config: Config, timeout: RequestTimeout) -> Result<Client, HubError> {
-    let answers_within = (timeout == RequestTimeout::Unset).then_some(ANSWERS_WITHIN);
-    config.connect_timeout = answers_within;
-    config.read_timeout = answers_within;
-    let unusable = unusable(&config);
-    Client::try_from(config).map(|client| timeout.limit(client)).map_err(unusable)
+pub(super) fn command_client(mut config: Config, timeout: RequestTimeout) -> Result<Client, HubError> {
+    let first_byte_timeout = (timeout == RequestTimeout::Unset).then_some(FIRST_BYTE_TIMEOUT);
+    config.connect_timeout = first_byte_timeout;
+    config.read_timeout = first_byte_timeout;
+    let client_error = client_error(&config);
+    Client::try_from(config).map(|client| timeout.limit(client)).map_err(client_error)
 }
 
 /// Maps an error of the client's construction to a [`HubError`] for `config`.
-fn unusable(config: &Config) -> impl FnOnce(kube::Error) -> HubError + use<> {
+fn client_error(config: &Config) -> impl FnOnce(kube::Error) -> HubError + use<> {
     let url = url(config);
     // The library's message includes the causes, some on several lines.
     let cause = |error: kube::Error| error.to_string().lines().next().unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
 
-use crate::watch::answered;
+use crate::watch::with_response_timeout;
 use policy_sync_api::names::GroupVersionResource;
 
 /// Lists the resources in the group and version of `gvr`; `None` if the hub does not serve that version.
@@ -11,7 +11,7 @@ use policy_sync_api::names::GroupVersionResource;
 /// # Errors
 ///
 /// If the request fails, except with 404.
-pub async fn served_beside(
+pub async fn group_version_resources(
     client: &Client,
     gvr: &GroupVersionResource,
 ) -> Result<Option<APIResourceList>, kube::Error> {
@@ -33,17 +33,17 @@ pub async fn served_beside(
 /// # Errors
 ///
 /// Those of the requests.
-pub async fn look_up(
+pub async fn discover_resource(
     client: &Client,
     gvr: &GroupVersionResource,
 ) -> Result<Result<APIResource, Vec<String>>, kube::Error> {
-    if let Some(found) = served(client, gvr).await? {
+    if let Some(found) = find_resource(client, gvr).await? {
         return Ok(Ok(found));
     }
     let mut others = Vec::new();
     for version in versions(client, gvr).await? {
         let other = GroupVersionResource { version: version.as_str().into(), kind: gvr.kind.clone() };
-        if other != *gvr && served(client, &other).await?.is_some() {
+        if other != *gvr && find_resource(client, &other).await?.is_some() {
             others.push(version);
         }
     }
@@ -51,8 +51,11 @@ pub async fn look_up(
 }
 
 /// The resource `gvr`, `None` if the hub does not serve it.
-async fn served(client: &Client, gvr: &GroupVersionResource) -> Result<Option<APIResource>, kube::Error> {
-    let list = answered(served_beside(client, gvr)).await?;
+async fn find_resource(
+    client: &Client,
+    gvr: &GroupVersionResource,
+) -> Result<Option<APIResource>, kube::Error> {
+    let list = with_response_timeout(group_version_resources(client, gvr)).await?;
     let mut resources = list.into_iter().flat_map(|list| list.resources);
     Ok(resources.find(|found| *found.name == *gvr.kind.resource))
 }
@@ -60,9 +63,9 @@ async fn served(client: &Client, gvr: &GroupVersionResource) -> Result<Option<AP
 /// The versions of the group of `gvr` that the hub serves.
 async fn versions(client: &Client, gvr: &GroupVersionResource) -> Result<Vec<String>, kube::Error> {
     if gvr.kind.group.is_empty() {
-        return Ok(answered(client.list_core_api_versions()).await?.versions);
+        return Ok(with_response_timeout(client.list_core_api_versions()).await?.versions);
     }
-    let groups = answered(client.list_api_groups()).await?.groups;
+    let groups = with_response_timeout(client.list_api_groups()).await?.groups;
     let group = groups.into_iter().find(|group| *group.name == *gvr.kind.group);
     Ok(group.into_iter().flat_map(|group| group.versions).map(|version| version.version).collect())
 }

@@ -15,7 +15,7 @@ pub enum HubError {
     },
     /// The hub returned an error status.
     #[error("cannot {what} on the hub at {url}: {cause}")]
-    Refused {
+    Rejected {
         /// The attempted action, for example `list GatewayClasses`.
         what: String,
         /// The URL.
@@ -64,23 +64,23 @@ impl HubError {
     /// Whether the API server denied access (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused { code: 403, .. })
+        matches!(self, Self::Rejected { code: 403, .. })
     }
 
-    /// Replaces the attempted action of a [`HubError::Refused`].
+    /// Replaces the attempted action of a [`HubError::Rejected`].
     #[must_use]
     pub fn on(self, what: String) -> Self {
         match self {
-            Self::Refused { url, cause, code, .. } => Self::Refused { what, url, cause, code },
+            Self::Rejected { url, cause, code, .. } => Self::Rejected { what, url, cause, code },
             other => other,
         }
     }
 
     /// Whether the hub responded, even if with an error.
     #[must_use]
-    pub fn is_answer(&self) -> bool {
+    pub fn is_response(&self) -> bool {
         match self {
-            Self::Refused { .. } | Self::NotServed { .. } | Self::Absent { .. } | Self::Spoke { .. } => true,
+            Self::Rejected { .. } | Self::NotServed { .. } | Self::Absent { .. } | Self::Spoke { .. } => true,
             Self::Client { .. } | Self::Unreachable { .. } => false,
         }
     }
@@ -88,10 +88,10 @@ impl HubError {
 
 /// Follows the sources of `error` to the last one, the root cause.
 #[must_use]
-pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+pub fn root_cause<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    let mut root_cause = error;
+    while let Some(source) = root_cause.source() {
+        root_cause = source;
     }
-    innermost
+    root_cause
 }

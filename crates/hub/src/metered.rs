@@ -14,34 +14,34 @@ use crate::telemetry::metrics::Metrics;
 
 /// Adds the metrics to a client.
 #[derive(Clone)]
-pub(super) struct Metering {
+pub(super) struct MetricsLayer {
     metrics: Metrics,
     /// The host and port of the API server, for the label `host`.
     host: Arc<str>,
 }
 
-impl Metering {
+impl MetricsLayer {
     pub(super) fn new(metrics: Metrics, host: &str) -> Self {
         Self { metrics, host: host.into() }
     }
 }
 
-impl<S> Layer<S> for Metering {
-    type Service = Metered<S>;
+impl<S> Layer<S> for MetricsLayer {
+    type Service = MetricsService<S>;
 
-    fn layer(&self, inner: S) -> Metered<S> {
-        Metered { inner, metering: self.clone() }
+    fn layer(&self, inner: S) -> MetricsService<S> {
+        MetricsService { inner, metering: self.clone() }
     }
 }
 
 /// A client's service with metrics.
 #[derive(Clone)]
-pub(super) struct Metered<S> {
+pub(super) struct MetricsService<S> {
     inner: S,
-    metering: Metering,
+    metering: MetricsLayer,
 }
 
-impl<S, B> Service<Request<Body>> for Metered<S>
+impl<S, B> Service<Request<Body>> for MetricsService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -55,26 +55,26 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let sent = Sent {
+        let in_flight = InFlightRequest {
             metering: self.metering.clone(),
             method: request.method().to_string(),
             resource: resource(request.uri().path()).to_owned(),
             began: Instant::now(),
             code: None,
         };
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         async move {
-            let answer = answer.await;
-            sent.answered(answer.as_ref().ok().map(Response::status));
-            answer
+            let response = response.await;
+            in_flight.complete(response.as_ref().ok().map(Response::status));
+            response
         }
         .boxed()
     }
 }
 
 /// A request in flight. It is recorded when dropped: after its response, or when it is cancelled.
-struct Sent {
-    metering: Metering,
+struct InFlightRequest {
+    metering: MetricsLayer,
     method: String,
     resource: String,
     began: Instant,
@@ -82,18 +82,18 @@ struct Sent {
     code: Option<StatusCode>,
 }
 
-impl Sent {
-    fn answered(mut self, code: Option<StatusCode>) {
+impl InFlightRequest {
+    fn complete(mut self, code: Option<StatusCode>) {
         self.code = code;
     }
 }
 
-impl Drop for Sent {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let code = self.code.as_ref().map_or("<error>", StatusCode::as_str);
-        let Metering { metrics, host } = &self.metering;
-        metrics.requested(&self.method, code, host, &self.resource);
-        metrics.answered(&self.method, self.began.elapsed().as_secs_f64());
+        let MetricsLayer { metrics, host } = &self.metering;
+        metrics.count_request(&self.method, code, host, &self.resource);
+        metrics.observe_request(&self.method, self.began.elapsed().as_secs_f64());
     }
 }
 

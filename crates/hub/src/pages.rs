@@ -5,21 +5,26 @@ use kube::api::ListParams;
 use kube::core::request;
 
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
-use policy_sync_mirror::{Extent, Source};
+use policy_sync_mirror::{Projection, Source};
 
 /// The requests for the pages of one list. Each needs the continue token of the page before.
 #[derive(Debug)]
 pub struct Pages {
     of: request::Request,
     params: ListParams,
-    extent: Extent,
+    projection: Projection,
 }
 
 impl Pages {
     /// Lists the objects of `gvr` in `namespace` with `params`. An empty namespace means all namespaces.
     #[must_use]
-    pub fn new(gvr: &GroupVersionResource, namespace: &str, params: ListParams, extent: Extent) -> Self {
-        Self { of: request::Request::new(gvr.path(namespace)), params, extent }
+    pub fn new(
+        gvr: &GroupVersionResource,
+        namespace: &str,
+        params: ListParams,
+        projection: Projection,
+    ) -> Self {
+        Self { of: request::Request::new(gvr.path(namespace)), params, projection }
     }
 
     /// Lists the objects of `source` as `gvr`, with the selectors of `controller` and at most `limit` objects per page.
@@ -33,7 +38,7 @@ impl Pages {
         let mut params = ListParams::default().limit(limit);
         params.label_selector = source.labels(controller);
         params.field_selector = source.fields();
-        Self::new(gvr, source.namespace(), params, source.extent())
+        Self::new(gvr, source.namespace(), params, source.projection())
     }
 
     /// The request for the next page.
@@ -42,14 +47,14 @@ impl Pages {
     ///
     /// If the parameters do not form a valid URL.
     pub fn request(&self) -> Result<Request<Vec<u8>>, request::Error> {
-        match self.extent {
-            Extent::Metadata => self.of.list_metadata(&self.params),
-            Extent::Whole | Extent::Text => self.of.list(&self.params),
+        match self.projection {
+            Projection::Metadata => self.of.list_metadata(&self.params),
+            Projection::Full | Projection::FullWithText => self.of.list(&self.params),
         }
     }
 
     /// Moves on to the page after the one with this continue token. Returns whether there is one.
-    pub fn turn(&mut self, token: Option<String>) -> bool {
+    pub fn advance(&mut self, token: Option<String>) -> bool {
         self.params.continue_token = token.filter(|token| !token.is_empty());
         self.params.continue_token.is_some()
     }

@@ -33,8 +33,8 @@ impl RequestTimeout {
         let limited = service_fn(move |request: Request<Body>| {
             let client = client.clone();
             async move {
-                let answer = tokio::time::timeout(limit, answer(&client, request)).await;
-                answer.map_err(|_| kube::Error::Service(NoAnswer(limit).into()))?
+                let response = tokio::time::timeout(limit, response(&client, request)).await;
+                response.map_err(|_| kube::Error::Service(NoResponse(limit).into()))?
             }
         });
         Client::new(limited, namespace)
@@ -44,16 +44,16 @@ impl RequestTimeout {
 /// The response did not arrive completely within the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("no response within {0:?}")]
-struct NoAnswer(Duration);
+struct NoResponse(Duration);
 
-async fn answer(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
-    let watches =
+async fn response(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
+    let is_watch =
         request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
-    let answer = client.send(request).await?;
-    if watches {
-        return Ok(answer);
+    let response = client.send(request).await?;
+    if is_watch {
+        return Ok(response);
     }
-    let (head, body) = answer.into_parts();
+    let (head, body) = response.into_parts();
     Ok(Response::from_parts(head, body.collect_bytes().await?.into()))
 }
 

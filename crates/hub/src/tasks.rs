@@ -21,13 +21,13 @@ use crate::telemetry::metrics::Metrics;
 #[derive(Clone, Debug)]
 pub struct Tasks {
     metrics: Metrics,
-    why: Arc<OnceLock<Ended>>,
+    reason: Arc<OnceLock<RestartReason>>,
     ended: CancellationToken,
 }
 
 /// Why the process must restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum RestartReason {
     /// A task has panicked.
     #[error("a task panicked: see the log")]
     Panicked,
@@ -41,12 +41,12 @@ impl Tasks {
     /// Supervises with no panic so far. Counts panics in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, why: Arc::default(), ended: CancellationToken::new() }
+        Self { metrics, reason: Arc::default(), ended: CancellationToken::new() }
     }
 
     /// Ends the process with this reason. Only the first reason is kept.
-    pub fn end(&self, why: Ended) {
-        self.why.get_or_init(|| why);
+    pub fn end(&self, reason: RestartReason) {
+        self.reason.get_or_init(|| reason);
         self.ended.cancel();
     }
 
@@ -56,19 +56,19 @@ impl Tasks {
         task: &'static str,
         future: impl Future<Output = T>,
     ) -> impl Future<Output = Option<T>> {
-        self.metrics.runs(task);
+        self.metrics.register_task(task);
         async move {
             // After a panic, state that it left inconsistent is used only until the process has ended.
             match AssertUnwindSafe(future).catch_unwind().await {
                 Ok(value) => Some(value),
                 Err(panic) => {
-                    self.metrics.panicked(task);
+                    self.metrics.count_panic(task);
                     error!(
                         task,
-                        panic = words(&*panic),
+                        panic = panic_message(&*panic),
                         "a task panicked: the process exits, to be restarted"
                     );
-                    self.end(Ended::Panicked);
+                    self.end(RestartReason::Panicked);
                     None
                 }
             }
@@ -85,13 +85,13 @@ impl Tasks {
     /// # Errors
     ///
     /// The reason why it must end.
-    pub fn check(&self) -> Result<(), Ended> {
-        self.why.get().map_or(Ok(()), |why| Err(*why))
+    pub fn check(&self) -> Result<(), RestartReason> {
+        self.reason.get().map_or(Ok(()), |reason| Err(*reason))
     }
 }
 
 /// Sends `value` to the receivers of a channel, if it differs from the current one.
-pub fn announce<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+pub fn send_if_changed<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
     sender.send_if_modified(|known| {
         let differs = *known != value;
         *known = value;
@@ -100,7 +100,7 @@ pub fn announce<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
 }
 
 /// The message of a panic.
-fn words(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
 }

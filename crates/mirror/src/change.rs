@@ -1,12 +1,12 @@
 //! The changes that go into a mirror, and the changes of its content that result.
 
 use crate::row::{AnyRow, Row};
-use crate::source::{Registered, Source};
+use crate::source::{DeclaredKind, Source};
 use policy_sync_api::names::ObjectKey;
 
 /// A change on the hub, as a watch reports it.
 #[derive(Debug)]
-pub enum Change {
+pub enum SourceEvent {
     /// An object was listed, created or updated.
     Applied {
         /// The source of the object.
@@ -28,12 +28,12 @@ pub enum Change {
         version: u64,
     },
     /// Listing or watching a source has failed; `None` if it works again.
-    Failing(Source, Option<Failure>),
+    FailureChanged(Source, Option<WatchFailure>),
 }
 
 /// A change of the mirror's content, from which a capability derives the keys to reconcile.
 #[derive(Debug)]
-pub enum Changed {
+pub enum MirrorChange {
     /// Anything may have changed: the first listing of all needed kinds is complete.
     Everything,
     /// An object was created, updated or deleted.
@@ -48,9 +48,9 @@ pub enum Changed {
     /// The first listing of a source is complete.
     Listed(Source),
     /// A source is no longer watched.
-    Forgotten(Source),
+    Unwatched(Source),
     /// A source's failure has begun, ended or changed.
-    Failing {
+    FailureChanged {
         /// The source.
         source: Source,
         /// Whether the failure has begun or ended, instead of changing its reason.
@@ -58,18 +58,18 @@ pub enum Changed {
     },
 }
 
-impl Change {
+impl SourceEvent {
     /// A row that a task has computed, not read from a watch. It has no resource version.
     #[must_use]
-    pub fn found<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
+    pub fn computed<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
         Self::Applied { source, key, version: 0, row: AnyRow::new(row) }
     }
 }
 
-impl Changed {
+impl MirrorChange {
     /// The key and the previous row of the changed object, if it belongs to `kind`.
     #[must_use]
-    pub fn object_of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
+    pub fn object_of<K: DeclaredKind>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
         match self {
             Self::Object { source, key, before } if source.is(kind) => {
                 Some((key, before.as_ref().and_then(AnyRow::get)))
@@ -81,30 +81,30 @@ impl Changed {
 
 /// Why a source cannot be listed or watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct WatchFailure {
     /// The hub's message if it sent one, otherwise the client's.
     pub text: String,
     /// Whether a retry may succeed.
-    pub kind: FailureKind,
+    pub kind: WatchFailureKind,
 }
 
 /// Classifies a failure by whether a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
+pub enum WatchFailureKind {
     /// No response.
-    NoAnswer,
+    NoResponse,
     /// Transient: a retry may succeed.
-    Passing,
+    Transient,
     /// The hub rejected the credentials (401). They must be fixed.
     Unauthenticated,
     /// The hub denied access (403). Permissions must be fixed.
-    Refused,
+    Forbidden,
 }
 
-impl Failure {
+impl WatchFailure {
     /// A transient failure.
     #[must_use]
-    pub fn passing(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: FailureKind::Passing }
+    pub fn transient(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: WatchFailureKind::Transient }
     }
 }

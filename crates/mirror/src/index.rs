@@ -1,8 +1,8 @@
 //! The data that a capability derives from rows.
 
-use crate::change::Changed;
+use crate::change::MirrorChange;
 use crate::row::AnyRow;
-use crate::source::{Line, Source};
+use crate::source::{KindDeclaration, Source};
 use crate::tables::Tables;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
@@ -11,17 +11,17 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 #[derive(Debug)]
 pub enum Cascade {
     /// Remove all rows of a source.
-    Source(Source),
+    RemoveSource(Source),
     /// Remove one row.
-    Row(Source, ObjectKey),
+    RemoveRow(Source, ObjectKey),
     /// Replace an existing row.
-    Replaced(Source, ObjectKey, AnyRow),
+    ReplaceRow(Source, ObjectKey, AnyRow),
 }
 
 /// Data that a capability derives from rows as they change. It is stored with the tables, under the same lock.
 pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// The kinds that must be listed before anything is planned.
-    const NEEDED: &'static [&'static Line];
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration];
 
     /// The capability's view of the mirror.
     type View<'m>;
@@ -33,14 +33,14 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
 
     /// Whether further preconditions of planning are met. If a row, not a listing, meets the last of them, the
-    /// capability's triggers must queue all keys: [`Changed::Everything`] is not returned.
+    /// capability's triggers must queue all keys: [`MirrorChange::Everything`] is not returned.
     fn ready(&self, _tables: &Tables) -> bool {
         true
     }
 
-    /// Whether planning may begin: [`Self::NEEDED`] is listed, and the index is ready.
-    fn plans(&self, tables: &Tables) -> bool {
-        tables.listed(Self::NEEDED) && self.ready(tables)
+    /// Whether planning may begin: [`Self::REQUIRED_KINDS`] is listed, and the index is ready.
+    fn can_plan(&self, tables: &Tables) -> bool {
+        tables.listed(Self::REQUIRED_KINDS) && self.ready(tables)
     }
 
     /// Completes a row before it is stored, for example with values of the row that it replaces, or with shared
@@ -48,16 +48,16 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn complete(&mut self, _tables: &Tables, _source: &Source, _key: &mut ObjectKey, _row: &mut AnyRow) {}
 
     /// Updates the index after a change at the time `now`. Returns the changes that must follow.
-    fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
+    fn changed(&mut self, _tables: &Tables, _changed: &MirrorChange, _now: Moment) -> Vec<Cascade> {
         Vec::new()
     }
 
     /// Releases memory that is no longer used.
-    fn tidy(&mut self) {}
+    fn release_memory(&mut self) {}
 
     /// Updates the index after `source` is no longer watched and its rows are removed. Returns the changes that must
     /// follow.
-    fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
+    fn source_removed(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
         Vec::new()
     }
 }

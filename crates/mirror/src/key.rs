@@ -25,7 +25,7 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Before all others: many keys depend on it.
-    First,
+    High,
     /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays the others by at most one key.
-    InTurn(Arc<str>),
+    Fair(Arc<str>),
 }

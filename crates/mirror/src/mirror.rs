@@ -2,10 +2,10 @@
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::change::{Change, Changed};
+use crate::change::{MirrorChange, SourceEvent};
 use crate::index::Index;
 use crate::source::Source;
-use crate::state::State;
+use crate::state::MirrorState;
 use crate::tables::Tables;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
@@ -14,7 +14,7 @@ use policy_sync_api::object::HubObject;
 /// A mirror of the hub's objects, with the index of one capability.
 #[derive(Debug)]
 pub struct Mirror<I> {
-    state: RwLock<State<I>>,
+    state: RwLock<MirrorState<I>>,
 }
 
 impl<I: Index> Mirror<I> {
@@ -27,16 +27,16 @@ impl<I: Index> Mirror<I> {
     /// An empty mirror with an `index` that is empty too.
     #[must_use]
     pub fn with_index(index: I) -> Self {
-        Self { state: RwLock::new(State { tables: Tables::default(), index }) }
+        Self { state: RwLock::new(MirrorState { tables: Tables::default(), index }) }
     }
 
     /// Releases memory of the index that is no longer used.
-    pub fn tidy(&self) {
-        self.state.write().index.tidy();
+    pub fn release_memory(&self) {
+        self.state.write().index.release_memory();
     }
 
     /// Applies a change seen at `now`. Returns the resulting changes.
-    pub fn change(&self, change: Change, now: Moment) -> Changes<'_, I> {
+    pub fn change(&self, change: SourceEvent, now: Moment) -> Changes<'_, I> {
         self.write(now, |state| state.change(change, now))
     }
 
@@ -63,7 +63,7 @@ impl<I: Index> Mirror<I> {
         for object in objects {
             let Some(row) = source.prune(object, controller) else { continue };
             let (source, key, version) = (source.clone(), object.key(), object.metadata.version());
-            self.change(Change::Applied { source, key, version, row }, now);
+            self.change(SourceEvent::Applied { source, key, version, row }, now);
         }
         self.end_resync(source, 0, now);
     }
@@ -78,7 +78,11 @@ impl<I: Index> Mirror<I> {
         self.write(now, |state| state.forget(source, now))
     }
 
-    fn write(&self, now: Moment, write: impl FnOnce(&mut State<I>) -> Vec<Changed>) -> Changes<'_, I> {
+    fn write(
+        &self,
+        now: Moment,
+        write: impl FnOnce(&mut MirrorState<I>) -> Vec<MirrorChange>,
+    ) -> Changes<'_, I> {
         let mut state = self.state.write();
         let changed = write(&mut state);
         Changes { changed, now, guard: MirrorGuard(RwLockWriteGuard::downgrade(state)) }
@@ -107,14 +111,14 @@ impl<I: Index> Clone for Mirror<I> {
 /// The changes that resulted from an operation, with a view of the mirror directly after it. Holds a read lock.
 #[derive(Debug)]
 pub struct Changes<'m, I> {
-    changed: Vec<Changed>,
+    changed: Vec<MirrorChange>,
     now: Moment,
     guard: MirrorGuard<'m, I>,
 }
 
 impl<I: Index> Changes<'_, I> {
     /// The changes, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Changed> {
+    pub fn iter(&self) -> impl Iterator<Item = &MirrorChange> {
         self.changed.iter()
     }
 
@@ -127,7 +131,7 @@ impl<I: Index> Changes<'_, I> {
 
 /// A read lock on the mirror.
 #[derive(Debug)]
-pub struct MirrorGuard<'m, I>(RwLockReadGuard<'m, State<I>>);
+pub struct MirrorGuard<'m, I>(RwLockReadGuard<'m, MirrorState<I>>);
 
 impl<I: Index> MirrorGuard<'_, I> {
     /// The capability's view at the time `now`.

@@ -12,20 +12,20 @@ use policy_sync_api::object::HubObject;
 /// read.
 pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// A hash of the data on which the deletion of other objects depends; `None` if no deletion depends on this row.
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         None
     }
 }
 
 /// A row made from an object of the hub.
-pub trait Pruned: Row {
-    /// Prunes `object` to the data that decisions read. If [`Row::decides`] uses only metadata, it is the same for an
+pub trait ObjectRow: Row {
+    /// Prunes `object` to the data that decisions read. If [`Row::deletion_hash`] uses only metadata, it is the same for an
     /// object that was read without its spec and status.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 
 /// Makes rows from objects. For row types that families of several kinds share.
-pub trait Prunes: 'static {
+pub trait Pruner: 'static {
     /// The type of the rows.
     type Row: Row;
 
@@ -33,7 +33,7 @@ pub trait Prunes: 'static {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self::Row;
 }
 
-impl<R: Pruned> Prunes for R {
+impl<R: ObjectRow> Pruner for R {
     type Row = R;
 
     fn prune(object: &HubObject, controller: &ControllerName) -> R {
@@ -45,12 +45,12 @@ impl Row for GroupVersionResource {}
 
 /// A shared row.
 impl<R: Row> Row for Arc<R> {
-    fn decides(&self) -> Option<Hash> {
-        (**self).decides()
+    fn deletion_hash(&self) -> Option<Hash> {
+        (**self).deletion_hash()
     }
 }
 
-impl<R: Pruned> Pruned for Arc<R> {
+impl<R: ObjectRow> ObjectRow for Arc<R> {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         Self::new(R::prune(object, controller))
     }
@@ -58,20 +58,20 @@ impl<R: Pruned> Pruned for Arc<R> {
 
 /// A row with its type erased.
 #[derive(Debug)]
-pub struct AnyRow(Box<dyn Erased>);
+pub struct AnyRow(Box<dyn ErasedRow>);
 
-trait Erased: Any + fmt::Debug + Send + Sync {
-    fn clone_box(&self) -> Box<dyn Erased>;
-    fn hash_decides(&self) -> Option<Hash>;
+trait ErasedRow: Any + fmt::Debug + Send + Sync {
+    fn clone_box(&self) -> Box<dyn ErasedRow>;
+    fn erased_deletion_hash(&self) -> Option<Hash>;
 }
 
-impl<R: Row> Erased for R {
-    fn clone_box(&self) -> Box<dyn Erased> {
+impl<R: Row> ErasedRow for R {
+    fn clone_box(&self) -> Box<dyn ErasedRow> {
         Box::new(self.clone())
     }
 
-    fn hash_decides(&self) -> Option<Hash> {
-        self.decides()
+    fn erased_deletion_hash(&self) -> Option<Hash> {
+        self.deletion_hash()
     }
 }
 
@@ -111,9 +111,9 @@ impl AnyRow {
         row.downcast().ok()
     }
 
-    /// See [`Row::decides`].
+    /// See [`Row::deletion_hash`].
     #[must_use]
-    pub fn decides(&self) -> Option<Hash> {
-        self.0.hash_decides()
+    pub fn deletion_hash(&self) -> Option<Hash> {
+        self.0.erased_deletion_hash()
     }
 }

@@ -6,17 +6,17 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::row::{AnyRow, Prunes, Row};
+use crate::row::{AnyRow, Pruner, Row};
 use crate::table::{AnyTable, Table};
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 
 /// The declaration of a kind of rows, independent of the row's type.
-pub struct Line {
+pub struct KindDeclaration {
     pub(crate) name: &'static str,
     /// The resource, if there is only one.
-    pub(crate) resource: Option<Resource>,
-    pub(crate) extent: Extent,
+    pub(crate) resource: Option<StaticResource>,
+    pub(crate) projection: Projection,
     pub(crate) fields: Option<&'static str>,
     pub(crate) labels: Option<fn(&ControllerName) -> String>,
     prune: Option<fn(&HubObject, &ControllerName) -> AnyRow>,
@@ -24,32 +24,40 @@ pub struct Line {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Resource {
+pub(crate) struct StaticResource {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) plural: &'static str,
 }
 
-impl Resource {
+impl StaticResource {
     pub(crate) fn gvr(self) -> GroupVersionResource {
         GroupVersionResource::new(self.group, self.version, self.plural)
     }
 }
 
-impl Line {
+impl KindDeclaration {
     pub(crate) const fn new<R: Row>(name: &'static str) -> Self {
         let table: fn() -> Box<dyn AnyTable> = || Box::new(Table::<R>::default());
-        Self { name, resource: None, extent: Extent::Whole, fields: None, labels: None, prune: None, table }
+        Self {
+            name,
+            resource: None,
+            projection: Projection::Full,
+            fields: None,
+            labels: None,
+            prune: None,
+            table,
+        }
     }
 
-    pub(crate) const fn pruned<P: Prunes>(name: &'static str) -> Self {
-        let mut line = Self::new::<P::Row>(name);
-        line.prune = Some(|object, controller| AnyRow::new(P::prune(object, controller)));
-        line
+    pub(crate) const fn pruned<P: Pruner>(name: &'static str) -> Self {
+        let mut declaration = Self::new::<P::Row>(name);
+        declaration.prune = Some(|object, controller| AnyRow::new(P::prune(object, controller)));
+        declaration
     }
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for KindDeclaration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -57,23 +65,23 @@ impl fmt::Debug for Line {
 
 /// Which parts of an object are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum Projection {
     /// The metadata only.
     Metadata,
     /// The metadata and the fields of [`HubObject`].
-    Whole,
-    /// Like [`Self::Whole`], with the object's JSON text.
-    Text,
+    Full,
+    /// Like [`Self::Full`], with the object's JSON text.
+    FullWithText,
 }
 
 /// A kind in a capability's registry: [`Kind`](crate::Kind) or [`Family`](crate::Family). Kinds are compared by
 /// address, so each must be a `static`.
-pub trait Registered: Sync {
+pub trait DeclaredKind: Sync {
     /// The rows of this kind.
     type Row: Row;
 
     /// The declaration.
-    fn line(&self) -> &Line;
+    fn declaration(&self) -> &KindDeclaration;
 }
 
 /// The objects of a resource to which a source is restricted.
@@ -115,12 +123,12 @@ impl Scope {
 }
 
 /// The sources to watch, each with the resource and version to read.
-pub type Wanted = BTreeMap<Source, GroupVersionResource>;
+pub type WatchedSources = BTreeMap<Source, GroupVersionResource>;
 
 /// The source of rows: one list and watch.
 #[derive(Clone)]
 pub struct Source {
-    pub(crate) line: &'static Line,
+    pub(crate) declaration: &'static KindDeclaration,
     /// The resource, if the kind is a [`Family`](crate::Family).
     pub(crate) resource: Option<GroupResource>,
     pub(crate) scope: Scope,
@@ -129,20 +137,20 @@ pub struct Source {
 impl Source {
     /// Whether the source belongs to `kind`.
     #[must_use]
-    pub fn is(&self, kind: &impl Registered) -> bool {
-        self.is_of(kind.line())
+    pub fn is(&self, kind: &impl DeclaredKind) -> bool {
+        self.is_of(kind.declaration())
     }
 
-    /// Whether the source belongs to the kind that `line` declares.
+    /// Whether the source belongs to the kind that `declaration` declares.
     #[must_use]
-    pub fn is_of(&self, line: &Line) -> bool {
-        std::ptr::eq(self.line, line)
+    pub fn is_of(&self, declaration: &KindDeclaration) -> bool {
+        std::ptr::eq(self.declaration, declaration)
     }
 
     /// The name of the kind: for a [`Kind`](crate::Kind) the plural.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.line.name
+        self.declaration.name
     }
 
     /// The resource, if the kind is a [`Family`](crate::Family).
@@ -154,7 +162,7 @@ impl Source {
     /// The label value for metrics: the resource, without the scope.
     #[must_use]
     pub fn label(&self) -> String {
-        self.resource.as_ref().map_or_else(|| self.line.name.to_owned(), ToString::to_string)
+        self.resource.as_ref().map_or_else(|| self.declaration.name.to_owned(), ToString::to_string)
     }
 
     /// Restricts the source to `scope`.
@@ -175,27 +183,27 @@ impl Source {
 
     /// Which parts of the objects are read.
     #[must_use]
-    pub fn extent(&self) -> Extent {
-        self.line.extent
+    pub fn projection(&self) -> Projection {
+        self.declaration.projection
     }
 
     /// The resource and version to read; `None` for a [`Family`](crate::Family), where the version must be resolved
     /// first.
     #[must_use]
     pub fn gvr(&self) -> Option<GroupVersionResource> {
-        self.line.resource.map(Resource::gvr)
+        self.declaration.resource.map(StaticResource::gvr)
     }
 
     /// Prunes `object` to a row; `None` for rows that tasks compute.
     #[must_use]
     pub fn prune(&self, object: &HubObject, controller: &ControllerName) -> Option<AnyRow> {
-        self.line.prune.map(|prune| prune(object, controller))
+        self.declaration.prune.map(|prune| prune(object, controller))
     }
 
     /// The label selector of the requests.
     #[must_use]
     pub fn labels(&self, controller: &ControllerName) -> Option<String> {
-        self.line.labels.map(|selector| selector(controller))
+        self.declaration.labels.map(|selector| selector(controller))
     }
 
     /// The field selector of the requests.
@@ -207,7 +215,8 @@ impl Source {
             }
             Scope::All | Scope::Namespace(_) => None,
         };
-        let selectors: Vec<String> = self.line.fields.map(str::to_owned).into_iter().chain(name).collect();
+        let selectors: Vec<String> =
+            self.declaration.fields.map(str::to_owned).into_iter().chain(name).collect();
         (!selectors.is_empty()).then(|| selectors.join(","))
     }
 
@@ -221,18 +230,18 @@ impl Source {
     }
 
     pub(crate) fn new_table(&self) -> Box<dyn AnyTable> {
-        (self.line.table)()
+        (self.declaration.table)()
     }
 
     /// Kinds with equal names are distinct, so the address is compared.
     fn identity(&self) -> (usize, &Option<GroupResource>, &Scope) {
-        (std::ptr::from_ref(self.line).addr(), &self.resource, &self.scope)
+        (std::ptr::from_ref(self.declaration).addr(), &self.resource, &self.scope)
     }
 }
 
-impl From<&'static Line> for Source {
-    fn from(line: &'static Line) -> Self {
-        Self { line, resource: None, scope: Scope::All }
+impl From<&'static KindDeclaration> for Source {
+    fn from(declaration: &'static KindDeclaration) -> Self {
+        Self { declaration, resource: None, scope: Scope::All }
     }
 }
 
@@ -259,7 +268,7 @@ impl PartialOrd for Source {
 impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
         // By name first, so that output is sorted in a meaningful order.
-        self.line.name.cmp(other.line.name).then_with(|| {
+        self.declaration.name.cmp(other.declaration.name).then_with(|| {
             let part = (&self.resource, &self.scope).cmp(&(&other.resource, &other.scope));
             part.then_with(|| self.identity().cmp(&other.identity()))
         })
@@ -271,7 +280,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resource {
             Some(resource) => resource.fmt(f)?,
-            None => f.write_str(self.line.name)?,
+            None => f.write_str(self.declaration.name)?,
         }
         match &self.scope {
             Scope::All => Ok(()),

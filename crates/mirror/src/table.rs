@@ -8,7 +8,7 @@ use crate::row::{AnyRow, Row};
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_api::shrink::give_back;
+use policy_sync_api::shrink::shrink_if_sparse;
 
 #[derive(Clone, Debug)]
 struct Entry<R> {
@@ -53,9 +53,9 @@ impl<R> Table<R> {
 
 /// The result of storing a row.
 #[derive(Debug)]
-pub(crate) enum Put {
+pub(crate) enum ApplyOutcome {
     /// The existing row is equal. It is kept, because it may hold cached or shared data.
-    Same,
+    Unchanged,
     /// The previous row, if any.
     Replaced(Option<AnyRow>),
 }
@@ -63,7 +63,7 @@ pub(crate) enum Put {
 /// A table with the type of its rows erased.
 pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// Adds or replaces a row.
-    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put;
+    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> ApplyOutcome;
 
     /// Replaces an existing row and returns it; `None` if there is none.
     fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow>;
@@ -83,8 +83,8 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// The latest resource version, and the time of the first complete listing.
     fn state(&self) -> (u64, Option<Moment>);
 
-    /// See [`Row::decides`].
-    fn decides(&self, key: &ObjectKey) -> Option<Hash>;
+    /// See [`Row::deletion_hash`].
+    fn deletion_hash(&self, key: &ObjectKey) -> Option<Hash>;
 
     /// The keys of all rows.
     fn keys(&self) -> Vec<ObjectKey>;
@@ -94,17 +94,17 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
 }
 
 impl<R: Row> AnyTable for Table<R> {
-    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put {
+    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> ApplyOutcome {
         self.bookmark(version);
         // A source makes all rows of its table, so the types always agree.
-        let Some(row) = row.into_box::<R>() else { return Put::Same };
+        let Some(row) = row.into_box::<R>() else { return ApplyOutcome::Unchanged };
         let listing = self.listing;
         if let Some(entry) = self.rows.get_mut(&key).filter(|entry| entry.row == row) {
             entry.listing = listing;
-            return Put::Same;
+            return ApplyOutcome::Unchanged;
         }
         let before = self.rows.insert(key, Entry { row, listing });
-        Put::Replaced(before.map(|entry| AnyRow::boxed(entry.row)))
+        ApplyOutcome::Replaced(before.map(|entry| AnyRow::boxed(entry.row)))
     }
 
     fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow> {
@@ -115,7 +115,7 @@ impl<R: Row> AnyTable for Table<R> {
     fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow> {
         self.bookmark(version);
         let entry = self.rows.remove(key);
-        give_back(&mut self.rows);
+        shrink_if_sparse(&mut self.rows);
         entry.map(|entry| AnyRow::boxed(entry.row))
     }
 
@@ -138,8 +138,8 @@ impl<R: Row> AnyTable for Table<R> {
         (self.version, self.synced)
     }
 
-    fn decides(&self, key: &ObjectKey) -> Option<Hash> {
-        self.get(key)?.decides()
+    fn deletion_hash(&self, key: &ObjectKey) -> Option<Hash> {
+        self.get(key)?.deletion_hash()
     }
 
     fn keys(&self) -> Vec<ObjectKey> {

@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::change::{Changed, Failure, FailureKind};
-use crate::failing::Failing;
+use crate::change::{MirrorChange, WatchFailure, WatchFailureKind};
 use crate::kind::Family;
 use crate::row::Row;
-use crate::source::{Line, Registered, Source};
+use crate::source::{DeclaredKind, KindDeclaration, Source};
+use crate::source_failure::SourceFailure;
 use crate::table::{AnyTable, Table};
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
@@ -17,7 +17,7 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 #[derive(Debug, Default)]
 pub struct Tables {
     sources: HashMap<Source, Box<dyn AnyTable>>,
-    failing: HashMap<Source, Failing>,
+    failing: HashMap<Source, SourceFailure>,
 }
 
 impl Clone for Tables {
@@ -47,13 +47,13 @@ impl Tables {
 
     /// The row of `key`, for a kind that is watched without restrictions.
     #[must_use]
-    pub fn get<K: Registered>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
-        self.row(&Source::from(kind.line()), key)
+    pub fn get<K: DeclaredKind>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
+        self.row(&Source::from(kind.declaration()), key)
     }
 
     /// All rows of a kind that is watched without restrictions, in no particular order.
-    pub fn rows<K: Registered>(&self, kind: &'static K) -> impl Iterator<Item = (&ObjectKey, &K::Row)> {
-        self.table::<K::Row>(&Source::from(kind.line())).into_iter().flat_map(Table::iter)
+    pub fn rows<K: DeclaredKind>(&self, kind: &'static K) -> impl Iterator<Item = (&ObjectKey, &K::Row)> {
+        self.table::<K::Row>(&Source::from(kind.declaration())).into_iter().flat_map(Table::iter)
     }
 
     /// The resources of a family that have tables, in no particular order, with their tables.
@@ -65,10 +65,10 @@ impl Tables {
         sources.filter_map(|(source, table)| Some((kind.resource_of(source)?, downcast(&**table)?)))
     }
 
-    /// The hash [`Row::decides`] of the row of `key` in `source`.
+    /// The hash [`Row::deletion_hash`] of the row of `key` in `source`.
     #[must_use]
-    pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
-        self.sources.get(source)?.decides(key)
+    pub fn deletion_hash(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
+        self.sources.get(source)?.deletion_hash(key)
     }
 
     /// Whether a listing of `source` has begun, and the source has not been removed since.
@@ -95,14 +95,14 @@ impl Tables {
 
     /// Whether each of `needed` has been listed completely.
     #[must_use]
-    pub fn listed(&self, needed: &[&'static Line]) -> bool {
-        needed.iter().all(|line| self.synced(&Source::from(*line)).is_some())
+    pub fn listed(&self, needed: &[&'static KindDeclaration]) -> bool {
+        needed.iter().all(|declaration| self.synced(&Source::from(*declaration)).is_some())
     }
 
     /// Whether the objects of `source` are known, or are unlikely to become known soon because of a lasting failure.
     #[must_use]
     pub fn is_settled(&self, source: &Source) -> bool {
-        self.synced(source).is_some() || self.failure(source).is_some_and(|failing| failing.lasting)
+        self.synced(source).is_some() || self.failure(source).is_some_and(|failing| failing.persistent)
     }
 
     /// The failing sources, with their error messages.
@@ -113,14 +113,14 @@ impl Tables {
 
     /// The current failure of `source`, if any.
     #[must_use]
-    pub fn failure(&self, source: &Source) -> Option<&Failing> {
+    pub fn failure(&self, source: &Source) -> Option<&SourceFailure> {
         self.failing.get(source)
     }
 
     /// The current failure of `source`, if the hub has denied access.
     #[must_use]
-    pub fn refusal(&self, source: &Source) -> Option<&Failing> {
-        self.failure(source).filter(|failing| failing.kind == FailureKind::Refused)
+    pub fn access_denial(&self, source: &Source) -> Option<&SourceFailure> {
+        self.failure(source).filter(|failing| failing.kind == WatchFailureKind::Forbidden)
     }
 
     pub(crate) fn entry(&mut self, source: &Source) -> &mut dyn AnyTable {
@@ -143,14 +143,19 @@ impl Tables {
     }
 
     /// Records or clears a failure of `source`. Returns the resulting change, if any.
-    pub(crate) fn fail(&mut self, source: Source, failure: Option<Failure>, now: Moment) -> Option<Changed> {
+    pub(crate) fn fail(
+        &mut self,
+        source: Source,
+        failure: Option<WatchFailure>,
+        now: Moment,
+    ) -> Option<MirrorChange> {
         let before = self.failing.remove(&source);
-        let after = failure.map(|failure| Failing::new(failure, before.as_ref(), now));
+        let after = failure.map(|failure| SourceFailure::new(failure, before.as_ref(), now));
         if let Some(after) = &after {
             self.failing.insert(source.clone(), after.clone());
         }
         let toggled = before.is_some() != after.is_some();
-        (before != after).then_some(Changed::Failing { source, toggled })
+        (before != after).then_some(MirrorChange::FailureChanged { source, toggled })
     }
 
     pub(crate) fn forget_failure(&mut self, source: &Source) {

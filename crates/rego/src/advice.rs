@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use regorus::unstable::Expr;
 
 use super::contents::CONTENTS;
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::loaded_module::LoadedModule;
 use super::module::Module;
 use super::names::Names;
 use super::paths::Paths;
-use super::reads::Reads;
+use super::reads::KindReads;
 use super::review;
 use super::tree;
 
@@ -27,16 +27,16 @@ pub fn advice(modules: &[&LoadedModule]) -> Vec<Fault> {
 /// Advice on `module` alone.
 pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     let mut advice = kinds(module);
-    advice.extend(Reads::of(module).faults(module));
+    advice.extend(KindReads::of(module).faults(module));
     advice.extend(contents_in_works(module));
     advice
 }
 
 /// Modules that are neither queried nor referred to by others. A module with tests counts as queried.
 fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
-    let referred: Paths = modules.iter().flat_map(|module| module.refers.iter().cloned()).collect();
+    let referred: Paths = modules.iter().flat_map(|module| module.references.iter().cloned()).collect();
     let is_used = |module: &LoadedModule| {
-        module.asked_for.is_some() || !module.called.is_empty() || referred.meet(&module.package)
+        module.purpose.is_some() || !module.prefixed_rules.is_empty() || referred.overlaps(&module.package)
     };
     let unused = modules.iter().filter(|module| !is_used(module));
     unused
@@ -65,7 +65,7 @@ pub(super) fn referred(module: &Module) -> BTreeSet<Vec<String>> {
 }
 
 /// The constant ids of the denials of `module`.
-pub(super) fn ids_of(module: &Module) -> Vec<(String, Place)> {
+pub(super) fn ids_of(module: &Module) -> Vec<(String, Position)> {
     let denials = module.tree.policy.iter().filter_map(|rule| review::denial(module, rule));
     let ids = denials.filter_map(|denial| tree::field(denial, "id"));
     ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), module.place(id.span())))).collect()
@@ -88,7 +88,7 @@ fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
 
 /// Kinds in the spelling of a manifest (`Pod`) where a plural is expected (`pods`).
 fn kinds(module: &Module) -> Vec<Fault> {
-    let mut places = Reads::of(module).kinds;
+    let mut places = KindReads::of(module).kinds;
     for rule in &module.tree.policy {
         let resource = review::denial(module, rule).and_then(|denial| tree::field(denial, "resource"));
         let kind = resource.and_then(|resource| tree::field(resource, "kind"));

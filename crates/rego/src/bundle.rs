@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use regorus::{Engine, Value};
 
 use super::advice;
-use super::asked::{self, Packages};
-use super::called::Called;
 use super::fault::Fault;
-use super::joined::{Joined, Joint};
+use super::joined::{JoinedText, JoinedTexts};
 use super::loaded_module::LoadedModule;
 use super::module::{self, Module, ModuleId, Syntax, Text};
+use super::package_preludes;
 use super::paths::Paths;
-use super::review::{self, Denies};
-use super::whole;
+use super::prefixed_rules::PrefixedRule;
+use super::queries::{self, QueriedPackages};
+use super::review::{self, DeniedKinds};
 
 /// Modules without a fault. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Bundle {
     /// The index of each module in `modules`.
     by_id: Arc<HashMap<ModuleId, usize>>,
     /// The texts for the embedded engine, computed for the first engine.
-    joined: Arc<OnceLock<Joined>>,
+    joined: Arc<OnceLock<JoinedTexts>>,
     /// The paths that each package refers to, computed on demand.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
@@ -36,7 +36,7 @@ impl Bundle {
     ///
     /// Returns the faults of texts that do not parse or cannot be edited.
     pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
-        Self::read_for(texts, &Packages::default(), &Self::default())
+        Self::read_for(texts, &QueriedPackages::default(), &Self::default())
     }
 
     /// Parses `texts` for queries of these `packages`. Unchanged modules of `known` are reused.
@@ -44,13 +44,13 @@ impl Bundle {
     /// # Errors
     ///
     /// As [`Self::read`].
-    pub fn read_for(texts: &[Text], packages: &Packages, known: &Self) -> Result<Self, Vec<Fault>> {
+    pub fn read_for(texts: &[Text], packages: &QueriedPackages, known: &Self) -> Result<Self, Vec<Fault>> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for text in texts {
-            match known.shared(&text.id).filter(|module| module.is_of(text, packages)) {
+            match known.shared(&text.id).filter(|module| module.is_loaded_from(text, packages)) {
                 Some(module) => modules.push(module.clone()),
                 None => match Module::parse(text) {
-                    Ok(module) => load(&module.asked(packages), &mut modules, &mut faults, drop),
+                    Ok(module) => load(&module.with_purpose(packages), &mut modules, &mut faults, drop),
                     Err(fault) => faults.push(fault),
                 },
             }
@@ -86,8 +86,8 @@ impl Bundle {
         }
     }
 
-    fn joined(&self) -> &Joined {
-        self.joined.get_or_init(|| Joined::of(&self.modules))
+    fn joined(&self) -> &JoinedTexts {
+        self.joined.get_or_init(|| JoinedTexts::of(&self.modules))
     }
 
     /// The modules, in the order in which they were given.
@@ -113,8 +113,8 @@ impl Bundle {
 
     /// The kinds whose objects the modules may deny.
     #[must_use]
-    pub fn denies(&self) -> Denies {
-        Denies::of_all(self.modules().map(LoadedModule::denies))
+    pub fn denied_kinds(&self) -> DeniedKinds {
+        DeniedKinds::of_all(self.modules().map(LoadedModule::denied_kinds))
     }
 
     /// Advice about probable mistakes.
@@ -125,24 +125,24 @@ impl Bundle {
 
     /// The rules without arguments whose names begin with `prefix`: `test_…`, `sample_…`.
     #[must_use]
-    pub fn called(&self, prefix: &str) -> Vec<Called> {
-        let called = self.modules().flat_map(|module| &module.called);
-        let mut rules: Vec<Called> =
-            called.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
+    pub fn rules_with_prefix(&self, prefix: &str) -> Vec<PrefixedRule> {
+        let rules_with_prefix = self.modules().flat_map(|module| &module.prefixed_rules);
+        let mut rules: Vec<PrefixedRule> =
+            rules_with_prefix.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
         rules.sort_by(|one, other| one.place.cmp(&other.place));
         // A rule with several definitions is in the list once, at the place of the first.
         let mut first: HashMap<String, usize> = HashMap::new();
-        let mut called: Vec<Called> = Vec::new();
+        let mut rules_with_prefix: Vec<PrefixedRule> = Vec::new();
         for rule in rules {
             match first.get(&rule.query) {
-                Some(index) => called[*index].definitions += rule.definitions,
+                Some(index) => rules_with_prefix[*index].definitions += rule.definitions,
                 None => {
-                    first.insert(rule.query.clone(), called.len());
-                    called.push(rule);
+                    first.insert(rule.query.clone(), rules_with_prefix.len());
+                    rules_with_prefix.push(rule);
                 }
             }
         }
-        called
+        rules_with_prefix
     }
 
     /// The names of the packages, without `data`.
@@ -158,7 +158,7 @@ impl Bundle {
             let mut known = self.referred.lock();
             let referred =
                 known.entry(package.to_owned()).or_insert_with(|| Arc::new(self.referred(package)));
-            referred.meet(&path(other))
+            referred.overlaps(&path(other))
         }
     }
 
@@ -168,10 +168,10 @@ impl Bundle {
         let first = self.modules().filter(|module| module.package == own);
         let (mut packages, mut left) = (self.by_package(), Vec::new());
         let mut referred = Paths::default();
-        left.extend(first.flat_map(|module| module.refers.iter().cloned()));
+        left.extend(first.flat_map(|module| module.references.iter().cloned()));
         while let Some(path) = left.pop() {
             for module in packages.take(&path) {
-                left.extend(module.refers.iter().cloned());
+                left.extend(module.references.iter().cloned());
             }
             referred.extend([path]);
         }
@@ -180,23 +180,23 @@ impl Bundle {
 
     /// The modules and kinds that an evaluation of `package` uses.
     #[must_use]
-    pub fn reached(&self, package: &str) -> Reached {
-        let (mut reached, mut packages) = (Reached::default(), self.by_package());
+    pub fn reachable(&self, package: &str) -> Reachable {
+        let (mut reachable, mut packages) = (Reachable::default(), self.by_package());
         let mut left = vec![path(package)];
         while let Some(path) = left.pop() {
             for module in packages.take(&path) {
-                reached.modules.insert(module.id.clone());
-                reached.kinds.extend(module.reads.kinds.keys().cloned());
-                reached.any |= !module.reads.any.is_empty();
-                left.extend(module.refers.iter().cloned());
+                reachable.modules.insert(module.id.clone());
+                reachable.kinds.extend(module.reads.kinds.keys().cloned());
+                reachable.any |= !module.reads.any.is_empty();
+                left.extend(module.references.iter().cloned());
             }
         }
-        reached
+        reachable
     }
 
     /// The modules whose package meets one of `paths`.
-    pub(super) fn meeting<'b>(&'b self, paths: &Paths) -> impl Iterator<Item = &'b LoadedModule> {
-        self.modules().filter(|module| paths.meet(&module.package))
+    pub(super) fn overlapping<'b>(&'b self, paths: &Paths) -> impl Iterator<Item = &'b LoadedModule> {
+        self.modules().filter(|module| paths.overlaps(&module.package))
     }
 
     /// The only module of `package`; for several modules, the name of the package.
@@ -212,7 +212,7 @@ impl Bundle {
     pub(super) fn package_of(&self, query: &str) -> Option<String> {
         let is_of = |package: &String| {
             let dotted = format!("data.{package}");
-            let quoted = asked::query(package);
+            let quoted = queries::query(package);
             [dotted, quoted].iter().any(|path| {
                 query.strip_prefix(path.as_str()).is_some_and(|rest| {
                     !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '"')
@@ -223,7 +223,7 @@ impl Bundle {
     }
 
     /// A bundle of only the modules `ids`.
-    pub(super) fn of_some(&self, ids: &HashSet<ModuleId>) -> Self {
+    pub(super) fn subset(&self, ids: &HashSet<ModuleId>) -> Self {
         Self::new(self.modules.iter().filter(|module| ids.contains(&module.id)).cloned().collect())
     }
 
@@ -272,19 +272,21 @@ impl Bundle {
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
         let mut engine = module::engine_for(Syntax::V1);
-        for whole in whole::first(self.modules()) {
-            let (module, package) = (self.name_of(&whole.package), whole.package);
+        for prelude in package_preludes::preludes(self.modules()) {
+            let (module, package) = (self.name_of(&prelude.package), prelude.package);
             let too_many = || format!("package {package}: the names of its rules take more than 1 MiB");
-            engine.add_policy(whole.name, whole.text).map_err(|_| Fault::new(&module, None, too_many()))?;
+            engine
+                .add_policy(prelude.name, prelude.text)
+                .map_err(|_| Fault::new(&module, None, too_many()))?;
         }
         module::accept_rewritten(&mut engine);
-        for Joint { name, text, syntax, rules } in self.joined().texts(&self.modules) {
+        for JoinedText { name, text, syntax, rules } in self.joined().texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
             // Guards against lost rules.
             if engine.get_modules().last().is_none_or(|module| module.policy.len() != rules) {
                 return Err(Fault::new(
-                    &self.some_module(),
+                    &self.first_module(),
                     None,
                     "cannot be loaded together with other modules of its package",
                 ));
@@ -325,18 +327,18 @@ impl Bundle {
 
     /// Converts the engine's `error` to a fault with its place in the rewritten text of a module.
     pub(super) fn fault_of_engine(&self, error: &anyhow::Error) -> Fault {
-        self.joined().located(&self.modules, Fault::of_engine(&self.some_module(), error))
+        self.joined().map_fault(&self.modules, Fault::of_engine(&self.first_module(), error))
     }
 
     /// Maps the places in a line that the engine prints to the modules.
     pub(super) fn printed(&self, line: &str) -> String {
-        self.joined().relocated(&self.modules, line)
+        self.joined().map_text(&self.modules, line)
     }
 
     /// The same bundle, with each module as a separate text for the engine.
     #[cfg(test)]
     pub(super) fn unjoined(&self) -> Self {
-        Self { joined: Arc::new(Joined::none(&self.modules).into()), ..self.clone() }
+        Self { joined: Arc::new(JoinedTexts::none(&self.modules).into()), ..self.clone() }
     }
 
     /// The number of texts for the engine.
@@ -346,7 +348,7 @@ impl Bundle {
     }
 
     /// The module to which faults without a module are attributed: the first.
-    pub(super) fn some_module(&self) -> ModuleId {
+    pub(super) fn first_module(&self) -> ModuleId {
         self.modules.first().map_or_else(|| ModuleId::new("bundle"), |module| module.id.clone())
     }
 }
@@ -360,14 +362,14 @@ fn path(package: &str) -> Vec<String> {
 /// parsing it.
 pub(super) fn parsed(
     texts: &[Text],
-    packages: &Packages,
+    packages: &QueriedPackages,
     mut before: impl FnMut(usize),
 ) -> (Vec<Module>, Vec<Fault>) {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
     for (number, text) in texts.iter().enumerate() {
         before(number);
         match Module::parse(text) {
-            Ok(module) => modules.push(module.asked(packages)),
+            Ok(module) => modules.push(module.with_purpose(packages)),
             Err(fault) => faults.push(fault),
         }
     }
@@ -409,7 +411,7 @@ fn load(
 
 /// The modules and kinds that an evaluation of a package uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub struct Reachable {
     /// The modules of the package, and those to which they refer.
     pub modules: BTreeSet<ModuleId>,
     /// The kinds of the hub that these modules read, as plurals.

@@ -8,13 +8,13 @@ use super::fault::Fault;
 use super::module::{ModuleId, Text};
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::object::HubObject;
-use policy_sync_api::rego_policy::{Enforcement, GROUP};
+use policy_sync_api::rego_policy::{EnforcementAction, GROUP};
 
 /// The label, with its value, of a ConfigMap in which each key is a module.
-pub const POLICY: (&str, &str) = ("openpolicyagent.org/policy", "rego");
+pub const POLICY_LABEL: (&str, &str) = ("openpolicyagent.org/policy", "rego");
 /// The label, with its value, of a ConfigMap in which each key is a JSON document. It is loaded as
 /// `data.<namespace>.<name>.<key>`.
-pub const DATA: (&str, &str) = ("openpolicyagent.org/data", "opa");
+pub const DATA_LABEL: (&str, &str) = ("openpolicyagent.org/data", "opa");
 /// The annotation of a ConfigMap with modules for the effect of their denials.
 pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
 /// The suffix of a key that is a module even without the label, because `kubectl create configmap --from-file` sets no
@@ -23,7 +23,7 @@ const ENDING: &str = ".rego";
 
 /// The modules and data in an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
+pub struct CarrierContents {
     /// The modules, including [unreadable](Self::fault_of) ones.
     pub texts: Vec<Text>,
     /// Data by namespace, name and key.
@@ -33,29 +33,29 @@ pub struct Carried {
     /// The keys that are ignored, with the reasons.
     pub ignored: Vec<Fault>,
     /// The effect of denials, or why its setting is invalid.
-    pub enforcement: Result<Enforcement, String>,
+    pub enforcement: Result<EnforcementAction, String>,
 }
 
-impl Default for Carried {
+impl Default for CarrierContents {
     fn default() -> Self {
         let (texts, data, faults, ignored) = Default::default();
-        Self { texts, data, faults, ignored, enforcement: Ok(Enforcement::default()) }
+        Self { texts, data, faults, ignored, enforcement: Ok(EnforcementAction::default()) }
     }
 }
 
-impl Carried {
+impl CarrierContents {
     /// The modules and data in `object`; `None` for other kinds, and for ConfigMaps without modules and data.
     #[must_use]
-    pub fn by(object: &HubObject) -> Option<Self> {
+    pub fn from_object(object: &HubObject) -> Option<Self> {
         match object.kind.as_str() {
-            "ConfigMap" if object.api_version == "v1" => Self::by_config_map(object),
-            "RegoPolicy" if group_of(object) == GROUP => Some(Self::by_rego_policy(object)),
+            "ConfigMap" if object.api_version == "v1" => Self::from_config_map(object),
+            "RegoPolicy" if group_of(object) == GROUP => Some(Self::from_rego_policy(object)),
             _ => None,
         }
     }
 
     /// Keeps data of `before` that is no longer valid JSON.
-    pub fn keep_good_data(&mut self, before: &Self) {
+    pub fn keep_last_valid_data(&mut self, before: &Self) {
         for (path, value) in &before.data {
             let id = ModuleId::new(&path.join("/"));
             if !self.data.contains_key(path) && self.fault_of(&id).is_some() {
@@ -64,11 +64,11 @@ impl Carried {
         }
     }
 
-    fn by_config_map(object: &HubObject) -> Option<Self> {
+    fn from_config_map(object: &HubObject) -> Option<Self> {
         let has = |(label, value): (&str, &str)| {
             object.metadata.labels.get(label).is_some_and(|found| found == value)
         };
-        let (is_policy, is_data) = (has(POLICY), has(DATA));
+        let (is_policy, is_data) = (has(POLICY_LABEL), has(DATA_LABEL));
         let ObjectKey { namespace, name } = object.key();
         let mut carried = Self::default();
         if let Some(text) = object.metadata.annotations.get(ENFORCEMENT) {
@@ -78,7 +78,7 @@ impl Carried {
         let id = |key: &str| ModuleId::new(&format!("{namespace}/{name}/{key}"));
         for key in object.binary_keys() {
             if is_policy || key.ends_with(ENDING) {
-                carried.unread(id(&key), "is binary: expected text");
+                carried.add_unreadable(id(&key), "is binary: expected text");
             } else if is_data {
                 carried.faults.push(Fault::new(&id(&key), None, "is binary: expected JSON"));
             }
@@ -96,7 +96,7 @@ impl Carried {
                     Err(error) => carried.faults.push(Fault::new(&id, None, format!("not JSON: {error}"))),
                 }
             } else {
-                let label = format!("{}: {}", POLICY.0, POLICY.1);
+                let label = format!("{}: {}", POLICY_LABEL.0, POLICY_LABEL.1);
                 let text = format!("is ignored: it does not end in {ENDING}, and there is no label {label}");
                 carried.ignored.push(Fault::new(&id, None, text));
             }
@@ -105,11 +105,11 @@ impl Carried {
         carries.then_some(carried)
     }
 
-    fn by_rego_policy(object: &HubObject) -> Self {
+    fn from_rego_policy(object: &HubObject) -> Self {
         let id = ModuleId::new(&format!("regopolicies/{}", object.metadata.name));
         let spec = object.spec_value();
         let enforcement = match spec.get("enforcement") {
-            None => Ok(Enforcement::default()),
+            None => Ok(EnforcementAction::default()),
             Some(word) => {
                 let word = word.as_str().map_or_else(|| word.to_string(), str::to_owned);
                 word.parse().map_err(|fault| format!("spec.enforcement: {fault}"))
@@ -124,12 +124,12 @@ impl Carried {
             None => "spec.rego is required",
         };
         let mut carried = Self { enforcement, ..Self::default() };
-        carried.unread(id, fault);
+        carried.add_unreadable(id, fault);
         carried
     }
 
     /// Adds a module without text, whose text cannot be read.
-    fn unread(&mut self, id: ModuleId, fault: &str) {
+    fn add_unreadable(&mut self, id: ModuleId, fault: &str) {
         self.faults.push(Fault::new(&id, None, fault));
         self.texts.push(Text { id, text: "".into() });
     }

@@ -4,7 +4,7 @@
 //! The process writes the number of each module before it parses the module. If it ends early, the parent thus knows
 //! the module. The parent then has each later module parsed separately, to find all modules that end a check. It has
 //! this module parsed separately as well, unless it took too long, which does not depend on other modules. If no module
-//! ends the check alone, all together are too large: see [`settle`](super::settle).
+//! ends the check alone, all together are too large: see [`selection`](super::selection).
 
 mod serving;
 
@@ -23,27 +23,27 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use super::asked::{ADMISSION, PLACEMENT, Packages};
-use super::evaluated_by::EvaluatedBy;
+use super::engine_kind::EngineKind;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
+use super::queries::{ADMISSION, PLACEMENT, QueriedPackages};
 use super::secrets::{self, SecretReads};
 
-use serving::Progressed;
-pub use serving::{MEMORY, checked, serve};
+use serving::ProcessOutput;
+pub use serving::{MEMORY_LIMIT, checked, serve};
 
 /// The arguments with which `policy-sync` checks a bundle from standard input.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
 /// A further argument if OPA evaluates the modules.
-const FOR_OPA: &str = "--for-opa";
+const FOR_OPA_FLAG: &str = "--for-opa";
 /// The arguments that name the queried packages.
-const QUERIES: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
+const QUERY_FLAGS: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
 /// The limit of one check in wall-clock time, for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of modules in one object that may end a check. After that, the remaining modules of the object are rejected unread.
 const ENDS: usize = 4;
 /// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later check.
-const ALL_ENDS: usize = 8;
+const MAX_CRASHES: usize = 8;
 /// The signal that ends a process which exceeds its limit of processor time.
 const SIGXCPU: i32 = 24;
 
@@ -55,29 +55,29 @@ pub enum CheckError {
     Process(#[source] std::io::Error),
     /// The request or the result is not valid JSON.
     #[error("cannot parse the result of the Rego check")]
-    Answer(#[source] serde_json::Error),
+    Json(#[source] serde_json::Error),
     /// The process was ended from outside, or by modules that passed before.
     #[error("the Rego check ended: {0}")]
-    Died(String),
+    Terminated(String),
 }
 
 /// Runs checks in separate processes.
 #[derive(Clone, Debug)]
 pub struct Checker {
     program: PathBuf,
-    evaluator: EvaluatedBy,
-    packages: Packages,
+    evaluator: EngineKind,
+    packages: QueriedPackages,
     /// The names under which modules read Secrets.
     secrets: BTreeSet<String>,
     /// One semaphore for each lane. Each admits one check, because a pod has no memory for more.
-    turns: Arc<[Semaphore; 2]>,
+    semaphores: Arc<[Semaphore; 2]>,
     /// The last loaded bundles without a fault.
-    passed: Arc<Mutex<VecDeque<Passed>>>,
+    passed: Arc<Mutex<VecDeque<PassedCheck>>>,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Checked {
+pub struct CheckResult {
     /// The faults.
     pub faults: Faults,
     /// The package of each module that parses.
@@ -90,7 +90,7 @@ pub struct Checked {
     pub secrets: SecretReads,
     /// The modules that end the check process alone, each with its fault.
     #[serde(skip)]
-    pub deadly: BTreeMap<ModuleId, Fault>,
+    pub crashing: BTreeMap<ModuleId, Fault>,
     /// The modules that were not read because others of their object ended the check process, each with its fault.
     #[serde(skip)]
     pub skipped: BTreeMap<ModuleId, Fault>,
@@ -102,19 +102,19 @@ pub struct Checked {
     pub times: BTreeMap<ModuleId, Duration>,
     /// How the process ended, if the modules end it only in combination.
     #[serde(skip)]
-    pub died: Option<String>,
+    pub termination: Option<String>,
 }
 
-impl Checked {
+impl CheckResult {
     /// The fault of module `id`, if it ends the check process or was not read because others of its object do.
     #[must_use]
     pub fn fatal(&self, id: &ModuleId) -> Option<&Fault> {
-        self.deadly.get(id).or_else(|| self.skipped.get(id))
+        self.crashing.get(id).or_else(|| self.skipped.get(id))
     }
 }
 
 /// The number of stored results.
-const PASSED: usize = 2;
+const CACHED_RESULTS: usize = 2;
 /// The factor of the time limits for texts that passed before. The same check needs more time on a busy machine, and
 /// valid texts must not prevent others from being loaded for this reason.
 const PASSED_FACTOR: u32 = 4;
@@ -122,11 +122,11 @@ const PASSED_FACTOR: u32 = 4;
 const LOAD_FACTOR: u32 = 2;
 
 /// Texts without a fault, and the result of their check.
-type Passed = (Vec<Text>, Checked);
+type PassedCheck = (Vec<Text>, CheckResult);
 
 /// Checks texts as one bundle.
-pub type Check =
-    Arc<dyn Fn(Vec<Text>, Lane) -> BoxFuture<'static, Result<Checked, CheckError>> + Send + Sync>;
+pub type CheckFn =
+    Arc<dyn Fn(Vec<Text>, Lane) -> BoxFuture<'static, Result<CheckResult, CheckError>> + Send + Sync>;
 
 /// The purpose of a check. Checks of one lane run one after the other and do not wait for the other lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,13 +160,13 @@ enum Extent {
 }
 
 /// How a check ended.
-enum End {
-    Checked(Checked),
-    Died(Death),
+enum ProcessOutcome {
+    Completed(CheckResult),
+    Terminated(Termination),
 }
 
 /// An early end of the check process.
-struct Death {
+struct Termination {
     /// The cause.
     how: String,
     /// The index of the text that was being read, if any.
@@ -174,9 +174,9 @@ struct Death {
     /// The processor time for each text that was read before, by its index.
     times: BTreeMap<usize, Duration>,
     /// Whether the text exceeded its own limit, regardless of earlier texts.
-    of_text: bool,
+    exceeded_own_limit: bool,
     /// Whether the texts together exceeded the limit of processor time while they were read, and no text read until then exceeds its own.
-    of_all: bool,
+    exceeded_total_limit: bool,
 }
 
 impl Checker {
@@ -190,21 +190,21 @@ impl Checker {
         let itself = PathBuf::from("/proc/self/exe");
         let program =
             if itself.exists() { itself } else { std::env::current_exe().map_err(CheckError::Process)? };
-        Ok(Self::running(program))
+        Ok(Self::new(program))
     }
 
     /// Creates a checker that runs `program`, a `policy-sync` binary.
     #[must_use]
-    pub fn running(program: PathBuf) -> Self {
+    pub fn new(program: PathBuf) -> Self {
         let (evaluator, packages) = Default::default();
-        let turns = Arc::new([Semaphore::new(1), Semaphore::new(1)]);
+        let semaphores = Arc::new([Semaphore::new(1), Semaphore::new(1)]);
         let secrets = secrets::names(&BTreeMap::new());
-        Self { program, evaluator, packages, secrets, turns, passed: Arc::default() }
+        Self { program, evaluator, packages, secrets, semaphores, passed: Arc::default() }
     }
 
     /// Sets the queried packages.
     #[must_use]
-    pub fn asking(self, packages: Packages) -> Self {
+    pub fn with_packages(self, packages: QueriedPackages) -> Self {
         Self { packages, ..self }
     }
 
@@ -216,7 +216,7 @@ impl Checker {
 
     /// Sets the evaluator of the checked modules.
     #[must_use]
-    pub fn evaluated(self, evaluator: EvaluatedBy) -> Self {
+    pub fn with_evaluator(self, evaluator: EngineKind) -> Self {
         Self { evaluator, ..self }
     }
 
@@ -225,33 +225,41 @@ impl Checker {
     /// # Errors
     ///
     /// When the check cannot run.
-    pub async fn check(&self, texts: &[Text], lane: Lane) -> Result<Checked, CheckError> {
-        let death = match self.run(texts, Extent::Bundle, lane).await? {
-            End::Checked(checked) => return Ok(checked),
-            End::Died(death) => death,
+    pub async fn check(&self, texts: &[Text], lane: Lane) -> Result<CheckResult, CheckError> {
+        let termination = match self.run(texts, Extent::Bundle, lane).await? {
+            ProcessOutcome::Completed(checked) => return Ok(checked),
+            ProcessOutcome::Terminated(termination) => termination,
         };
-        let how = death.how.clone();
-        let mut checked = if death.of_all {
+        let how = termination.how.clone();
+        let mut checked = if termination.exceeded_total_limit {
             let time = |(number, time): (&usize, &Duration)| Some((texts.get(*number)?.id.clone(), *time));
-            Checked { times: death.times.iter().filter_map(time).collect(), ..Checked::default() }
+            CheckResult {
+                times: termination.times.iter().filter_map(time).collect(),
+                ..CheckResult::default()
+            }
         } else {
-            self.deadly(texts, death, lane).await?
+            self.find_crashing(texts, termination, lane).await?
         };
         let mut faults: Vec<Fault> =
-            checked.deadly.values().chain(checked.skipped.values()).cloned().collect();
+            checked.crashing.values().chain(checked.skipped.values()).cloned().collect();
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
             faults.push(Fault::new(&module, None, &how));
-            checked.died = Some(how);
+            checked.termination = Some(how);
         }
-        Ok(Checked { faults: Faults::new(faults), ..checked })
+        Ok(CheckResult { faults: Faults::new(faults), ..checked })
     }
 
     /// Finds the texts that end a check alone. `first` is the end of the check of all texts. Each text found costs one
     /// process; the texts between are only parsed.
-    async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Checked, CheckError> {
+    async fn find_crashing(
+        &self,
+        texts: &[Text],
+        first: Termination,
+        lane: Lane,
+    ) -> Result<CheckResult, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
-        let (mut found, mut by_carrier) = (Checked::default(), BTreeMap::<&str, usize>::new());
+        let (mut found, mut by_carrier) = (CheckResult::default(), BTreeMap::<&str, usize>::new());
         let mut left: Vec<Text> = first.at.map(|at| texts[at].clone()).into_iter().collect();
         let is_left = |number: &usize| first.at.is_none() || !first.times.contains_key(number);
         left.extend(
@@ -260,34 +268,34 @@ impl Checker {
                 .map(|number| texts[number].clone()),
         );
         // The text at which `first` ended is the first of `left`.
-        let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
+        let mut known = first.exceeded_own_limit.then_some(Termination { at: Some(0), ..first });
         while !left.is_empty() {
-            let death = match known.take() {
-                Some(death) => death,
+            let termination = match known.take() {
+                Some(termination) => termination,
                 None => match self.run(&left, extent, lane).await? {
-                    End::Died(death) => death,
-                    End::Checked(_) => break,
+                    ProcessOutcome::Terminated(termination) => termination,
+                    ProcessOutcome::Completed(_) => break,
                 },
             };
-            if death.of_all {
+            if termination.exceeded_total_limit {
                 // The rest takes too long for one process.
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
-            let Some(at) = death.at else { break };
-            let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
-            found.deadly.insert(died.id.clone(), Fault::new(&died.id, None, death.how));
+            let Some(at) = termination.at else { break };
+            let Some(culprit) = texts.iter().find(|text| text.id == left[at].id) else { break };
+            found.crashing.insert(culprit.id.clone(), Fault::new(&culprit.id, None, termination.how));
             left.drain(..=at);
-            let ends = by_carrier.entry(died.id.carrier()).or_default();
+            let ends = by_carrier.entry(culprit.id.carrier()).or_default();
             *ends += 1;
             if *ends == ENDS {
-                let carrier = died.id.carrier();
+                let carrier = culprit.id.carrier();
                 let unread = left.iter().filter(|text| text.id.carrier() == carrier);
                 let why = format!("not checked: {ENDS} other modules of {carrier} crash the check");
                 found.skipped.extend(unread.map(|text| (text.id.clone(), Fault::new(&text.id, None, &why))));
                 left.retain(|text| text.id.carrier() != carrier);
             }
-            if found.deadly.len() == ALL_ENDS {
+            if found.crashing.len() == MAX_CRASHES {
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
@@ -301,7 +309,7 @@ impl Checker {
     /// Turns the checker into a function. It stores the results for the last loaded bundles without a fault. The loader
     /// first checks the modules that wait for no kind, and checks all of them again once their kinds are listed.
     #[must_use]
-    pub fn into_check(self) -> Check {
+    pub fn into_check(self) -> CheckFn {
         Arc::new(move |texts, lane| {
             let checker = self.clone();
             async move {
@@ -313,7 +321,7 @@ impl Checker {
                 if lane == Lane::Load && checked.faults.is_empty() {
                     let mut passed = checker.passed.lock();
                     passed.push_front((texts, checked.clone()));
-                    passed.truncate(PASSED);
+                    passed.truncate(CACHED_RESULTS);
                 }
                 Ok(checked)
             }
@@ -329,16 +337,16 @@ impl Checker {
         texts.iter().map(|text| if passed.contains(text) { PASSED_FACTOR } else { other }).collect()
     }
 
-    async fn run(&self, texts: &[Text], extent: Extent, lane: Lane) -> Result<End, CheckError> {
+    async fn run(&self, texts: &[Text], extent: Extent, lane: Lane) -> Result<ProcessOutcome, CheckError> {
         let factors = self.factors(texts, lane);
         let secrets = self.secrets.clone();
         let request = Request { texts: texts.to_vec(), factors: factors.clone(), extent, secrets };
-        let request = serde_json::to_vec(&request).map_err(CheckError::Answer)?;
-        let _turn = self.turns[lane as usize].acquire().await;
+        let request = serde_json::to_vec(&request).map_err(CheckError::Json)?;
+        let _permit = self.semaphores[lane as usize].acquire().await;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
-            .args((self.evaluator == EvaluatedBy::Opa).then_some(FOR_OPA))
-            .args(QUERIES.map(|(what, argument)| format!("{argument}=data.{}", self.packages.of(what))))
+            .args((self.evaluator == EngineKind::Opa).then_some(FOR_OPA_FLAG))
+            .args(QUERY_FLAGS.map(|(what, argument)| format!("{argument}=data.{}", self.packages.of(what))))
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -350,21 +358,28 @@ impl Checker {
             // If the process has ended, its exit status shows the cause.
             let _ = stdin.write_all(&request).await;
         }
-        let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
-            return Err(CheckError::Died(format!("no response within {} s", PATIENCE.as_secs())));
+        let Ok(output) = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await else {
+            return Err(CheckError::Terminated(format!("no response within {} s", TIMEOUT.as_secs())));
         };
         let output = output.map_err(CheckError::Process)?;
-        let Progressed { at, times, answer } = Progressed::of(&output.stdout);
+        let ProcessOutput { at, times, result } = ProcessOutput::of(&output.stdout);
         let at = at.filter(|at| *at < texts.len());
-        match died(output.status, texts, &factors, at)? {
+        match termination_cause(output.status, texts, &factors, at)? {
             Some(how) => {
-                let of_text = at.is_some() && output.status.code() == Some(serving::SLOW);
+                let exceeded_own_limit =
+                    at.is_some() && output.status.code() == Some(serving::TIME_LIMIT_EXIT_CODE);
                 // While the bundle is evaluated, one text can take all of the time.
                 let is_read = at.is_some() || extent != Extent::Bundle;
-                let of_all = output.status.signal() == Some(SIGXCPU) && is_read;
-                Ok(End::Died(Death { how, at, times, of_text, of_all }))
+                let exceeded_total_limit = output.status.signal() == Some(SIGXCPU) && is_read;
+                Ok(ProcessOutcome::Terminated(Termination {
+                    how,
+                    at,
+                    times,
+                    exceeded_own_limit,
+                    exceeded_total_limit,
+                }))
             }
-            None => serde_json::from_slice(answer).map(End::Checked).map_err(CheckError::Answer),
+            None => serde_json::from_slice(result).map(ProcessOutcome::Completed).map_err(CheckError::Json),
         }
     }
 }
@@ -401,7 +416,7 @@ fn depth(text: &str) -> usize {
 
 /// Describes how a process ended because of its input, while it parsed module `at` of `texts`: by a limit of time or
 /// memory, or by a stack overflow.
-fn died(
+fn termination_cause(
     status: ExitStatus,
     texts: &[Text],
     factors: &[u32],
@@ -411,22 +426,22 @@ fn died(
     const SIGBUS: i32 = 7;
     const SIGSEGV: i32 = 11;
     match (status.signal(), status.code()) {
-        (Some(SIGXCPU), _) => Ok(Some(took_more_than(serving::processor(texts, factors)))),
+        (Some(SIGXCPU), _) => Ok(Some(time_limit_message(serving::bundle_time_limit(texts, factors)))),
         (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
             Ok(Some(format!("the check ended by signal {signal}")))
         }
         // The kernel or an operator killed the process, so the text may be valid.
-        (Some(signal), _) => Err(CheckError::Died(format!("by signal {signal}"))),
+        (Some(signal), _) => Err(CheckError::Terminated(format!("by signal {signal}"))),
         (None, Some(0)) => Ok(None),
-        (None, Some(serving::SLOW)) => {
-            let limit = |at: usize| serving::reading(&texts[at]) * factors[at];
-            Ok(Some(took_more_than(at.map_or(serving::READING, limit))))
+        (None, Some(serving::TIME_LIMIT_EXIT_CODE)) => {
+            let limit = |at: usize| serving::module_time_limit(&texts[at]) * factors[at];
+            Ok(Some(time_limit_message(at.map_or(serving::MODULE_READ_TIME, limit))))
         }
         (None, code) => Ok(Some(format!("the check ended with exit code {}", code.unwrap_or_default()))),
     }
 }
 
-fn took_more_than(limit: Duration) -> String {
+fn time_limit_message(limit: Duration) -> String {
     format!("the check took more than {} s", limit.as_millis() as f64 / 1_000.0)
 }
 
@@ -438,16 +453,16 @@ mod tests {
     fn texts_that_passed_before_have_more_time_than_texts_of_a_write() {
         let text = |id: &str| Text { id: ModuleId::new(id), text: "package a".into() };
         let (old, new) = (text("old"), text("new"));
-        let checker = Checker::running(PathBuf::new());
-        checker.passed.lock().push_front((vec![old.clone()], Checked::default()));
+        let checker = Checker::new(PathBuf::new());
+        checker.passed.lock().push_front((vec![old.clone()], CheckResult::default()));
         let changed = Text { text: "package b".into(), ..old.clone() };
         let texts = [old.clone(), changed, new];
         assert_eq!(checker.factors(&texts, Lane::Write), [4, 1, 1]);
         assert_eq!(checker.factors(&texts, Lane::Load), [4, 2, 2]);
-        assert_eq!(serving::processor(&texts, &[1, 1, 1]), Duration::from_secs(2));
-        assert_eq!(serving::processor(&texts, &[4, 1, 1]), Duration::from_secs(4), "as for the load");
-        assert_eq!(serving::processor(&texts, &[4, 2, 2]), Duration::from_secs(4));
-        assert_eq!(serving::processor(&[old], &[4]), Duration::from_secs(8));
+        assert_eq!(serving::bundle_time_limit(&texts, &[1, 1, 1]), Duration::from_secs(2));
+        assert_eq!(serving::bundle_time_limit(&texts, &[4, 1, 1]), Duration::from_secs(4), "as for the load");
+        assert_eq!(serving::bundle_time_limit(&texts, &[4, 2, 2]), Duration::from_secs(4));
+        assert_eq!(serving::bundle_time_limit(&[old], &[4]), Duration::from_secs(8));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 pub use self::objects::{Assertion, Case, Constraint, SuiteTest, Template, Violations, suite};
 pub use self::suites::tests;
-use super::edit::{Edit, Edited};
+use super::edit::{Edit, EditedText};
 use super::fault::Fault;
 use super::module::{Module, ModuleId, Text};
 use super::tree::{self, Step};
@@ -121,7 +121,7 @@ fn moved(module: &Module, name: &str, is_own: bool) -> String {
     edits.sort_by_key(|edit| edit.start);
     edits.dedup();
     let text: Arc<str> = module.text.clone();
-    Edited::new(&text, edits).text().to_string()
+    EditedText::new(&text, edits).text().to_string()
 }
 
 /// The module of `constraint`, whose template is `of`.

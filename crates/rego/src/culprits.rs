@@ -19,9 +19,9 @@ use super::names::Names;
 use super::tree;
 
 /// The total time for all evaluations after one query.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
-const NAMED: usize = 8;
+const MAX_CULPRITS: usize = 8;
 
 /// How a module exceeds the limits of an evaluation, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +60,19 @@ pub struct Culprit {
 
 /// A query that exceeded its time or its memory.
 #[derive(Clone, Debug)]
-pub struct Exceeded {
+pub struct ExceededQuery {
     /// Whether the query exceeded its time.
-    too_long: bool,
+    exceeded_time: bool,
     engine: Embedded,
     query: String,
     input: Value,
 }
 
-impl Exceeded {
+impl ExceededQuery {
     /// The query that `engine` could not evaluate, because it exceeded its time or else its memory.
     #[must_use]
-    pub fn new(too_long: bool, engine: Embedded, query: &str, input: &Value) -> Self {
-        Self { too_long, engine, query: query.to_owned(), input: input.clone() }
+    pub fn new(exceeded_time: bool, engine: Embedded, query: &str, input: &Value) -> Self {
+        Self { exceeded_time, engine, query: query.to_owned(), input: input.clone() }
     }
 
     /// Finds the modules that exceed a limit alone. If there is none after a query that exceeded its time, returns the slowest module, provided
@@ -81,23 +81,23 @@ impl Exceeded {
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
         let Some(package) = bundle.package_of(&self.query) else { return Vec::new() };
-        let needed = Needed::of(bundle, &package);
+        let dependencies = PackageDependencies::of(bundle, &package);
         let (mut found, mut longest) = (Vec::new(), None::<(Duration, ModuleId, Arc<str>)>);
-        for module in &needed.modules {
-            if found.len() == NAMED || began.elapsed() > PATIENCE {
+        for module in &dependencies.modules {
+            if found.len() == MAX_CULPRITS || began.elapsed() > SEARCH_TIMEOUT {
                 break;
             }
             let (id, text) = (module.id().clone(), module.text().clone());
-            let Ok(engine) = self.engine.of_some(&needed.by(&id)) else { continue };
-            let began = used();
-            let failed = engine.ask(&self.query, &self.input).err();
+            let Ok(engine) = self.engine.subset(&dependencies.of_module(&id)) else { continue };
+            let began = cpu_time();
+            let failed = engine.query_value(&self.query, &self.input).err();
             // On a busy machine the time limit ends evaluations that used little of the processor.
-            let took = used().saturating_sub(began);
+            let took = cpu_time().saturating_sub(began);
             match failed {
-                Some(failure) if failure.too_large => {
+                Some(failure) if failure.exceeded_memory => {
                     found.push(Culprit { module: id, text, excess: Excess::Memory });
                 }
-                Some(failure) if failure.too_long && took > LIMIT / 8 => {
+                Some(failure) if failure.exceeded_time && took > LIMIT / 8 => {
                     found.push(Culprit { module: id, text, excess: Excess::Time });
                 }
                 _ if longest.as_ref().is_none_or(|(longest, ..)| *longest < took) => {
@@ -108,7 +108,7 @@ impl Exceeded {
         }
         if let Some((took, module, text)) = longest
             && found.is_empty()
-            && self.too_long
+            && self.exceeded_time
             && took > LIMIT / 2
         {
             found.push(Culprit { module, text, excess: Excess::MostTime(took) });
@@ -118,13 +118,13 @@ impl Exceeded {
 }
 
 /// The processor time that this thread has used.
-fn used() -> Duration {
+fn cpu_time() -> Duration {
     // Only a negative time has no duration.
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 /// The dependencies of each module of a package.
-struct Needed<'b> {
+struct PackageDependencies<'b> {
     bundle: &'b Bundle,
     /// The modules of the package.
     modules: Vec<&'b LoadedModule>,
@@ -134,31 +134,31 @@ struct Needed<'b> {
     defining: HashMap<String, Vec<ModuleId>>,
 }
 
-impl<'b> Needed<'b> {
+impl<'b> PackageDependencies<'b> {
     fn of(bundle: &'b Bundle, package: &str) -> Self {
-        let mut needed = Self {
+        let mut dependencies = Self {
             bundle,
             modules: bundle.modules().filter(|module| module.package() == package).collect(),
             uses: HashMap::new(),
             defining: HashMap::new(),
         };
-        for module in &needed.modules {
+        for module in &dependencies.modules {
             let id = module.id();
             // This module was parsed before, when the bundle was loaded.
             let text = Text { id: id.clone(), text: module.text().clone() };
             let Ok(module) = Module::parse(&text) else { continue };
             for rule in &module.tree.policy {
                 if let Some(name) = tree::constants(tree::reference(rule)).into_iter().next() {
-                    needed.defining.entry(name).or_default().push(id.clone());
+                    dependencies.defining.entry(name).or_default().push(id.clone());
                 }
             }
-            needed.uses.insert(id.clone(), uses(&module));
+            dependencies.uses.insert(id.clone(), uses(&module));
         }
-        needed
+        dependencies
     }
 
     /// The modules that `module` needs for an evaluation, including itself.
-    fn by(&self, module: &ModuleId) -> HashSet<ModuleId> {
+    fn of_module(&self, module: &ModuleId) -> HashSet<ModuleId> {
         let (mut all, mut left) = (HashSet::new(), vec![module.clone()]);
         while let Some(id) = left.pop() {
             let Some(module) = self.bundle.module(&id) else { continue };
@@ -167,8 +167,8 @@ impl<'b> Needed<'b> {
             }
             let used = self.uses.get(&id).into_iter().flatten();
             left.extend(used.filter_map(|name| self.defining.get(name)).flatten().cloned());
-            if !module.refers.is_empty() {
-                left.extend(self.bundle.meeting(&module.refers).map(|module| module.id().clone()));
+            if !module.references.is_empty() {
+                left.extend(self.bundle.overlapping(&module.references).map(|module| module.id().clone()));
             }
         }
         all
@@ -215,10 +215,10 @@ mod tests {
         let bundle = Bundle::read(&modules.iter().map(text).collect::<Vec<_>>()).unwrap();
         let engine = Embedded::new(&bundle, json!({"labels": {"a": 1}}).into()).unwrap();
         let input: Value = json!({"name": "a"}).into();
-        let failure = engine.ask(query, &input).unwrap_err();
-        assert!(failure.too_long, "{failure}");
+        let failure = engine.query_value(query, &input).unwrap_err();
+        assert!(failure.exceeded_time, "{failure}");
         // On a busy machine an evaluation may use too little of the processor to count.
-        let exceeded = Exceeded::new(true, engine, query, &input);
+        let exceeded = ExceededQuery::new(true, engine, query, &input);
         let found = (0..20).map(|_| exceeded.culprits()).find(|found| !found.is_empty()).unwrap_or_default();
         assert!(found.iter().all(|culprit| culprit.excess == Excess::Time), "{found:?}");
         found.into_iter().map(|culprit| culprit.module.to_string()).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fault::Place;
+use crate::fault::Position;
 
 /// A replacement of a part of a text; offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Edit {
 
 /// The result of edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditedText {
     original: Arc<str>,
     text: Arc<str>,
     edits: Vec<Edit>,
@@ -31,10 +31,10 @@ pub struct Edited {
     /// The offset of each line in `text`, if there are edits.
     lines: Vec<u32>,
     /// Earlier edits, whose result is `original`.
-    earlier: Option<Box<Edited>>,
+    earlier: Option<Box<EditedText>>,
 }
 
-impl Edited {
+impl EditedText {
     pub(super) fn new(original: &Arc<str>, mut edits: Vec<Edit>) -> Self {
         if edits.is_empty() {
             return Self {
@@ -103,13 +103,13 @@ impl Edited {
 
     /// Maps a place in the edited text to the original.
     #[must_use]
-    pub fn original(&self, place: Place) -> Place {
+    pub fn original(&self, place: Position) -> Position {
         let place = self.before(place);
         self.earlier.as_ref().map_or(place, |earlier| earlier.original(place))
     }
 
     /// Maps a place in `text` to `original`.
-    fn before(&self, place: Place) -> Place {
+    fn before(&self, place: Position) -> Position {
         let line = (place.line.max(1) as usize - 1).min(self.lines.len().saturating_sub(1));
         let Some(start) = self.lines.get(line) else { return place };
         let at = start.saturating_add(place.column.max(1) - 1);
@@ -121,11 +121,11 @@ impl Edited {
         };
         let line = self.original_lines.partition_point(|start| *start <= original);
         let first = self.original_lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        Place { line: offset(line.max(1)), column: original.saturating_sub(first) + 1 }
+        Position { line: offset(line.max(1)), column: original.saturating_sub(first) + 1 }
     }
 }
 
-impl Edited {
+impl EditedText {
     /// The offset in the original of byte `at` of the text; `None` if an edit inserted that byte.
     pub(super) fn source_offset(&self, at: u32) -> Option<u32> {
         let next = self.starts.partition_point(|start| *start <= at);
@@ -157,16 +157,16 @@ pub(super) fn offset(at: usize) -> u32 {
 }
 
 /// The byte offset of `place` in `text`.
-pub(super) fn offset_of(text: &str, place: Place) -> usize {
+pub(super) fn offset_of(text: &str, place: Position) -> usize {
     let lines = text.split_inclusive('\n').take(place.line.saturating_sub(1) as usize);
     let before: usize = lines.map(str::len).sum();
     let line = text[before..].find('\n').unwrap_or(text.len() - before);
     text.floor_char_boundary(before + (place.column.saturating_sub(1) as usize).min(line))
 }
 
-pub(super) fn place_of(text: &str, offset: usize) -> Place {
+pub(super) fn place_of(text: &str, offset: usize) -> Position {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.rfind('\n').map_or(before, |newline| &before[newline + 1..]);
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-    Place { line: number(before.matches('\n').count()), column: number(line.len()) }
+    Position { line: number(before.matches('\n').count()), column: number(line.len()) }
 }

@@ -14,8 +14,8 @@ use super::bundle::Bundle;
 use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
-use super::extensions::clock::Stopped;
-use super::fault::{Fault, placed};
+use super::extensions::clock::FrozenClock;
+use super::fault::{Fault, split_place};
 use super::loaded_module::LoadedModule;
 use super::memory::{self, OverLimit};
 use super::module::ModuleId;
@@ -36,14 +36,14 @@ pub struct Embedded {
 
 /// The result of an evaluation.
 #[derive(Debug)]
-pub struct Evaluated {
+pub struct EvaluationResult {
     /// One entry for each solution of the query; none if it is undefined.
     pub results: QueryResults,
     /// The messages of `print` calls.
     pub prints: Vec<String>,
 }
 
-impl Evaluated {
+impl EvaluationResult {
     /// The value of the query's first expression; `None` if it is undefined.
     #[must_use]
     pub fn into_value(self) -> Option<Value> {
@@ -108,8 +108,8 @@ impl Embedded {
     /// # Errors
     ///
     /// Returns a fault if these modules conflict with each other.
-    pub(super) fn of_some(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
-        Self::new(&self.bundle.of_some(modules), self.engine.get_data())
+    pub(super) fn subset(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
+        Self::new(&self.bundle.subset(modules), self.engine.get_data())
     }
 
     /// Its modules.
@@ -134,7 +134,7 @@ impl Embedded {
     /// # Errors
     ///
     /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error names the construct.
-    pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
+    pub fn evaluate(&self, query: &str, input: &Value) -> Result<EvaluationResult, Failure> {
         self.evaluated(query, input, Self::explained)
     }
 
@@ -144,7 +144,7 @@ impl Embedded {
     ///
     /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error has a kind and a
     /// place, and quotes no value.
-    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
+    pub fn query_value(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
         Ok(self.evaluated(query, input, Self::fault)?.into_value())
     }
 
@@ -154,7 +154,7 @@ impl Embedded {
         query: &str,
         input: &Value,
         describe: fn(&Self, &anyhow::Error) -> Fault,
-    ) -> Result<Evaluated, Failure> {
+    ) -> Result<EvaluationResult, Failure> {
         let evaluated = memory::limited(|| {
             // The engine panics when it formats an integer that JSON cannot represent.
             let evaluated = catch_unwind(AssertUnwindSafe(|| self.run(query, input)));
@@ -166,17 +166,20 @@ impl Embedded {
         }
     }
 
-    fn run(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
+    fn run(&self, query: &str, input: &Value) -> anyhow::Result<EvaluationResult> {
         let mut engine = self.engine.clone();
         engine.set_input(input.clone());
-        let _stopped = Stopped::now();
+        let _stopped = FrozenClock::now();
         let results = engine.eval_query(query.to_owned(), false)?;
         for result in &results.result {
             let expressions = result.expressions.iter().map(|expression| &expression.value);
-            expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
+            expressions.chain([&result.bindings]).try_for_each(memory::check_result)?;
         }
         let prints = engine.take_prints().unwrap_or_default();
-        Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
+        Ok(EvaluationResult {
+            results,
+            prints: prints.iter().map(|line| self.bundle.printed(line)).collect(),
+        })
     }
 
     /// The explained message of the engine, at its place in the module's text.
@@ -190,41 +193,41 @@ impl Embedded {
         let kind = match error.downcast_ref::<LimitError>() {
             Some(LimitError::TimeLimitExceeded { .. }) => EvaluationError::Time,
             Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,
-            _ => EvaluationError::of_engine(placed(&error.to_string()).1),
+            _ => EvaluationError::of_engine(split_place(&error.to_string()).1),
         };
         // The error may be in the query.
         match self.bundle.module(&module) {
             Some(_) => self.bundle.original(kind.at(&module, place)),
-            None => kind.at(&self.bundle.some_module(), None),
+            None => kind.at(&self.bundle.first_module(), None),
         }
     }
 
     fn failure(&self, query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
-        let too_long = is_too_long(error);
-        if too_long {
-            fault = self.unplaced(query, &format!("{} s", LIMIT.as_secs()));
+        let exceeded_time = is_timeout(error);
+        if exceeded_time {
+            fault = self.limit_fault(query, &format!("{} s", LIMIT.as_secs()));
         }
-        Failure { too_long, too_large: false, fault }
+        Failure { exceeded_time, exceeded_memory: false, fault }
     }
 
     /// The failure of exceeding a memory limit, at the place of `error` if it has one.
     fn over_limit(&self, query: &str, over: OverLimit, error: Option<&anyhow::Error>) -> Failure {
-        let fault =
-            error.map_or_else(|| Fault::new(&self.bundle.some_module(), None, ""), |error| self.fault(error));
+        let fault = error
+            .map_or_else(|| Fault::new(&self.bundle.first_module(), None, ""), |error| self.fault(error));
         let fault = match fault.place {
             Some(place) => Fault::new(&fault.module, place, over.to_string()),
-            None => self.unplaced(query, &over.limit()),
+            None => self.limit_fault(query, &over.limit()),
         };
-        Failure { too_long: false, too_large: true, fault }
+        Failure { exceeded_time: false, exceeded_memory: true, fault }
     }
 
     /// The fault of a `query` that exceeded a limit, without the names of the objects under review.
-    fn unplaced(&self, query: &str, limit: &str) -> Fault {
+    fn limit_fault(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
         // The error does not contain the module.
         let package = self.bundle.package_of(query);
         let module =
-            package.map_or_else(|| self.bundle.some_module(), |package| self.bundle.name_of(&package));
+            package.map_or_else(|| self.bundle.first_module(), |package| self.bundle.name_of(&package));
         Fault::new(&module, None, format!("{query} took more than {limit}"))
     }
 }
@@ -269,7 +272,7 @@ fn lacks(value: &Value, more: &Value) -> bool {
 }
 
 /// Whether a time limit caused `error`. For an error within a function, the engine passes on only the message.
-fn is_too_long(error: &anyhow::Error) -> bool {
+fn is_timeout(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<LimitError>() {
         Some(limit) => matches!(limit, LimitError::TimeLimitExceeded { .. }),
         None => error.to_string().starts_with("execution exceeded time limit"),

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use regorus::unstable::Expr;
 
-use super::asked::AUTHORIZATION;
 use super::bundle::Bundle;
 use super::fault::Fault;
 use super::loaded_module::LoadedModule;
 use super::module::{Module, ModuleId};
+use super::queries::AUTHORIZATION;
 use super::review;
-use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::rego_policy::EnforcementAction;
 
 /// The faults of modules of `bundle` that cannot have their configured enforcement.
 #[must_use]
-pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, Enforcement>) -> Vec<Fault> {
+pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, EnforcementAction>) -> Vec<Fault> {
     let with = enforcements.iter().filter_map(|(id, enforcement)| Some((bundle.module(id)?, *enforcement)));
     with.filter_map(|(module, enforcement)| fault(module, enforcement)).collect()
 }
@@ -39,11 +39,11 @@ impl Denials {
 }
 
 /// The fault if `module` cannot have this enforcement. Only denials that are objects can be attributed to a module.
-fn fault(module: &LoadedModule, enforcement: Enforcement) -> Option<Fault> {
-    if enforcement == Enforcement::Deny {
+fn fault(module: &LoadedModule, enforcement: EnforcementAction) -> Option<Fault> {
+    if enforcement == EnforcementAction::Deny {
         return None;
     }
-    if enforcement == Enforcement::Warn && module.asked_for == Some(AUTHORIZATION) {
+    if enforcement == EnforcementAction::Warn && module.purpose == Some(AUTHORIZATION) {
         let text = "enforcement warn is not supported for package authorization: the API server shows no warnings for authorization";
         return Some(Fault::new(module.id(), None, text));
     }

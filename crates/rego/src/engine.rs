@@ -6,13 +6,13 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::bundle::Bundle;
-use super::culprits::Exceeded;
+use super::culprits::ExceededQuery;
 use super::embedded::Embedded;
 use super::engine_error::EngineError;
-use super::evaluated_by::EvaluatedBy;
+use super::engine_kind::EngineKind;
 use super::external::External;
 use super::fault::Fault;
-use super::opa::{InOpa, Opa};
+use super::opa::{Opa, OpaEngine};
 
 /// The configured evaluator.
 #[derive(Clone, Debug, Default)]
@@ -31,13 +31,13 @@ pub enum Evaluator {
 pub struct Engine {
     bundle: Arc<Bundle>,
     packages: Arc<BTreeSet<String>>,
-    by: By,
+    backend: Backend,
 }
 
 #[derive(Clone, Debug)]
-enum By {
+enum Backend {
     Embedded(Box<Embedded>),
-    Opa(InOpa),
+    Opa(OpaEngine),
     /// The engine, and whether there are policies.
     External(External, bool),
 }
@@ -49,20 +49,20 @@ impl Evaluator {
     ///
     /// If a module conflicts with another.
     pub fn engine(&self, bundle: &Bundle) -> Result<Engine, Fault> {
-        let by = match self {
-            Self::Embedded => By::Embedded(Box::new(Embedded::without_data(bundle)?)),
-            Self::Opa(opa) => By::Opa(InOpa::new(opa.clone(), bundle)),
-            Self::External(external) => By::External(external.clone(), external.options().always),
+        let backend = match self {
+            Self::Embedded => Backend::Embedded(Box::new(Embedded::without_data(bundle)?)),
+            Self::Opa(opa) => Backend::Opa(OpaEngine::new(opa.clone(), bundle)),
+            Self::External(external) => Backend::External(external.clone(), external.options().always),
         };
-        Ok(Engine { packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()), by })
+        Ok(Engine { packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()), backend })
     }
 
     /// The evaluator for which texts are checked.
     #[must_use]
-    pub fn evaluates(&self) -> EvaluatedBy {
+    pub fn engine_kind(&self) -> EngineKind {
         match self {
-            Self::Opa(_) => EvaluatedBy::Opa,
-            Self::Embedded | Self::External(_) => EvaluatedBy::Embedded,
+            Self::Opa(_) => EngineKind::Opa,
+            Self::Embedded | Self::External(_) => EngineKind::Embedded,
         }
     }
 
@@ -98,19 +98,19 @@ impl Engine {
     ///
     /// If `data` is not an object.
     pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
-        let by = match &self.by {
-            By::Embedded(embedded) => By::Embedded(Box::new(embedded.with_data(data)?)),
-            By::Opa(in_opa) => By::Opa(in_opa.with_data(data)),
-            external @ By::External(..) => external.clone(),
+        let backend = match &self.backend {
+            Backend::Embedded(embedded) => Backend::Embedded(Box::new(embedded.with_data(data)?)),
+            Backend::Opa(opa_engine) => Backend::Opa(opa_engine.with_data(data)),
+            external @ Backend::External(..) => external.clone(),
         };
-        Ok(Self { by, ..self.clone() })
+        Ok(Self { backend, ..self.clone() })
     }
 
     /// Sets whether the hub has carriers of policies. Only an external engine needs this: without carriers it is not
     /// queried, unless [`always`](super::external::Options::always) is set.
     #[must_use]
     pub fn with_carriers(mut self, are_there: bool) -> Self {
-        if let By::External(external, policies) = &mut self.by {
+        if let Backend::External(external, policies) = &mut self.backend {
             *policies = are_there || external.options().always;
         }
         self
@@ -118,10 +118,10 @@ impl Engine {
 
     /// For an external engine, its address, and whether there are policies.
     #[must_use]
-    pub fn elsewhere(&self) -> Option<(String, bool)> {
-        match &self.by {
-            By::External(external, policies) => Some((external.address(), *policies)),
-            By::Embedded(_) | By::Opa(_) => None,
+    pub fn external_endpoint(&self) -> Option<(String, bool)> {
+        match &self.backend {
+            Backend::External(external, policies) => Some((external.address(), *policies)),
+            Backend::Embedded(_) | Backend::Opa(_) => None,
         }
     }
 
@@ -130,28 +130,30 @@ impl Engine {
     /// # Errors
     ///
     /// If the engine is unreachable or the evaluation fails.
-    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, EngineError> {
-        match &self.by {
-            By::Embedded(embedded) => Ok(embedded.ask(query, input)?),
-            By::Opa(in_opa) => in_opa.ask(query, input, &self.bundle),
-            By::External(external, _) => external.ask(input),
+    pub fn query_value(&self, query: &str, input: &Value) -> Result<Option<Value>, EngineError> {
+        match &self.backend {
+            Backend::Embedded(embedded) => Ok(embedded.query_value(query, input)?),
+            Backend::Opa(opa_engine) => opa_engine.query_value(query, input, &self.bundle),
+            Backend::External(external, _) => external.query_value(input),
         }
     }
 
     /// A query of the embedded engine that exceeded its time limit, or otherwise its memory limit.
-    pub(super) fn exceeded(&self, too_long: bool, query: &str, input: &Value) -> Option<Exceeded> {
-        match &self.by {
-            By::Embedded(embedded) => Some(Exceeded::new(too_long, (**embedded).clone(), query, input)),
-            By::Opa(_) | By::External(..) => None,
+    pub(super) fn exceeded(&self, exceeded_time: bool, query: &str, input: &Value) -> Option<ExceededQuery> {
+        match &self.backend {
+            Backend::Embedded(embedded) => {
+                Some(ExceededQuery::new(exceeded_time, (**embedded).clone(), query, input))
+            }
+            Backend::Opa(_) | Backend::External(..) => None,
         }
     }
 
     /// The contents for OPA, if it is the evaluator.
     #[must_use]
-    pub fn in_opa(&self) -> Option<&InOpa> {
-        match &self.by {
-            By::Opa(in_opa) => Some(in_opa),
-            By::Embedded(_) | By::External(..) => None,
+    pub fn opa_engine(&self) -> Option<&OpaEngine> {
+        match &self.backend {
+            Backend::Opa(opa_engine) => Some(opa_engine),
+            Backend::Embedded(_) | Backend::External(..) => None,
         }
     }
 

@@ -7,9 +7,9 @@ use super::fault::Fault;
 #[error("{fault}")]
 pub struct Failure {
     /// Whether it exceeded the time limit.
-    pub too_long: bool,
+    pub exceeded_time: bool,
     /// Whether it exceeded the memory limit.
-    pub too_large: bool,
+    pub exceeded_memory: bool,
     /// The error and its place.
     pub fault: Fault,
 }
@@ -22,5 +22,5 @@ pub enum EngineError {
     Failed(#[from] Failure),
     /// The engine is unreachable, or lacks the current modules or data.
     #[error("{0}")]
-    Unreached(String),
+    Unreachable(String),
 }

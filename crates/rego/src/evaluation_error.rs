@@ -5,7 +5,7 @@
 //! and is then dropped. Messages about modules are [explained](super::engine_message).
 
 use super::builtins;
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::module::ModuleId;
 
 /// The kind of an evaluation error.
@@ -142,7 +142,7 @@ impl EvaluationError {
     }
 
     /// The error at `place` of `module`.
-    pub(super) fn at(self, module: &ModuleId, place: Option<Place>) -> Fault {
+    pub(super) fn at(self, module: &ModuleId, place: Option<Position>) -> Fault {
         Fault::new(module, place, self.to_string())
     }
 }

@@ -10,7 +10,7 @@ mod durations;
 mod globs;
 mod graphql;
 mod intersections;
-mod needs;
+mod memory_bounds;
 mod networks;
 pub(super) mod patterns;
 mod replacements;
@@ -35,7 +35,7 @@ use super::memory::OverLimit;
 use super::metadata::CONSTANT;
 use super::rewrites::{self, DIVISOR, MEMBER, MEMBER_WITH_KEY, WALK};
 use super::template_strings;
-use policy_sync_api::text::capped;
+use policy_sync_api::text::truncate_bytes;
 
 /// The maximum number of elements that a builtin generates from numbers.
 const ELEMENTS: u64 = 100_000;
@@ -320,7 +320,7 @@ fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
         ensure!(
             text.len() <= QUANTITY && digits.max().unwrap_or(0) <= EXPONENT,
             "{name}: {} is too long",
-            capped(text, QUANTITY)
+            truncate_bytes(text, QUANTITY)
         );
     }
     engine(name, &values)

@@ -22,12 +22,12 @@ use tokio::runtime::Handle;
 
 use super::engine_error::EngineError;
 use policy_sync_api::text::with_causes;
-use policy_sync_hub::json_client::{Address, FileError, Files, JsonClient, Token};
+use policy_sync_hub::json_client::{CredentialError, CredentialFiles, JsonClient, ServerAddress, Token};
 
 /// The time limit of a query. Callers wait for four seconds.
-const PATIENCE: Duration = Duration::from_millis(3_500);
+const QUERY_TIMEOUT: Duration = Duration::from_millis(3_500);
 /// The suffix of a URL whose result is the annotations, and of the sibling URL for errors.
-const ALONE: [&str; 2] = ["/annotations", "/errors"];
+const SIBLING_PATHS: [&str; 2] = ["/annotations", "/errors"];
 
 /// An external engine. Clones share its state.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ struct Inner {
 }
 
 struct Current {
-    asked: Asked,
+    clients: QueryClients,
     /// The configuration as last read.
     read: Configuration,
     fault: Option<String>,
@@ -86,12 +86,12 @@ pub enum ExternalError {
     Configuration(PathBuf, String),
     /// A token or certificate cannot be used.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] CredentialError),
 }
 
 /// The clients for queries.
 #[derive(Clone, Debug)]
-struct Asked {
+struct QueryClients {
     client: JsonClient,
     /// The client for the sibling URL `/errors`, if the other URL returns annotations only.
     errors: Option<JsonClient>,
@@ -109,9 +109,13 @@ impl External {
     /// # Errors
     ///
     /// If the credentials cannot be loaded.
-    pub fn at(address: Address, files: Files, options: Options) -> Result<Self, ExternalError> {
-        let asked = Asked::new(address, files)?;
-        Ok(Self::new(asked, Configuration::default(), options, None, None))
+    pub fn at(
+        address: ServerAddress,
+        files: CredentialFiles,
+        options: Options,
+    ) -> Result<Self, ExternalError> {
+        let clients = QueryClients::new(address, files)?;
+        Ok(Self::new(clients, Configuration::default(), options, None, None))
     }
 
     /// The engine in a configuration file of the published design. `authority` is a file with its CA certificate.
@@ -119,23 +123,23 @@ impl External {
     /// # Errors
     ///
     /// If the file cannot be read or is invalid.
-    pub fn of_file(
+    pub fn from_file(
         file: PathBuf,
         authority: Option<PathBuf>,
         options: Options,
     ) -> Result<Self, ExternalError> {
-        let (read, asked) = configured(&file, authority.as_deref())?;
-        Ok(Self::new(asked, read, options, Some(file), authority))
+        let (read, clients) = load_configuration(&file, authority.as_deref())?;
+        Ok(Self::new(clients, read, options, Some(file), authority))
     }
 
     fn new(
-        asked: Asked,
+        clients: QueryClients,
         read: Configuration,
         options: Options,
         file: Option<PathBuf>,
         authority: Option<PathBuf>,
     ) -> Self {
-        let current = Mutex::new(Current { asked, read, fault: None });
+        let current = Mutex::new(Current { clients, read, fault: None });
         Self(Arc::new(Inner { options, file, authority, runtime: Handle::current(), current }))
     }
 
@@ -148,7 +152,7 @@ impl External {
     /// The engine's URL.
     #[must_use]
     pub fn address(&self) -> String {
-        self.0.current.lock().asked.client.address().to_string()
+        self.0.current.lock().clients.client.address().to_string()
     }
 
     /// Why the configuration file cannot be used in its current state, if so.
@@ -159,15 +163,15 @@ impl External {
 
     /// Reloads the configuration file. Returns whether it has changed. If it is invalid, the previous configuration
     /// stays in use.
-    pub fn look(&self) -> bool {
+    pub fn reload(&self) -> bool {
         let Some(file) = &self.0.file else { return false };
-        let read = configured(file, self.0.authority.as_deref());
+        let read = load_configuration(file, self.0.authority.as_deref());
         let mut current = self.0.current.lock();
         current.fault = read.as_ref().err().map(|error| with_causes(error));
         match read {
-            Ok((read, asked)) if read != current.read => {
+            Ok((read, clients)) if read != current.read => {
                 current.read = read;
-                current.asked = asked;
+                current.clients = clients;
                 true
             }
             _ => false,
@@ -175,59 +179,63 @@ impl External {
     }
 
     /// Queries the engine with `input`. Blocks the thread.
-    pub(super) fn ask(&self, input: &Value) -> Result<Option<Value>, EngineError> {
-        let asked = self.0.current.lock().asked.clone();
-        let said = self.0.runtime.block_on(asked.ask(input, Instant::now() + PATIENCE));
-        said.map(Some).map_err(EngineError::Unreached)
+    pub(super) fn query_value(&self, input: &Value) -> Result<Option<Value>, EngineError> {
+        let clients = self.0.current.lock().clients.clone();
+        let value = self.0.runtime.block_on(clients.query_value(input, Instant::now() + QUERY_TIMEOUT));
+        value.map(Some).map_err(EngineError::Unreachable)
     }
 }
 
-impl Asked {
-    fn new(address: Address, files: Files) -> Result<Self, FileError> {
-        let beside = address.sibling(ALONE[0], ALONE[1]);
-        let errors = beside.map(|beside| JsonClient::new(beside, files.clone())).transpose()?;
+impl QueryClients {
+    fn new(address: ServerAddress, files: CredentialFiles) -> Result<Self, CredentialError> {
+        let sibling = address.sibling(SIBLING_PATHS[0], SIBLING_PATHS[1]);
+        let errors = sibling.map(|sibling| JsonClient::new(sibling, files.clone())).transpose()?;
         Ok(Self { client: JsonClient::new(address, files)?, errors })
     }
 
-    async fn ask(&self, input: &Value, until: Instant) -> Result<Value, String> {
-        let question = serde_json::to_vec(&json!({"input": input})).map_err(|error| error.to_string())?;
-        let question = Bytes::from(question);
+    async fn query_value(&self, input: &Value, until: Instant) -> Result<Value, String> {
+        let request = serde_json::to_vec(&json!({"input": input})).map_err(|error| error.to_string())?;
+        let request = Bytes::from(request);
         let address = self.client.address();
         let none = || format!("{address} returned no result");
-        let result = result(&self.client, &question, until).await?.ok_or_else(none)?;
+        let result = result(&self.client, &request, until).await?.ok_or_else(none)?;
         let Some(errors) = &self.errors else { return Ok(result.into()) };
         // Undefined errors mean that there are none.
-        let errors = self::result(errors, &question, until).await?.unwrap_or_else(|| json!([]));
+        let errors = self::result(errors, &request, until).await?.unwrap_or_else(|| json!([]));
         Ok(json!({"annotations": result, "errors": errors}).into())
     }
 }
 
-/// The field `result` of the response to `question`; `None` if it is absent.
-async fn result(client: &JsonClient, question: &Bytes, until: Instant) -> Result<Option<Json>, String> {
+/// The field `result` of the response to `request`; `None` if it is absent.
+async fn result(client: &JsonClient, request: &Bytes, until: Instant) -> Result<Option<Json>, String> {
     #[derive(Deserialize)]
-    struct Answered {
+    struct QueryResponse {
         #[serde(default)]
         result: Option<Json>,
     }
     let left = until.saturating_duration_since(Instant::now());
-    let answer = client.ask(Method::POST, "", question, left).await.map_err(|error| error.to_string())?;
-    if answer.status != StatusCode::OK {
-        return Err(client.refused(&answer).to_string());
+    let response =
+        client.send_with_retries(Method::POST, "", request, left).await.map_err(|error| error.to_string())?;
+    if response.status != StatusCode::OK {
+        return Err(client.status_error(&response).to_string());
     }
-    let answered: Answered =
-        serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error).to_string())?;
-    Ok(answered.result)
+    let query_response: QueryResponse =
+        serde_json::from_slice(&response.body).map_err(|error| client.parse_error(&error).to_string())?;
+    Ok(query_response.result)
 }
 
-fn configured(file: &Path, authority: Option<&Path>) -> Result<(Configuration, Asked), ExternalError> {
+fn load_configuration(
+    file: &Path,
+    authority: Option<&Path>,
+) -> Result<(Configuration, QueryClients), ExternalError> {
     let text = std::fs::read_to_string(file).map_err(|error| ExternalError::Read(file.to_owned(), error))?;
     let fault = |fault: String| ExternalError::Configuration(file.to_owned(), fault);
     let read: Configuration = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
     let Enforced { url, token } = &read.policy;
     let address = url.parse().map_err(|error| fault(format!("EnforceSchedulingPolicy.url: {error}")))?;
     let token = (!token.is_empty()).then(|| Token::Text(token.clone().into()));
-    let files = Files { token, authority: authority.map(Path::to_owned), identity: None };
-    Ok((read, Asked::new(address, files)?))
+    let files = CredentialFiles { token, authority: authority.map(Path::to_owned), identity: None };
+    Ok((read, QueryClients::new(address, files)?))
 }
 
 #[cfg(test)]

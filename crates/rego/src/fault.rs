@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::engine_message;
 use super::module_id::ModuleId;
-use policy_sync_api::text::capped;
+use policy_sync_api::text::truncate_bytes;
 
 /// The maximum number of faults of a bundle that are listed.
-const TOLD: usize = 20;
+const MAX_LISTED_FAULTS: usize = 20;
 /// The maximum size of a fault's text, in bytes. It may quote a line of 4,096 columns.
 const TEXT_LIMIT: usize = 1024;
 
 /// A position in a module's text. Both numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: u32,
     /// The column, in bytes.
@@ -24,22 +24,22 @@ pub struct Place {
 
 /// A fault of a module: `shop/policy/main.rego:4:3: unknown function foo.bar`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
-#[error("{module}{}: {text}", At(*.place))]
+#[error("{module}{}: {text}", PositionSuffix(*.place))]
 pub struct Fault {
     /// The id of the module.
     pub module: ModuleId,
     /// The place; `None` for the whole module.
-    pub place: Option<Place>,
+    pub place: Option<Position>,
     /// The description.
     pub text: String,
 }
 
-struct At(Option<Place>);
+struct PositionSuffix(Option<Position>);
 
-impl fmt::Display for At {
+impl fmt::Display for PositionSuffix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
+            Some(Position { line, column }) => write!(f, ":{line}:{column}"),
             None => Ok(()),
         }
     }
@@ -48,8 +48,8 @@ impl fmt::Display for At {
 impl Fault {
     /// A fault at a place of `module`, or of the whole module. The text is cut at 1 KiB.
     #[must_use]
-    pub fn new(module: &ModuleId, place: impl Into<Option<Place>>, text: impl AsRef<str>) -> Self {
-        let text = capped(text.as_ref(), TEXT_LIMIT).into_owned();
+    pub fn new(module: &ModuleId, place: impl Into<Option<Position>>, text: impl AsRef<str>) -> Self {
+        let text = truncate_bytes(text.as_ref(), TEXT_LIMIT).into_owned();
         Self { module: module.clone(), place: place.into(), text }
     }
 
@@ -67,18 +67,18 @@ impl Fault {
     /// An error without a place is attributed to `module`.
     pub(super) fn of_engine(module: &ModuleId, error: &anyhow::Error) -> Self {
         let error = error.to_string();
-        let (place, message) = placed(&error);
+        let (place, message) = split_place(&error);
         let mut parts = place.rsplitn(3, ':');
         let (column, line, id) = (parts.next(), parts.next(), parts.next());
         let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
-        let place = number(line).zip(number(column)).map(|(line, column)| Place { line, column });
+        let place = number(line).zip(number(column)).map(|(line, column)| Position { line, column });
         let module = id.filter(|_| place.is_some()).map_or_else(|| module.clone(), ModuleId::new);
         Self::new(&module, place, engine_message::explained(message))
     }
 }
 
 /// The place and the message of an engine's error; the place is empty if there is none.
-pub(super) fn placed(error: &str) -> (&str, &str) {
+pub(super) fn split_place(error: &str) -> (&str, &str) {
     let placed = error.trim_start().strip_prefix("--> ").and_then(|error| error.split_once('\n'));
     let Some((place, rest)) = placed else { return ("", error.lines().next().unwrap_or_default()) };
     (place, rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest))
@@ -99,8 +99,8 @@ impl Faults {
     pub fn new(mut faults: Vec<Fault>) -> Self {
         faults.sort();
         faults.dedup();
-        let more = faults.len().saturating_sub(TOLD);
-        faults.truncate(TOLD);
+        let more = faults.len().saturating_sub(MAX_LISTED_FAULTS);
+        faults.truncate(MAX_LISTED_FAULTS);
         Self { told: faults, more }
     }
 

@@ -7,27 +7,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::loaded_module::LoadedModule;
 use super::module::{ModuleId, Syntax};
 
 /// The minimum number of modules to join. Fewer cost little.
-const JOINED: usize = 16;
+const MIN_JOINED_MODULES: usize = 16;
 /// The maximum size of a joined text, in bytes and lines: half of the engine's limits for a text.
-const BYTES: usize = 512 << 10;
-const LINES: usize = 10_000;
+const MAX_TEXT_BYTES: usize = 512 << 10;
+const MAX_TEXT_LINES: usize = 10_000;
 /// The prefix of the names of joined texts. No module of a hub has it.
 const NAME: &str = "policysync_joined/";
 
 /// The texts for the engine.
 #[derive(Debug, Default)]
-pub(super) struct Joined(Vec<Members>);
+pub(super) struct JoinedTexts(Vec<Members>);
 
 /// The modules of a text, by their indexes in the bundle, each with the number of lines before it.
 type Members = Vec<(usize, u32)>;
 
 /// A text for the engine.
-pub(super) struct Joint {
+pub(super) struct JoinedText {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) syntax: Syntax,
@@ -35,9 +35,9 @@ pub(super) struct Joint {
     pub(super) rules: usize,
 }
 
-impl Joined {
+impl JoinedTexts {
     pub(super) fn of(modules: &[Arc<LoadedModule>]) -> Self {
-        Self::at_least(JOINED, modules)
+        Self::at_least(MIN_JOINED_MODULES, modules)
     }
 
     /// Joins no modules.
@@ -47,21 +47,21 @@ impl Joined {
     }
 
     fn at_least(least: usize, modules: &[Arc<LoadedModule>]) -> Self {
-        let mut alike: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut joinable: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let mut texts = Vec::new();
         for (index, module) in modules.iter().enumerate() {
             if module.header.end > 0 {
                 let key = (module.syntax == Syntax::V0, &module.package, &module.header.imports);
-                alike.entry(key).or_default().push(index);
+                joinable.entry(key).or_default().push(index);
             } else {
                 texts.push(vec![(index, 0)]);
             }
         }
-        for alike in alike.into_values() {
-            if alike.len() < least {
-                texts.extend(alike.into_iter().map(|index| vec![(index, 0)]));
+        for joinable in joinable.into_values() {
+            if joinable.len() < least {
+                texts.extend(joinable.into_iter().map(|index| vec![(index, 0)]));
             } else {
-                join(modules, &alike, &mut texts);
+                join(modules, &joinable, &mut texts);
             }
         }
         // In the order of their first modules, as without joining.
@@ -70,32 +70,32 @@ impl Joined {
     }
 
     /// The texts of `modules`, from which this was created.
-    pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = Joint> {
+    pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = JoinedText> {
         self.0.iter().enumerate().flat_map(|(number, members)| {
             let first = &modules[members[0].0];
             if members.len() == 1 {
-                return one_by_one(first);
+                return separate_texts(first);
             }
             let mut text = String::new();
             for (nth, (index, _)) in members.iter().enumerate() {
                 if nth > 0 {
-                    text.push_str(seam(first.syntax));
+                    text.push_str(separator(first.syntax));
                 }
                 append(&modules[*index], nth == 0, &mut text);
             }
             let rules: usize = members.iter().map(|(index, _)| modules[*index].header.rules).sum();
             let rules = rules + members.len() - 1;
-            vec![Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax, rules }]
+            vec![JoinedText { name: format!("{NAME}{number}"), text, syntax: first.syntax, rules }]
         })
     }
 
     /// Maps a fault of a joined text to its place in the rewritten text of its module.
-    pub(super) fn located(&self, modules: &[Arc<LoadedModule>], fault: Fault) -> Fault {
+    pub(super) fn map_fault(&self, modules: &[Arc<LoadedModule>], fault: Fault) -> Fault {
         let Fault { module, place, text } = fault;
-        let text = self.relocated(modules, &text);
+        let text = self.map_text(modules, &text);
         let found = place.and_then(|place| {
             let number = module.as_str().strip_prefix(NAME)?.parse().ok()?;
-            self.find(modules, number, place.line).map(|(id, line)| (id, Place { line, ..place }))
+            self.find(modules, number, place.line).map(|(id, line)| (id, Position { line, ..place }))
         });
         match found {
             Some((module, place)) => Fault { module, place: Some(place), text },
@@ -104,7 +104,7 @@ impl Joined {
     }
 
     /// Replaces the names and lines of joined texts in the engine's `text` by those of modules.
-    pub(super) fn relocated(&self, modules: &[Arc<LoadedModule>], text: &str) -> String {
+    pub(super) fn map_text(&self, modules: &[Arc<LoadedModule>], text: &str) -> String {
         let mut parts = text.split(NAME);
         let mut relocated = parts.next().unwrap_or_default().to_owned();
         for part in parts {
@@ -129,31 +129,31 @@ impl Joined {
 }
 
 /// The texts of a module that is not joined.
-fn one_by_one(module: &LoadedModule) -> Vec<Joint> {
-    let joint = |text: &str, rules: usize| Joint {
+fn separate_texts(module: &LoadedModule) -> Vec<JoinedText> {
+    let joined_text = |text: &str, rules: usize| JoinedText {
         name: module.id.as_str().to_owned(),
         text: text.to_owned(),
         syntax: module.syntax,
         rules,
     };
-    if module.parts.is_empty() {
-        return vec![joint(module.rewritten.text(), module.header.rules)];
+    if module.package_texts.is_empty() {
+        return vec![joined_text(module.rewritten.text(), module.header.rules)];
     }
-    module.parts.iter().map(|part| joint(&part.text, part.count)).collect()
+    module.package_texts.iter().map(|part| joined_text(&part.text, part.count)).collect()
 }
 
-/// Adds the texts for the modules `alike`.
-fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>) {
+/// Adds the texts for the modules `joinable`.
+fn join(modules: &[Arc<LoadedModule>], joinable: &[usize], texts: &mut Vec<Members>) {
     let (mut members, mut bytes, mut lines) = (Members::new(), 0, 0);
-    for &index in alike {
+    for &index in joinable {
         let text = modules[index].rewritten.text();
         let (more, more_lines) = (text.len(), text.lines().count() + 1);
-        if !members.is_empty() && (bytes + more > BYTES || lines + more_lines > LINES) {
+        if !members.is_empty() && (bytes + more > MAX_TEXT_BYTES || lines + more_lines > MAX_TEXT_LINES) {
             texts.push(std::mem::take(&mut members));
             (bytes, lines) = (0, 0);
         }
         members.push((index, u32::try_from(lines).unwrap_or(u32::MAX)));
-        bytes += more + seam(Syntax::V1).len();
+        bytes += more + separator(Syntax::V1).len();
         lines += more_lines;
     }
     texts.push(members);
@@ -179,7 +179,7 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
 }
 
 /// A separator between two modules: an unused function, so that no rule continues in the text of the next module.
-fn seam(syntax: Syntax) -> &'static str {
+fn separator(syntax: Syntax) -> &'static str {
     match syntax {
         Syntax::V0 => "policysync_seam(_) = true { true }\n",
         Syntax::V1 => "policysync_seam(_) := true if { true }\n",

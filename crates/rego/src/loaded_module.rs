@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::advice;
-use super::asked::Packages;
-use super::called::Called;
-use super::edit::Edited;
+use super::edit::EditedText;
 use super::enforcement::Denials;
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::metadata;
 use super::module::{Module, ModuleId, Syntax, Text};
-use super::opa::text::{for_opa, untold};
-use super::parts::{Part, parts};
+use super::opa::text::{for_opa, v1_import_offset};
+use super::package_texts::{PackageText, package_texts};
 use super::paths::Paths;
-use super::reads::Reads;
-use super::review::{self, Denies};
+use super::prefixed_rules::PrefixedRule;
+use super::queries::QueriedPackages;
+use super::reads::KindReads;
+use super::review::{self, DeniedKinds};
 use super::rewrites;
 use super::tree;
 
@@ -27,40 +27,40 @@ pub struct LoadedModule {
     /// The text as written.
     pub(super) text: Arc<str>,
     /// The text with changes that let the engine parse it.
-    pub(super) read: Edited,
+    pub(super) read: EditedText,
     pub(super) syntax: Syntax,
     /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
     /// The purpose for which its package is queried, if any.
-    pub(super) asked_for: Option<&'static str>,
+    pub(super) purpose: Option<&'static str>,
     /// The text with `matches` resolved.
-    pub(super) edited: Edited,
+    pub(super) edited: EditedText,
     /// The edited text in the form for the embedded engine.
-    pub(super) rewritten: Edited,
+    pub(super) rewritten: EditedText,
     /// The texts for the engine instead of the rewritten text, if there are several.
-    pub(super) parts: Vec<Part>,
+    pub(super) package_texts: Vec<PackageText>,
     /// The package and imports in the rewritten text.
     pub(super) header: Header,
     /// The byte offset of the package, if OPA needs `import rego.v1` after it.
-    untold: Option<usize>,
+    v1_import_offset: Option<usize>,
     /// The place of the package declaration.
-    pub(super) declared: Place,
+    pub(super) declared: Position,
     /// The kinds of the hub that the module reads.
-    pub(super) reads: Reads,
+    pub(super) reads: KindReads,
     /// The paths in `data` outside of the package to which the module refers.
-    pub(super) refers: Paths,
+    pub(super) references: Paths,
     /// The names of the module's rules, without functions.
     pub(super) rules: BTreeSet<String>,
     /// The kinds whose objects the module may deny.
-    pub(super) denies: Denies,
+    pub(super) denied_kinds: DeniedKinds,
     /// Whether the denials are objects.
     pub(super) denials: Denials,
     /// The constant ids of the denials.
-    pub(super) ids: Vec<(String, Place)>,
+    pub(super) ids: Vec<(String, Position)>,
     /// Advice on this module alone.
     pub(super) advice: Vec<Fault>,
     /// The tests and samples.
-    pub(super) called: Vec<Called>,
+    pub(super) prefixed_rules: Vec<PrefixedRule>,
 }
 
 /// The part of a module before its rules.
@@ -100,35 +100,36 @@ impl LoadedModule {
         let read = read(module, &edited);
         let rewritten = match &read {
             Ok(read) => rewritten(read),
-            Err(_) => Edited::unchanged(edited.text()),
+            Err(_) => EditedText::unchanged(edited.text()),
         };
-        let parts = read.as_ref().map(|read| parts(read, &rewritten)).unwrap_or_default();
-        let header = if parts.is_empty() { read.as_ref().map(Header::of) } else { Ok(Header::default()) };
+        let package_texts = read.as_ref().map(|read| package_texts(read, &rewritten)).unwrap_or_default();
+        let header =
+            if package_texts.is_empty() { read.as_ref().map(Header::of) } else { Ok(Header::default()) };
         let header = header.unwrap_or_default();
         let rules = module.tree.policy.iter().filter(|rule| tree::arity(rule).is_none());
         let rules = rules.filter_map(|rule| tree::constants(tree::reference(rule)).into_iter().next());
-        let refers = advice::referred(module).into_iter();
-        let refers = refers.filter(|path| path.first().is_some_and(|root| root == "data")).collect();
+        let references = advice::referred(module).into_iter();
+        let references = references.filter(|path| path.first().is_some_and(|root| root == "data")).collect();
         let loaded = Self {
             id: module.id.clone(),
             text: module.original.clone(),
             read: module.read.clone(),
             syntax: module.syntax,
             package: module.package.clone(),
-            asked_for: module.asked_for,
-            untold: untold(module),
+            purpose: module.purpose,
+            v1_import_offset: v1_import_offset(module),
             declared: module.place(tree::start(&module.tree.package.refr)),
-            reads: Reads::of(module),
-            refers,
+            reads: KindReads::of(module),
+            references,
             rules: rules.collect(),
-            denies: Denies::of([module].into_iter()),
+            denied_kinds: DeniedKinds::of([module].into_iter()),
             denials: Denials::of(module),
             ids: advice::ids_of(module),
             advice: advice::of_module(module),
-            called: Called::all(module),
+            prefixed_rules: PrefixedRule::all(module),
             edited,
             rewritten,
-            parts,
+            package_texts,
             header,
         };
         Ok((loaded, read))
@@ -160,14 +161,14 @@ impl LoadedModule {
 
     /// The kinds of the hub that the module reads.
     #[must_use]
-    pub fn reads(&self) -> &Reads {
+    pub fn reads(&self) -> &KindReads {
         &self.reads
     }
 
     /// The kinds whose objects the module may deny.
     #[must_use]
-    pub fn denies(&self) -> &Denies {
-        &self.denies
+    pub fn denied_kinds(&self) -> &DeniedKinds {
+        &self.denied_kinds
     }
 
     /// A fault of the package declaration.
@@ -177,25 +178,25 @@ impl LoadedModule {
 
     /// The packages of the module's rules, without `data`, each with the names of its rules.
     pub(super) fn packages(&self) -> impl Iterator<Item = (&[String], &BTreeSet<String>)> {
-        let parts = self.parts.iter().map(|part| (part.package.as_slice(), &part.rules));
-        let own = self.parts.is_empty().then(|| (self.path(), &self.rules));
-        own.into_iter().chain(parts)
+        let package_texts = self.package_texts.iter().map(|part| (part.package.as_slice(), &part.rules));
+        let own = self.package_texts.is_empty().then(|| (self.path(), &self.rules));
+        own.into_iter().chain(package_texts)
     }
 
     /// The text for OPA.
-    pub(super) fn for_opa(&self) -> Edited {
-        for_opa(self.untold, self.edited.text())
+    pub(super) fn for_opa(&self) -> EditedText {
+        for_opa(self.v1_import_offset, self.edited.text())
     }
 
     /// Whether the module was loaded from the same `text` and for the same purpose.
-    pub(super) fn is_of(&self, text: &Text, packages: &Packages) -> bool {
+    pub(super) fn is_loaded_from(&self, text: &Text, packages: &QueriedPackages) -> bool {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
-            && self.asked_for == packages.asked_for(&self.package())
+            && self.purpose == packages.purpose(&self.package())
     }
 }
 
 /// The text of `module` for the embedded engine.
-fn rewritten(module: &Module) -> Edited {
+fn rewritten(module: &Module) -> EditedText {
     let constant = metadata::replaced(module);
     if !constant.is_unchanged()
         && let Ok(module) = module.with_text(constant.text())
@@ -206,10 +207,10 @@ fn rewritten(module: &Module) -> Edited {
 }
 
 /// Parses the `edited` text of `module`.
-fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
+fn read(module: &Module, edited: &EditedText) -> Result<Module, Fault> {
     if *edited.text() == module.text {
         return Ok(module.of_its_text());
     }
     let read = Module::parse_edited(&Text { id: module.id.clone(), text: edited.text().clone() })?;
-    Ok(Module { asked_for: module.asked_for, ..read })
+    Ok(Module { purpose: module.purpose, ..read })
 }

@@ -16,7 +16,7 @@ pub(super) mod size;
 use std::sync::Once;
 
 use regorus::Value;
-use regorus_mimalloc::{Evaluation, has_room};
+use regorus_mimalloc::{Evaluation, may_allocate};
 
 /// The maximum number of bytes that an evaluation may hold at a time.
 pub const LIMIT: usize = 32 << 20;
@@ -45,7 +45,7 @@ pub(super) fn limited<T>(evaluate: impl FnOnce() -> T) -> Result<T, (OverLimit, 
     ENGINES_OWN.call_once(|| regorus::set_global_memory_limit(Some(LIMIT as u64)));
     let evaluation = Evaluation::begin(LIMIT as u64);
     let result = evaluate();
-    if evaluation.was_over() { Err((OverLimit, result)) } else { Ok(result) }
+    if evaluation.exceeded_limit() { Err((OverLimit, result)) } else { Ok(result) }
 }
 
 /// Checks whether the evaluation on this thread may allocate `bytes` more.
@@ -54,7 +54,7 @@ pub(super) fn limited<T>(evaluate: impl FnOnce() -> T) -> Result<T, (OverLimit, 
 ///
 /// If this would exceed the limit.
 pub(super) fn check(bytes: usize) -> Result<(), OverLimit> {
-    if has_room(bytes as u64) { Ok(()) } else { Err(OverLimit) }
+    if may_allocate(bytes as u64) { Ok(()) } else { Err(OverLimit) }
 }
 
 /// Checks whether the result `value` may be copied and serialized.
@@ -62,6 +62,6 @@ pub(super) fn check(bytes: usize) -> Result<(), OverLimit> {
 /// # Errors
 ///
 /// If a copy without shared parts exceeds the limit.
-pub(super) fn check_answer(value: &Value) -> Result<(), OverLimit> {
+pub(super) fn check_result(value: &Value) -> Result<(), OverLimit> {
     check(size::copied(value, LIMIT).unwrap_or(usize::MAX))
 }

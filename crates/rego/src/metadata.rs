@@ -17,8 +17,8 @@ use regorus::unstable::{Expr, Rule, RuleBody};
 use serde_json::{Value, json};
 
 use self::annotation::{Annotation, Scope};
-use super::edit::{Edit, Edited};
-use super::fault::{Fault, Place};
+use super::edit::{Edit, EditedText};
+use super::fault::{Fault, Position};
 use super::module::{Module, name_of};
 use super::names::Names;
 use super::tree::{self, Step};
@@ -258,16 +258,16 @@ fn path_of(module: &Module, rule: &Rule) -> Vec<String> {
 
 /// A fault of the metadata at `line` in the text of `module`.
 fn fault(module: &Module, line: u32, text: &str) -> Fault {
-    let place = module.read.original(Place { line, column: 1 });
+    let place = module.read.original(Position { line, column: 1 });
     Fault::new(module.id(), place, format!("the metadata {text}"))
 }
 
 /// The text of `module` with constants in place of calls. A module with a fault is not changed.
-pub(super) fn replaced(module: &Module) -> Edited {
+pub(super) fn replaced(module: &Module) -> EditedText {
     let calls = calls(module);
     let metadata = if calls.is_empty() { None } else { Metadata::of(module).ok() };
     let edits = metadata.and_then(|metadata| edits(&metadata, &calls)).unwrap_or_default();
-    Edited::new(&module.text, edits)
+    EditedText::new(&module.text, edits)
 }
 
 /// The edits of all calls; `None` if the constants are too long.

@@ -13,12 +13,12 @@ use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
 use self::repairs::Parsed;
-use super::asked::Packages;
-use super::edit::{Edit, Edited, offset, place_of};
-use super::fault::{Fault, Place};
+use super::edit::{Edit, EditedText, offset, place_of};
+use super::fault::{Fault, Position};
 pub use super::module_id::ModuleId;
+use super::queries::QueriedPackages;
 use super::{parentheses, template_strings, tree};
-use policy_sync_api::text::grouped;
+use policy_sync_api::text::group_digits;
 
 /// The maximum size of a module in bytes, lines and columns.
 const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
@@ -88,7 +88,7 @@ pub struct Module {
     /// The text as written.
     pub(super) original: Arc<str>,
     /// The original with changes that let the engine parse it.
-    pub(super) read: Edited,
+    pub(super) read: EditedText,
     /// The text of the tree. Its lines and columns are those of `read`.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
@@ -97,7 +97,7 @@ pub struct Module {
     /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
     /// The purpose of its package, if it is queried.
-    pub(super) asked_for: Option<&'static str>,
+    pub(super) purpose: Option<&'static str>,
 }
 
 impl fmt::Debug for Module {
@@ -130,8 +130,11 @@ impl Module {
     /// As [`Self::parse`].
     pub(super) fn parse_edited(text: &Text) -> Result<Self, Fault> {
         let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
-            let fault =
-                format!("has {} {what}, at most {} are allowed", grouped(count), grouped(limit.get()));
+            let fault = format!(
+                "has {} {what}, at most {} are allowed",
+                group_digits(count),
+                group_digits(limit.get())
+            );
             if count > limit.get() { Err(Fault::new(&text.id, None, fault)) } else { Ok(()) }
         };
         too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;
@@ -154,10 +157,10 @@ impl Module {
         let is_plain = read.is_unchanged();
         // The engine checks the length of lines only in unedited texts.
         if !is_plain && let Some(line) = text.text.lines().position(is_long) {
-            let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
+            let place = Position { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
             return Err(Fault::new(&text.id, place, LONG_LINE));
         }
-        let parse = |read: &Edited| {
+        let parse = |read: &EditedText| {
             let plain = Text { id: text.id.clone(), text: read.text().clone() };
             let of = |syntax| {
                 let parsed = parse_as(&plain, read.is_unchanged(), syntax);
@@ -187,14 +190,14 @@ impl Module {
         let (id, original) = (text.id.clone(), text.text.clone());
         let negation = Negation::of(&tree);
         let module =
-            Self { id, original, read, text: parsed, syntax, tree, negation, package, asked_for: None };
-        Ok(module.asked(&Packages::default()))
+            Self { id, original, read, text: parsed, syntax, tree, negation, package, purpose: None };
+        Ok(module.with_purpose(&QueriedPackages::default()))
     }
 
     /// Sets the packages that are queried.
     #[must_use]
-    pub fn asked(self, packages: &Packages) -> Self {
-        Self { asked_for: packages.asked_for(&self.package()), ..self }
+    pub fn with_purpose(self, packages: &QueriedPackages) -> Self {
+        Self { purpose: packages.purpose(&self.package()), ..self }
     }
 
     /// The module's id.
@@ -225,13 +228,13 @@ impl Module {
     }
 
     /// The place in the original where `span` begins.
-    pub(super) fn place(&self, span: &Span) -> Place {
+    pub(super) fn place(&self, span: &Span) -> Position {
         self.read.original(place(span))
     }
 
     /// The same module as if `text` were its original.
     pub(super) fn of_its_text(&self) -> Self {
-        Self { original: self.text.clone(), read: Edited::unchanged(&self.text), ..self.clone() }
+        Self { original: self.text.clone(), read: EditedText::unchanged(&self.text), ..self.clone() }
     }
 
     /// The same module with the rewritten `text`, which has the same package and imports.
@@ -286,7 +289,7 @@ fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Re
     if bodies.is_empty() {
         return Ok((text.text.clone(), tree));
     }
-    let read = Edited::new(&text.text, bodies).text().clone();
+    let read = EditedText::new(&text.text, bodies).text().clone();
     let tree = tree_of(&text.id, &read, is_plain, syntax)?;
     Ok((read, tree))
 }
@@ -336,8 +339,8 @@ pub(super) fn accept_rewritten(engine: &mut Engine) {
 }
 
 /// The place where `span` begins.
-pub(super) fn place(span: &Span) -> Place {
-    Place { line: span.line, column: span.col }
+pub(super) fn place(span: &Span) -> Position {
+    Position { line: span.line, column: span.col }
 }
 
 /// The name of a variable.

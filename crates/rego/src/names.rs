@@ -71,7 +71,7 @@ impl<'t> Path<'t> {
     }
 
     /// Replaces the path of a rule of `package` at the start by `root`.
-    pub(super) fn replanted(mut self, package: &[String], root: &[&str]) -> Self {
+    pub(super) fn with_root(mut self, package: &[String], root: &[&str]) -> Self {
         self.constants.splice(..=package.len(), root.iter().map(|step| (*step).to_owned()));
         self
     }

@@ -34,7 +34,7 @@ mod tests {
         // With two dispatchers in the process, another test that logs this line first does not disable it here.
         let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
         let log = tempfile::NamedTempFile::new().unwrap();
-        let subscriber = logs::json(Arc::new(log.reopen().unwrap()), logs::at(Level::INFO));
+        let subscriber = logs::json(Arc::new(log.reopen().unwrap()), logs::default_filter(Level::INFO));
         let panicked = tracing::subscriber::with_default(subscriber, || {
             limited(|| catch_unwind(AssertUnwindSafe(|| -> () { panic!("hunter2 is no number") })))
         });

@@ -100,7 +100,7 @@ fn is_operand(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edit::Edited;
+    use crate::edit::EditedText;
 
     #[test]
     fn statement_in_parentheses_on_its_own_line_is_no_argument() {
@@ -112,7 +112,7 @@ mod tests {
             ("p { x := `\n(`\n(x) }", "p { x := `\n(`\n; (x) }"),
             ("p { input.in\n(x) }", "p { input.in\n; (x) }"),
         ] {
-            assert_eq!(Edited::new(&text.into(), edits(text)).text().as_ref(), expected);
+            assert_eq!(EditedText::new(&text.into(), edits(text)).text().as_ref(), expected);
         }
     }
 

@@ -10,7 +10,7 @@ pub struct Paths(BTreeSet<Vec<String>>);
 impl Paths {
     /// Whether a path of the set meets `place`.
     #[must_use]
-    pub fn meet(&self, place: &[String]) -> bool {
+    pub fn overlaps(&self, place: &[String]) -> bool {
         let contains = |length: usize| self.0.contains(&place[..length]);
         (0..=place.len()).any(contains) || self.within(place).next().is_some()
     }
@@ -32,16 +32,16 @@ impl Paths {
     }
 
     /// The paths that meet `place`.
-    pub(super) fn meeting(&self, place: &[String]) -> Vec<Vec<String>> {
-        let mut meeting: Vec<Vec<String>> = self.within(place).cloned().collect();
+    pub(super) fn overlapping(&self, place: &[String]) -> Vec<Vec<String>> {
+        let mut overlapping: Vec<Vec<String>> = self.within(place).cloned().collect();
         let containing = (0..place.len()).filter(|length| self.0.contains(&place[..*length]));
-        meeting.extend(containing.map(|length| place[..length].to_vec()));
-        meeting
+        overlapping.extend(containing.map(|length| place[..length].to_vec()));
+        overlapping
     }
 
     /// Removes the paths that meet `place`, and returns them.
     pub(super) fn take(&mut self, place: &[String]) -> Vec<Vec<String>> {
-        let taken = self.meeting(place);
+        let taken = self.overlapping(place);
         for path in &taken {
             self.0.remove(path);
         }
@@ -83,10 +83,10 @@ mod tests {
             ("data.c.x", true),
             ("input", false),
         ] {
-            assert_eq!(paths.meet(&path(place)), expected, "{place}");
+            assert_eq!(paths.overlaps(&path(place)), expected, "{place}");
             let mut left = paths.clone();
             assert_eq!(!left.take(&path(place)).is_empty(), expected, "{place}");
-            assert!(!left.meet(&path(place)), "{place}");
+            assert!(!left.overlaps(&path(place)), "{place}");
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use regorus::unstable::Expr;
 
-use super::asked::AUTHORIZATION;
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::module::Module;
 use super::names::Names;
+use super::queries::AUTHORIZATION;
 use super::review::Matches;
 use super::tree;
 
@@ -16,14 +16,14 @@ pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
 
 /// The kinds that a module reads from the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct KindReads {
     /// Plurals, for example `pods` or `gateways.networking.istio.io`, with the first place of each.
-    pub kinds: BTreeMap<String, Place>,
+    pub kinds: BTreeMap<String, Position>,
     /// Places that read kinds which are not constant.
-    pub any: Vec<Place>,
+    pub any: Vec<Position>,
 }
 
-impl Reads {
+impl KindReads {
     /// Finds the kinds that `module` reads.
     #[must_use]
     pub fn of(module: &Module) -> Self {
@@ -31,7 +31,7 @@ impl Reads {
         let matches = Matches::of(module, &names);
         let mut reads = Self::default();
         // In authorization policies, `matches` refers to the request only.
-        let is_request = module.asked_for == Some(AUTHORIZATION);
+        let is_request = module.purpose == Some(AUTHORIZATION);
         tree::each(&module.tree, &mut |expr| {
             if !matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }) {
                 return;
@@ -39,7 +39,7 @@ impl Reads {
             match matches.kind_of(expr, &names) {
                 Some(_) if is_request => {}
                 Some(kind) => reads.matches(module, kind),
-                None => reads.see(module, expr, &names),
+                None => reads.visit(module, expr, &names),
             }
         });
         for import in &module.tree.imports {
@@ -60,7 +60,7 @@ impl Reads {
         }
     }
 
-    fn see<'t>(&mut self, module: &Module, expr: &'t Expr, names: &Names<'t>) {
+    fn visit<'t>(&mut self, module: &Module, expr: &'t Expr, names: &Names<'t>) {
         let Some(path) = names.path(expr) else { return };
         match path.constants.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["data", "kubernetes", kind, ..] => self.reads(kind, module.place(tree::start(expr))),
@@ -69,7 +69,7 @@ impl Reads {
         }
     }
 
-    fn reads(&mut self, kind: &str, place: Place) {
+    fn reads(&mut self, kind: &str, place: Position) {
         self.kinds.entry(kind.to_owned()).or_insert(place);
     }
 

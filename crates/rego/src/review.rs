@@ -18,14 +18,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 
-use head::{Reviewed, names_policy};
+use head::{ReviewedResource, policy_id_edit};
 pub(super) use head::{denial, is_denial};
 
-use super::asked::{ADMISSION, AUTHORIZATION};
-use super::edit::{Edit, Edited};
+use super::edit::{Edit, EditedText};
 use super::fault::Fault;
 use super::module::{Module, Syntax, name_of};
 use super::names::{Names, Path};
+use super::queries::{ADMISSION, AUTHORIZATION};
 use super::tree;
 
 /// The path of the set in `data`.
@@ -52,14 +52,14 @@ impl Matches {
     pub(super) fn of(module: &Module, names: &Names<'_>) -> Self {
         let is_rule = |rule: &Ref<Rule>| name_of(tree::steps(tree::reference(rule)).0) == Some(MATCHES[2]);
         let declared = names.import(MATCHES[2]).is_some() || module.tree.policy.iter().any(is_rule);
-        Self { undeclared: !declared && module.asked_for.is_some() }
+        Self { undeclared: !declared && module.purpose.is_some() }
     }
 
     /// The path of `expr`, if it refers to `matches`.
     fn path<'t>(&self, expr: &'t Expr, names: &Names<'t>) -> Option<Path<'t>> {
         let path = match name_of(tree::steps(expr).0) {
             Some(name) if name == MATCHES[2] && self.undeclared => {
-                names.path_of_rule(expr)?.replanted(names.package, &MATCHES)
+                names.path_of_rule(expr)?.with_root(names.package, &MATCHES)
             }
             _ => names.path(expr)?,
         };
@@ -95,38 +95,38 @@ fn term(expr: &Expr) -> Option<String> {
 
 /// The kinds whose objects modules may deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Denies {
+pub struct DeniedKinds {
     /// Plurals, as in the modules.
     pub kinds: BTreeSet<String>,
     /// Whether a denial has no constant kind, so that it may deny objects of any kind.
     pub any: bool,
 }
 
-impl Denies {
+impl DeniedKinds {
     /// The kinds whose objects `modules` may deny in admission reviews.
     #[must_use]
     pub fn of<'m>(modules: impl Iterator<Item = &'m Module>) -> Self {
-        let mut denies = Self::default();
-        for module in modules.filter(|module| module.asked_for == Some(ADMISSION)) {
+        let mut denied_kinds = Self::default();
+        for module in modules.filter(|module| module.purpose == Some(ADMISSION)) {
             for rule in module.tree.policy.iter().filter(|rule| is_denial(module, rule)) {
-                match Reviewed::of(module, rule).and_then(|reviewed| reviewed.kind()) {
-                    Some(kind) => drop(denies.kinds.insert(kind)),
-                    None => denies.any = true,
+                match ReviewedResource::of(module, rule).and_then(|reviewed| reviewed.kind()) {
+                    Some(kind) => drop(denied_kinds.kinds.insert(kind)),
+                    None => denied_kinds.any = true,
                 }
             }
         }
-        denies
+        denied_kinds
     }
 
     /// The union of `several`.
     #[must_use]
     pub fn of_all<'d>(several: impl Iterator<Item = &'d Self>) -> Self {
-        let mut denies = Self::default();
+        let mut denied_kinds = Self::default();
         for one in several {
-            denies.kinds.extend(one.kinds.iter().cloned());
-            denies.any |= one.any;
+            denied_kinds.kinds.extend(one.kinds.iter().cloned());
+            denied_kinds.any |= one.any;
         }
-        denies
+        denied_kinds
     }
 }
 
@@ -135,7 +135,7 @@ impl Denies {
 /// # Errors
 ///
 /// If `matches` is used in a way that cannot be edited.
-pub fn edit(module: &Module) -> Result<Edited, Vec<Fault>> {
+pub fn edit(module: &Module) -> Result<EditedText, Vec<Fault>> {
     let names = Names::of(module);
     let mut editor = Editor {
         matches: Matches::of(module, &names),
@@ -145,8 +145,8 @@ pub fn edit(module: &Module) -> Result<Edited, Vec<Fault>> {
         edited: HashSet::new(),
     };
     module.tree.policy.iter().for_each(|rule| editor.rule(rule));
-    let faults = editor.others();
-    if faults.is_empty() { Ok(Edited::new(&module.text, editor.edits)) } else { Err(faults) }
+    let faults = editor.unsupported_uses();
+    if faults.is_empty() { Ok(EditedText::new(&module.text, editor.edits)) } else { Err(faults) }
 }
 
 struct Editor<'m> {
@@ -160,11 +160,11 @@ struct Editor<'m> {
 
 impl<'m> Editor<'m> {
     fn rule(&mut self, rule: &'m Rule) {
-        let reviewed = Reviewed::of(self.module, rule);
-        self.edits.extend(names_policy(self.module, rule));
+        let reviewed = ReviewedResource::of(self.module, rule);
+        self.edits.extend(policy_id_edit(self.module, rule));
         if let (Some(reviewed), Rule::Spec { bodies, span, .. }) = (&reviewed, rule) {
             for body in bodies {
-                self.edits.extend(reviewed.begins(&body.query));
+                self.edits.extend(reviewed.statement_edits(&body.query));
                 let is_same = |statement: &&LiteralStmt| {
                     let Literal::Expr { expr, .. } = &statement.literal else { return false };
                     self.matches.terms(expr, &self.names).is_some_and(|terms| reviewed.is(terms))
@@ -181,7 +181,7 @@ impl<'m> Editor<'m> {
                 self.edits.push(Edit::insert(span.end, text));
             }
         }
-        let always = self.module.asked_for == Some(AUTHORIZATION);
+        let always = self.module.purpose == Some(AUTHORIZATION);
         tree::each_statement(rule, &mut |statement| {
             if let Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } = &statement.literal {
                 self.replace(expr, always);
@@ -213,7 +213,7 @@ impl<'m> Editor<'m> {
     }
 
     /// Faults of other uses of `matches`.
-    fn others(&self) -> Vec<Fault> {
+    fn unsupported_uses(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         tree::each(&self.module.tree, &mut |expr| {
             let is_reference = matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. });

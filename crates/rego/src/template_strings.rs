@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use regorus::Value;
 
-use super::edit::{Edit, Edited, offset};
+use super::edit::{Edit, EditedText, offset};
 use super::extensions::written;
 use super::parentheses::string_end;
 
@@ -36,16 +36,16 @@ pub(super) struct TemplateError {
 /// # Errors
 ///
 /// If a template string does not end.
-pub(super) fn replaced(text: &Arc<str>) -> Result<Edited, TemplateError> {
+pub(super) fn replaced(text: &Arc<str>) -> Result<EditedText, TemplateError> {
     if !(text.contains("$\"") || text.contains("$`")) {
-        return Ok(Edited::unchanged(text));
+        return Ok(EditedText::unchanged(text));
     }
     let mut scanner = Scanner { text, at: 0, depth: 0, edits: Vec::new() };
     scanner.rego(None)?;
     if let Some(at) = text.find(PART).filter(|_| !scanner.edits.is_empty()) {
         return Err(TemplateError { at, text: "names that begin with policysync_ are reserved" });
     }
-    Ok(Edited::new(text, scanner.edits))
+    Ok(EditedText::new(text, scanner.edits))
 }
 
 /// Scans a text and collects the edits for its template strings.

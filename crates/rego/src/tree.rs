@@ -11,14 +11,14 @@ use regorus::unstable::{
 pub(super) const WORD: &str = "policysync_word_";
 
 /// A direct part of an expression.
-pub(super) enum Part<'t> {
+pub(super) enum ExprPart<'t> {
     Expr(&'t Expr),
     /// The body of a comprehension, and its terms.
     Comprehension(&'t Query, Vec<&'t Expr>),
 }
 
 /// The parts of `expr`. Those of a reference are its indexes, and its root if that is not a variable.
-pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
+pub(super) fn parts(expr: &Expr) -> Vec<ExprPart<'_>> {
     match expr {
         Expr::String { .. }
         | Expr::RawString { .. }
@@ -27,28 +27,28 @@ pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
         | Expr::Null { .. }
         | Expr::Var { .. } => Vec::new(),
         Expr::Array { items, .. } | Expr::Set { items, .. } => {
-            items.iter().map(|item| Part::Expr(item)).collect()
+            items.iter().map(|item| ExprPart::Expr(item)).collect()
         }
         Expr::Object { fields, .. } => {
-            fields.iter().flat_map(|(_, key, value)| [Part::Expr(key), Part::Expr(value)]).collect()
+            fields.iter().flat_map(|(_, key, value)| [ExprPart::Expr(key), ExprPart::Expr(value)]).collect()
         }
         Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
-            vec![Part::Comprehension(query, vec![term])]
+            vec![ExprPart::Comprehension(query, vec![term])]
         }
-        Expr::ObjectCompr { key, value, query, .. } => vec![Part::Comprehension(query, vec![key, value])],
-        Expr::Call { params, .. } => params.iter().map(|param| Part::Expr(param)).collect(),
-        Expr::UnaryExpr { expr, .. } => vec![Part::Expr(expr)],
+        Expr::ObjectCompr { key, value, query, .. } => vec![ExprPart::Comprehension(query, vec![key, value])],
+        Expr::Call { params, .. } => params.iter().map(|param| ExprPart::Expr(param)).collect(),
+        Expr::UnaryExpr { expr, .. } => vec![ExprPart::Expr(expr)],
         Expr::RefDot { .. } | Expr::RefBrack { .. } => {
             let root = steps(expr).0;
-            let root = (!matches!(root, Expr::Var { .. })).then_some(Part::Expr(root));
-            root.into_iter().chain(indexes(expr).map(Part::Expr)).collect()
+            let root = (!matches!(root, Expr::Var { .. })).then_some(ExprPart::Expr(root));
+            root.into_iter().chain(indexes(expr).map(ExprPart::Expr)).collect()
         }
         Expr::BinExpr { lhs, rhs, .. }
         | Expr::BoolExpr { lhs, rhs, .. }
         | Expr::ArithExpr { lhs, rhs, .. }
-        | Expr::AssignExpr { lhs, rhs, .. } => vec![Part::Expr(lhs), Part::Expr(rhs)],
+        | Expr::AssignExpr { lhs, rhs, .. } => vec![ExprPart::Expr(lhs), ExprPart::Expr(rhs)],
         Expr::Membership { key, value, collection, .. } => {
-            key.iter().chain([value, collection]).map(|part| Part::Expr(part)).collect()
+            key.iter().chain([value, collection]).map(|part| ExprPart::Expr(part)).collect()
         }
     }
 }
@@ -56,8 +56,8 @@ pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
 /// Whether `is` holds for a part of `expr`. Comprehensions are skipped.
 pub(super) fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
     parts(expr).into_iter().any(|part| match part {
-        Part::Expr(part) => is(part),
-        Part::Comprehension(..) => false,
+        ExprPart::Expr(part) => is(part),
+        ExprPart::Comprehension(..) => false,
     })
 }
 
@@ -260,8 +260,8 @@ fn walk_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
     visit(Node::Expr(expr));
     for part in parts(expr) {
         match part {
-            Part::Expr(expr) => walk_expr(expr, visit),
-            Part::Comprehension(query, terms) => {
+            ExprPart::Expr(expr) => walk_expr(expr, visit),
+            ExprPart::Comprehension(query, terms) => {
                 terms.into_iter().for_each(|term| walk_expr(term, visit));
                 walk_query(query, visit);
             }
@@ -359,7 +359,7 @@ pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
         names.insert(span.text());
     }
     for part in parts(expr) {
-        if let Part::Expr(expr) = part {
+        if let ExprPart::Expr(expr) = part {
             used(expr, names);
         }
     }

@@ -1,7 +1,7 @@
 //! Exit-code checks: whether policies are in the states that a caller requires.
 
 use super::item::Item;
-use super::policy::{PolicyReport, Reading};
+use super::policy::{AnnotationValue, PolicyReport};
 use policy_sync_api::annotations::{Summary, Synced};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
@@ -33,7 +33,7 @@ pub enum Check {
 impl FailOn {
     /// Checks one state.
     #[must_use]
-    pub fn of_state(self, state: PolicyState) -> Check {
+    pub fn check_state(self, state: PolicyState) -> Check {
         let fails = match state {
             PolicyState::Rejected
             | PolicyState::NotEnforced
@@ -50,8 +50,8 @@ impl FailOn {
     }
 
     /// Checks the counts of a summary, for lists that do not show states.
-    fn of_summary(self, summary: &Summary) -> Check {
-        summary.states().map(|(state, _)| self.of_state(state)).max().unwrap_or(Check::Passed)
+    fn check_summary(self, summary: &Summary) -> Check {
+        summary.states().map(|(state, _)| self.check_state(state)).max().unwrap_or(Check::Passed)
     }
 }
 
@@ -61,25 +61,26 @@ impl PolicyReport {
         let would_differ =
             |entry: &Synced| self.state_of(entry).is_none_or(|state| state.on_unavailable_cluster() != state);
         let clusters = self.clusters.value().map(Vec::as_slice).unwrap_or_default();
-        let is_cut = self.summary.value().is_some_and(|summary| summary.clusters > clusters.len());
-        is_cut || clusters.iter().filter(is_shown).any(would_differ)
+        let is_truncated = self.summary.value().is_some_and(|summary| summary.clusters > clusters.len());
+        is_truncated || clusters.iter().filter(is_shown).any(would_differ)
     }
 
     fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
         let is_shown = |entry: &&Synced| cluster.is_none_or(|cluster| *entry.cluster.0 == *cluster);
         let summary = self.summary.value().filter(|_| self.role == Role::Policy);
-        let counted = || summary.map_or(Check::Passed, |summary| fail_on.of_summary(summary));
+        let counted = || summary.map_or(Check::Passed, |summary| fail_on.check_summary(summary));
         match &self.clusters {
-            Reading::Value(clusters) if self.detail.shows_states() => {
+            AnnotationValue::Value(clusters) if self.detail.shows_states() => {
                 let shown = clusters.iter().filter(is_shown).map(|entry| self.state_of(entry));
-                let checks = shown.map(|state| state.map_or_else(counted, |state| fail_on.of_state(state)));
+                let checks =
+                    shown.map(|state| state.map_or_else(counted, |state| fail_on.check_state(state)));
                 checks.max().unwrap_or(Check::Passed)
             }
             // A list of names suffices to find clusters that are not available.
-            Reading::Value(clusters) => {
+            AnnotationValue::Value(clusters) => {
                 let is_unavailable = |entry: &Synced| self.unavailable.contains(&entry.cluster);
                 let unreachable = clusters.iter().filter(is_shown).any(is_unavailable);
-                let check = unreachable.then(|| fail_on.of_state(PolicyState::Unreachable));
+                let check = unreachable.then(|| fail_on.check_state(PolicyState::Unreachable));
                 check.unwrap_or(Check::Passed).max(counted())
             }
             _ => counted(),
@@ -105,7 +106,7 @@ impl Item {
         match self {
             _ if !in_sync => Check::Failed,
             Self::Policy(report) => report.check(cluster, fail_on),
-            Self::Copy(report) => report.state().map_or(Check::Passed, |state| fail_on.of_state(state)),
+            Self::Copy(report) => report.state().map_or(Check::Passed, |state| fail_on.check_state(state)),
             Self::Gateway(_) => Check::Passed,
         }
     }
@@ -121,7 +122,7 @@ mod tests {
     fn each_level_fails_more_states() {
         for state in PolicyState::ALL {
             let levels = [FailOn::OutOfSync, FailOn::NotEnforced, FailOn::Overridden];
-            let checks = levels.map(|level| level.of_state(state));
+            let checks = levels.map(|level| level.check_state(state));
             let expected = match state {
                 PolicyState::Overridden => [Check::Passed, Check::Passed, Check::Failed],
                 PolicyState::Unknown => [Check::Passed, Check::Unknown, Check::Unknown],
@@ -157,12 +158,12 @@ mod tests {
     #[test]
     fn list_without_states_is_checked_by_its_summary_counts() {
         let summary = Summary { clusters: 9, applied: 9, synced: true, ..Summary::default() };
-        assert_eq!(FailOn::NotEnforced.of_summary(&summary), Check::Passed);
+        assert_eq!(FailOn::NotEnforced.check_summary(&summary), Check::Passed);
         let overridden = Summary { overridden: 1, unknown: 1, ..summary.clone() };
-        assert_eq!(FailOn::NotEnforced.of_summary(&overridden), Check::Unknown);
-        assert_eq!(FailOn::Overridden.of_summary(&overridden), Check::Failed);
+        assert_eq!(FailOn::NotEnforced.check_summary(&overridden), Check::Unknown);
+        assert_eq!(FailOn::Overridden.check_summary(&overridden), Check::Failed);
         let rejected = Summary { rejected: 1, ..summary };
-        assert_eq!(FailOn::OutOfSync.of_summary(&rejected), Check::Passed);
-        assert_eq!(FailOn::NotEnforced.of_summary(&rejected), Check::Failed);
+        assert_eq!(FailOn::OutOfSync.check_summary(&rejected), Check::Passed);
+        assert_eq!(FailOn::NotEnforced.check_summary(&rejected), Check::Failed);
     }
 }

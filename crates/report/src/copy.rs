@@ -10,7 +10,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::work::{ManifestWorkSpec, ManifestWorkStatus};
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_sync::rows::work::{Purpose, Work};
 use policy_sync_sync::status::policy::entry_of_work;
 
@@ -34,31 +34,31 @@ pub struct CopyReport {
     pub waiting_since: Option<Timestamp>,
     /// Whether the cluster is unavailable. Set by the caller, because works do not contain it.
     pub unavailable: bool,
-    desired: Desired,
+    desired: PlannedCopy,
 }
 
 /// Whether a copy is planned for the cluster, with the state that its hub object reports.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Desired {
+enum PlannedCopy {
     /// No copy is planned, or it is unknown.
     #[default]
-    No,
+    Unplanned,
     /// A copy is planned. The message of its hub object, and the state on this cluster in its annotations.
-    Yes(Option<String>, Option<PolicyState>),
+    Planned(Option<String>, Option<PolicyState>),
 }
 
-impl Desired {
+impl PlannedCopy {
     fn message(&self) -> Option<&str> {
         match self {
-            Self::No => None,
-            Self::Yes(message, _) => message.as_deref(),
+            Self::Unplanned => None,
+            Self::Planned(message, _) => message.as_deref(),
         }
     }
 
     fn state(&self) -> Option<PolicyState> {
         match self {
-            Self::No => None,
-            Self::Yes(_, state) => *state,
+            Self::Unplanned => None,
+            Self::Planned(_, state) => *state,
         }
     }
 }
@@ -69,9 +69,9 @@ pub(super) struct CopyRow(pub(super) Option<CopyReport>);
 
 impl Row for CopyRow {}
 
-impl Pruned for CopyRow {
+impl ObjectRow for CopyRow {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
-        Self(CopyReport::of_work(object, controller))
+        Self(CopyReport::from_work(object, controller))
     }
 }
 
@@ -82,20 +82,20 @@ impl CopyRow {
 }
 
 impl CopyReport {
-    pub(super) fn of_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
+    pub(super) fn from_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
         let work = Work::new(object, controller);
         let (origin, kind) = match &work.purpose {
             Purpose::Foreign => return None,
             Purpose::Access(_) => (None, "access".to_owned()),
-            Purpose::Copy(origin) => (Some((**origin).clone()), carried(object)?),
+            Purpose::Copy(origin) => (Some((**origin).clone()), copy_kind(object)?),
         };
         let name = origin.as_ref().map(|origin| origin.object().name.to_string()).unwrap_or_default();
         let mut entry = entry_of_work(&object.metadata.namespace.as_str().into(), name, &work);
         if origin.is_none() {
             // A work with access rights has no status feedback.
-            entry.applied = work.answer.as_ref().is_some_and(|answer| answer.applied);
+            entry.applied = work.report.as_ref().is_some_and(|answer| answer.applied);
             entry.message =
-                work.answer.as_ref().and_then(|answer| answer.message.as_deref()).map(str::to_owned);
+                work.report.as_ref().and_then(|answer| answer.message.as_deref()).map(str::to_owned);
             entry.pending = false;
         }
         let status: ManifestWorkStatus = object.status_as();
@@ -103,7 +103,7 @@ impl CopyReport {
         let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
         let since = deleting.or_else(|| applied.map(|condition| condition.last_transition_time.0));
         let refused = applied.filter(|condition| condition.status != "True");
-        let asked = || object.metadata.spec_written().map(|time| time.0);
+        let asked = || object.metadata.spec_modified().map(|time| time.0);
         let waiting_since = if entry.applied {
             None
         } else {
@@ -123,7 +123,7 @@ impl CopyReport {
         state: Option<PolicyState>,
     ) -> Self {
         let (origin, kind) = (Some(origin), kind.to_owned());
-        Self { origin, kind, role, desired: Desired::Yes(message, state), ..Self::default() }
+        Self { origin, kind, role, desired: PlannedCopy::Planned(message, state), ..Self::default() }
     }
 
     /// This copy with the hub's view of `desired`.
@@ -235,7 +235,7 @@ impl CopyReport {
 }
 
 /// The kind of the copy in a work.
-fn carried(work: &HubObject) -> Option<String> {
+fn copy_kind(work: &HubObject) -> Option<String> {
     let spec: ManifestWorkSpec = work.spec_as();
     let copy = spec.workload.manifests.into_iter().map(|manifest| manifest.0);
     let copy = copy.into_iter().find(|copy| copy["metadata"]["annotations"][REVISION].is_string())?;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::policy::{PolicyReport, Reading};
+use super::policy::{AnnotationValue, PolicyReport};
 use super::query::cluster;
 use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::names::{ClusterName, ControllerName};
@@ -17,9 +17,9 @@ pub struct Differences(Option<BTreeMap<ClusterName, Strings>>);
 
 /// The fields of a policy that differ on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Differs {
+pub enum DifferingPaths {
     /// Overrides change these paths in its spec; empty if none apply.
-    At(BTreeSet<String>),
+    Known(BTreeSet<String>),
     /// The overrides or the cluster's labels are unknown.
     Unknown,
 }
@@ -52,26 +52,26 @@ impl Differences {
                 let labels = found.map(|cluster| (ClusterName::from(&*cluster.name), cluster.labels));
                 Ok((Self(Some(labels.collect())), None))
             }
-            Err(error) if error.is_answer() => Ok((Self(None), Some(error))),
+            Err(error) if error.is_response() => Ok((Self(None), Some(error))),
             Err(error) => Err(error),
         }
     }
 
     /// The paths in the policy's spec that overrides change on `cluster`.
     #[must_use]
-    pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> Differs {
+    pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> DifferingPaths {
         // Rejected overrides freeze the policy, so the cluster has other content.
         let refused = report.message.as_ref().is_some_and(|message| message.contains(CLUSTER_OVERRIDES));
         // For a truncated list, `on` also returns clusters that it does not name.
         let named = report.on(cluster).is_some_and(|on| on.entry.is_some());
         let (overrides, labels) = match (&report.overrides, &self.0) {
-            (Reading::Missing, _) => return Differs::At(BTreeSet::new()),
-            (Reading::Value(overrides), Some(labels)) if named && !refused => (overrides, labels),
-            _ => return Differs::Unknown,
+            (AnnotationValue::Missing, _) => return DifferingPaths::Known(BTreeSet::new()),
+            (AnnotationValue::Value(overrides), Some(labels)) if named && !refused => (overrides, labels),
+            _ => return DifferingPaths::Unknown,
         };
         // The ManagedCluster may have been deleted.
-        let Some(labels) = labels.get(cluster) else { return Differs::Unknown };
-        let chosen = overrides.choice().chosen(labels);
-        Differs::At(overrides.places(&chosen))
+        let Some(labels) = labels.get(cluster) else { return DifferingPaths::Unknown };
+        let chosen = overrides.override_selectors().chosen(labels);
+        DifferingPaths::Known(overrides.places(&chosen))
     }
 }

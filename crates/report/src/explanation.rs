@@ -16,7 +16,9 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::{HubClient, HubError};
-use policy_sync_sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
+use policy_sync_sync::explain::{
+    self, ClusterVerdict, CopyState, DecisionStep, Explanation, Reason, TimeBound,
+};
 use policy_sync_sync::{OfflineMirror, Settings};
 use policy_sync_topology::Graph;
 use policy_sync_topology::locator::KindRef;
@@ -32,20 +34,20 @@ pub struct ObjectExplanation {
     /// The object's `kind`.
     pub kind: String,
     /// The decisions that apply to all clusters, in evaluation order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionStep>,
     /// First the clusters on which it is in force, then the other clusters it is planned for, then the rest.
-    pub groups: Vec<Group>,
+    pub groups: Vec<VerdictGroup>,
     /// Whether the query named one cluster.
-    pub one: bool,
+    pub is_one_cluster: bool,
     /// Where a policy is in force on the hub's own routes; `None` for a Gateway.
     pub on_hub: Option<PolicyReport>,
 }
 
 /// Clusters with the same result.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct VerdictGroup {
     /// The result, with the earliest moments of all clusters.
-    pub verdict: Verdict,
+    pub verdict: ClusterVerdict,
     /// The names of the clusters.
     pub clusters: Vec<ClusterName>,
 }
@@ -92,7 +94,7 @@ pub async fn explain(hub: &HubClient, query: ExplainQuery<'_>) -> Result<ObjectE
 impl ExplainError {
     /// Whether the object or the cluster does not exist.
     #[must_use]
-    pub fn is_absent(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Hub(HubError::Absent { .. }))
     }
 }
@@ -108,7 +110,7 @@ pub async fn explain_on_clusters(
 ) -> Result<(ObjectExplanation, HubObject), ExplainError> {
     let ExplainQuery { controller, settings, kind, key, cluster } = query;
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
-    let object = object.ok_or_else(|| hub.absent(format!("{} {key}", kind.kind)))?;
+    let object = object.ok_or_else(|| hub.not_found(format!("{} {key}", kind.kind)))?;
     // Reads all clusters, because the plan for one cluster may depend on others.
     let found = snapshot::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
@@ -129,7 +131,7 @@ pub async fn explain_on_clusters(
         explain::explain_on(view, settings, (&origin, &kind.kind), &found.unavailable, cluster)
     };
     if let Some(cluster) = cluster.filter(|_| explanation.clusters.is_empty()) {
-        return Err(hub.absent(format!("ManagedCluster {cluster}")).into());
+        return Err(hub.not_found(format!("ManagedCluster {cluster}")).into());
     }
     Ok((ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()), object))
 }
@@ -151,31 +153,31 @@ async fn on_hub(
             return Some(PolicyReport { unknown, ..PolicyReport::default() });
         }
     };
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let kind = KindRef { group: &kind.gvr.kind.group, kind: &kind.kind };
     PolicyReport::new(&graph, kind, &object.key(), unread)
 }
 
 impl ObjectExplanation {
-    /// The explanation of `origin`; `one` if it is of one cluster only.
+    /// The explanation of `origin`; `is_one_cluster` if it is of one cluster only.
     #[must_use]
-    pub fn new(origin: Origin, kind: &str, explanation: Explanation, one: bool) -> Self {
-        let mut groups: Vec<Group> = Vec::new();
+    pub fn new(origin: Origin, kind: &str, explanation: Explanation, is_one_cluster: bool) -> Self {
+        let mut groups: Vec<VerdictGroup> = Vec::new();
         // Groups clusters by their result without the moments.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (cluster, verdict) in explanation.clusters {
-            let place = *places.entry(words(&verdict)).or_insert_with(|| {
-                groups.push(Group { verdict: verdict.clone(), clusters: Vec::new() });
+            let place = *places.entry(group_key(&verdict)).or_insert_with(|| {
+                groups.push(VerdictGroup { verdict: verdict.clone(), clusters: Vec::new() });
                 groups.len() - 1
             });
             groups[place].take(cluster, &verdict);
         }
         groups.sort_by_key(|group| {
             let state = group.verdict.state;
-            (state != State::InSync, !state.is_desired())
+            (state != CopyState::InSync, !state.is_desired())
         });
-        Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one, on_hub: None }
+        Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, is_one_cluster, on_hub: None }
     }
 
     /// Whether it is in force on the requested cluster, or on all clusters it is planned for. An overridden
@@ -183,16 +185,17 @@ impl ObjectExplanation {
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let states = self.groups.iter().map(|group| group.verdict.state);
-        let mut asked = states.filter(|state| state.is_desired() || self.one).peekable();
-        asked.peek().is_some() && asked.all(|state| state == State::InSync)
+        let mut asked = states.filter(|state| state.is_desired() || self.is_one_cluster).peekable();
+        asked.peek().is_some() && asked.all(|state| state == CopyState::InSync)
     }
 
     /// The result of a check with [`NotEnforced`](super::FailOn::NotEnforced) on the requested cluster, or on
     /// all clusters it is planned for.
     #[must_use]
     pub fn check(&self) -> Check {
-        let asked = self.groups.iter().filter(|group| group.verdict.state.is_desired() || self.one);
-        asked.map(Group::check).max().unwrap_or(Check::Failed)
+        let asked =
+            self.groups.iter().filter(|group| group.verdict.state.is_desired() || self.is_one_cluster);
+        asked.map(VerdictGroup::check).max().unwrap_or(Check::Failed)
     }
 
     /// The clusters on which the policy's state is unknown.
@@ -203,7 +206,7 @@ impl ObjectExplanation {
 
     /// The number of clusters whose state satisfies `counts`.
     #[must_use]
-    pub fn count(&self, counts: impl Fn(State) -> bool) -> usize {
+    pub fn count(&self, counts: impl Fn(CopyState) -> bool) -> usize {
         let groups = self.groups.iter().filter(|group| counts(group.verdict.state));
         groups.map(|group| group.clusters.len()).sum()
     }
@@ -211,16 +214,16 @@ impl ObjectExplanation {
     /// The explanation as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        let step = |step: &Step| {
+        let step = |step: &DecisionStep| {
             let mut value = reason(&step.reason);
             value["passes"] = step.passes.into();
             value
         };
-        let group = |group: &Group| {
-            let Verdict { state, policy_state, reasons, .. } = &group.verdict;
+        let group = |group: &VerdictGroup| {
+            let ClusterVerdict { state, policy_state, reasons, .. } = &group.verdict;
             json!({
                 "state": policy_state,
-                "desired": state.is_desired(), "present": state.is_present(), "inSync": *state == State::InSync,
+                "desired": state.is_desired(), "present": state.is_present(), "inSync": *state == CopyState::InSync,
                 "reasons": reasons.iter().map(reason).collect::<Vec<_>>(),
                 "clusters": group.clusters,
             })
@@ -241,17 +244,17 @@ impl ObjectExplanation {
     }
 }
 
-impl Group {
+impl VerdictGroup {
     fn check(&self) -> Check {
         match (self.verdict.state, self.verdict.policy_state) {
-            (state, Some(policy_state)) if state.is_desired() => FailOn::default().of_state(policy_state),
-            (State::InSync, None) => Check::Passed,
+            (state, Some(policy_state)) if state.is_desired() => FailOn::default().check_state(policy_state),
+            (CopyState::InSync, None) => Check::Passed,
             _ => Check::Failed,
         }
     }
 
     /// Adds a cluster with the same result. Each reason keeps its earliest moment.
-    fn take(&mut self, cluster: ClusterName, verdict: &Verdict) {
+    fn take(&mut self, cluster: ClusterName, verdict: &ClusterVerdict) {
         for (reason, other) in self.verdict.reasons.iter_mut().zip(&verdict.reasons) {
             reason.when = reason.when.into_iter().chain(other.when).min();
         }
@@ -260,19 +263,19 @@ impl Group {
 }
 
 /// The verdict without moments, as a key for grouping.
-fn words(verdict: &Verdict) -> String {
+fn group_key(verdict: &ClusterVerdict) -> String {
     let mut verdict = verdict.clone();
     verdict.reasons.iter_mut().for_each(|reason| reason.when = None);
     format!("{verdict:?}")
 }
 
 fn reason(reason: &Reason) -> Value {
-    let moment = |of: fn(When) -> Option<Moment>| reason.when.and_then(of).map(Moment::rfc3339);
+    let moment = |of: fn(TimeBound) -> Option<Moment>| reason.when.and_then(of).map(Moment::rfc3339);
     json!({
         "reason": reason.code,
         "text": reason.text,
-        "since": moment(|when| if let When::Since(moment) = when { Some(moment) } else { None }),
-        "until": moment(|when| if let When::Until(moment) = when { Some(moment) } else { None }),
+        "since": moment(|when| if let TimeBound::Since(moment) = when { Some(moment) } else { None }),
+        "until": moment(|when| if let TimeBound::Until(moment) = when { Some(moment) } else { None }),
         "change": reason.change,
     })
 }

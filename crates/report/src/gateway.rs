@@ -8,14 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::policy::Reading;
+use super::policy::AnnotationValue;
 pub use cluster::GatewayOnCluster;
 use policy_sync_api::annotations::GATEWAY_CLUSTERS;
 use policy_sync_api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_sync::rows::work::Work;
 use policy_sync_sync::status::gateway::lacks;
 
@@ -29,7 +29,7 @@ pub struct GatewayRow {
     /// The conditions that the controller set for the current generation, in the order of [`CONDITIONS`].
     conditions: [Option<Condition>; 2],
     /// The clusters in its annotation.
-    listed: Reading<BTreeSet<ClusterName>>,
+    listed: AnnotationValue<BTreeSet<ClusterName>>,
     /// Addresses in the form `<cluster>/<address>`.
     pub addresses: Vec<String>,
     /// The annotations that cannot be parsed, with the reason.
@@ -38,17 +38,17 @@ pub struct GatewayRow {
 
 impl Row for GatewayRow {}
 
-impl Pruned for GatewayRow {
+impl ObjectRow for GatewayRow {
     fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let status: GatewayStatus = object.status_as();
         let mut faults = Vec::new();
         let listed = match metadata.annotations.get(GATEWAY_CLUSTERS).map(|text| serde_json::from_str(text)) {
-            None => Reading::Missing,
-            Some(Ok(clusters)) => Reading::Value(clusters),
+            None => AnnotationValue::Missing,
+            Some(Ok(clusters)) => AnnotationValue::Value(clusters),
             Some(Err(error)) => {
                 faults.push(format!("annotation {GATEWAY_CLUSTERS}: {error}"));
-                Reading::Unreadable
+                AnnotationValue::Invalid
             }
         };
         let of_present = |name: &str| {
@@ -72,7 +72,7 @@ pub struct GatewayCopy {
     /// Whether the agent has applied the work.
     pub applied: bool,
     /// Why it is not programmed; `None` if it is.
-    pub lacks: Option<String>,
+    pub not_programmed: Option<String>,
     /// Since when the Placement no longer selects the cluster (RFC 3339).
     pub unplaced: Option<String>,
     /// Whether its work is being deleted.
@@ -89,13 +89,13 @@ pub(super) struct GatewayWork {
 
 impl Row for GatewayWork {}
 
-impl Pruned for GatewayWork {
+impl ObjectRow for GatewayWork {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let work = Work::new(object, controller);
         let gateway = work.purpose.gateway().cloned();
         let copy = GatewayCopy {
-            applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
-            lacks: lacks(&work),
+            applied: work.report.as_ref().is_some_and(|answer| answer.applied),
+            not_programmed: lacks(&work),
             unplaced: work.unplaced.map(Moment::rfc3339),
             deleting: work.deleting.is_some(),
         };
@@ -138,9 +138,9 @@ impl GatewayReport {
 
     /// Whether the output would need works that may not be read. `wide` output shows all copies.
     #[must_use]
-    pub fn lacks_works(&self, wide: bool) -> bool {
+    pub fn requires_works(&self, wide: bool) -> bool {
         let all = self.programmed().is_some_and(|condition| condition.status == "True");
-        self.copies.is_none() && self.row.listed != Reading::Missing && (wide || !all)
+        self.copies.is_none() && self.row.listed != AnnotationValue::Missing && (wide || !all)
     }
 
     /// The clusters that have the Gateway, including those in a grace period; `None` if unknown.
@@ -152,9 +152,9 @@ impl GatewayReport {
         });
         let listed = match &self.row.listed {
             // The controller has not reported on the Gateway yet.
-            Reading::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
-            Reading::Missing | Reading::Unreadable => None,
-            Reading::Value(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
+            AnnotationValue::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
+            AnnotationValue::Missing | AnnotationValue::Invalid => None,
+            AnnotationValue::Value(listed) => Some(listed.iter().collect()).filter(|_| !self.is_truncated()),
         };
         match (listed, copies) {
             (None, None) => None,
@@ -165,7 +165,7 @@ impl GatewayReport {
     }
 
     /// Whether the annotation was too small for all clusters.
-    fn is_cut(&self) -> bool {
+    fn is_truncated(&self) -> bool {
         self.accepted().is_some_and(|condition| condition.message.contains(GATEWAY_CLUSTERS))
     }
 
@@ -175,7 +175,7 @@ impl GatewayReport {
         // A status of an earlier generation does not apply to this one.
         let all = self.programmed()?.status == "True";
         match &self.copies {
-            Some(copies) => Some(copies.values().filter(|copy| copy.lacks.is_none()).count()),
+            Some(copies) => Some(copies.values().filter(|copy| copy.not_programmed.is_none()).count()),
             None if all => Some(self.clusters()?.len()),
             None => self.clusters().filter(BTreeSet::is_empty).map(|_| 0),
         }
@@ -187,7 +187,8 @@ impl GatewayReport {
         // A status of an earlier generation does not apply to this one.
         let all = self.programmed()?.status == "True";
         let Some(copies) = &self.copies else { return all.then(Vec::new) };
-        let lacks = |cluster: &&ClusterName| copies.get(*cluster).is_none_or(|copy| copy.lacks.is_some());
+        let lacks =
+            |cluster: &&ClusterName| copies.get(*cluster).is_none_or(|copy| copy.not_programmed.is_some());
         Some(self.clusters()?.into_iter().filter(lacks).map(|cluster| &*cluster.0).collect())
     }
 
@@ -195,10 +196,10 @@ impl GatewayReport {
     /// generation.
     #[must_use]
     pub fn not_synced_since(&self) -> Option<Timestamp> {
-        self.lacking().map(|condition| condition.last_transition_time.0)
+        self.failing_condition().map(|condition| condition.last_transition_time.0)
     }
 
-    fn lacking(&self) -> Option<&Condition> {
+    fn failing_condition(&self) -> Option<&Condition> {
         self.row.conditions.iter().flatten().find(|condition| condition.status != "True")
     }
 
@@ -206,7 +207,7 @@ impl GatewayReport {
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let silent = || "the controller has not reported its current generation".to_owned();
-        match self.lacking() {
+        match self.failing_condition() {
             Some(condition) => Some(condition.message.clone()),
             None => self.row.conditions.iter().any(Option::is_none).then(silent),
         }
@@ -246,10 +247,10 @@ impl GatewayReport {
         json!({
             "cluster": cluster,
             "applied": copy.map(|copy| copy.is_some_and(|copy| copy.applied)),
-            "programmed": copy.map(|copy| copy.is_some_and(|copy| copy.lacks.is_none())),
+            "programmed": copy.map(|copy| copy.is_some_and(|copy| copy.not_programmed.is_none())),
             "deleting": copy.map(|copy| copy.is_some_and(|copy| copy.deleting)),
             "displacedSince": known.and_then(|copy| copy.unplaced.as_deref()),
-            "message": known.and_then(|copy| copy.lacks.as_deref()),
+            "message": known.and_then(|copy| copy.not_programmed.as_deref()),
         })
     }
 }

@@ -9,11 +9,11 @@ use super::kinds::{COPIES, GATEWAY_WORKS};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
 use policy_sync_mirror::Cascade;
-use policy_sync_mirror::{AnyRow, Changed, Line, Source, Tables};
+use policy_sync_mirror::{AnyRow, KindDeclaration, MirrorChange, Source, Tables};
 
 /// An index over the rows.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct ReportIndex {
     gateways: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The works of each copy on the selected cluster. While a kind is being renamed there are two, until the
     /// old one is gone.
@@ -22,42 +22,42 @@ pub(super) struct Index {
 
 /// The rows of the mirror with their index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look<'m> {
+pub(super) struct ReportView<'m> {
     pub(super) tables: &'m Tables,
-    index: &'m Index,
+    index: &'m ReportIndex,
 }
 
-impl policy_sync_mirror::Index for Index {
-    const NEEDED: &'static [&'static Line] = &[];
+impl policy_sync_mirror::Index for ReportIndex {
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
 
-    type View<'m> = Look<'m>;
+    type View<'m> = ReportView<'m>;
 
     fn new(_controller: ControllerName) -> Self {
         Self { gateways: BTreeMap::new(), copies: BTreeMap::new() }
     }
 
-    fn view<'m>(&'m self, tables: &'m Tables, _now: Moment) -> Look<'m> {
-        Look { tables, index: self }
+    fn view<'m>(&'m self, tables: &'m Tables, _now: Moment) -> ReportView<'m> {
+        ReportView { tables, index: self }
     }
 
-    fn changed(&mut self, tables: &Tables, changed: &Changed, _now: Moment) -> Vec<Cascade> {
-        let Changed::Object { source, key, before } = changed else { return Vec::new() };
+    fn changed(&mut self, tables: &Tables, changed: &MirrorChange, _now: Moment) -> Vec<Cascade> {
+        let MirrorChange::Object { source, key, before } = changed else { return Vec::new() };
         if source.is(&GATEWAY_WORKS) {
             let gateway = |row: &GatewayWork| row.gateway.clone();
             let before = before.as_ref().and_then(AnyRow::get).and_then(gateway);
             let now = tables.row(source, key).and_then(gateway);
-            moved(&mut self.gateways, before, now, key);
+            move_work(&mut self.gateways, before, now, key);
         } else if source.is(&COPIES) {
             let before = before.as_ref().and_then(AnyRow::get).and_then(CopyRow::key);
             let now = tables.row(source, key).and_then(CopyRow::key);
-            moved(&mut self.copies, before, now, key);
+            move_work(&mut self.copies, before, now, key);
         }
         Vec::new()
     }
 }
 
 /// Moves `work` from the entry `before` to the entry `now`.
-fn moved<K: Ord>(
+fn move_work<K: Ord>(
     works: &mut BTreeMap<K, BTreeSet<ObjectKey>>,
     before: Option<K>,
     now: Option<K>,
@@ -76,7 +76,7 @@ fn moved<K: Ord>(
     }
 }
 
-impl<'m> Look<'m> {
+impl<'m> ReportView<'m> {
     pub(super) fn works_of(self, key: &ObjectKey) -> impl Iterator<Item = (ClusterName, &'m GatewayWork)> {
         let works = self.index.gateways.get(key).into_iter().flatten();
         works.filter_map(move |work| {

@@ -119,7 +119,7 @@ impl Item {
                 Some(CopyReport::desired(origin, "Gateway", Role::Policy, report.message(), None))
             }
             Self::Policy(report) => {
-                let entry = report.on(cluster)?.entry.filter(|entry| !entry.leaves())?;
+                let entry = report.on(cluster)?.entry.filter(|entry| !entry.is_being_removed())?;
                 let (origin, message) = (report.origin.clone(), report.message.clone());
                 let state = report.state_of(entry);
                 Some(CopyReport::desired(origin, &report.kind, report.role, message, state))

@@ -30,7 +30,7 @@ impl<T> Known<T> {
     }
 
     /// Returns the value, or adds the missing right to `unread` as a line.
-    pub fn or_note(self, unread: &mut Vec<String>) -> Option<T> {
+    pub fn or_record(self, unread: &mut Vec<String>) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
             Self::Unknown(error) => {
@@ -47,15 +47,15 @@ mod tests {
 
     fn refused(code: u16) -> HubError {
         let (what, url, cause) = ("list Gateways".to_owned(), "https://hub".to_owned(), "no".to_owned());
-        HubError::Refused { what, url, cause, code }
+        HubError::Rejected { what, url, cause, code }
     }
 
     #[test]
     fn only_a_missing_right_is_unknown() {
         let mut unread = Vec::new();
-        assert_eq!(Known::of(Ok(1)).unwrap().or_note(&mut unread), Some(1));
+        assert_eq!(Known::of(Ok(1)).unwrap().or_record(&mut unread), Some(1));
         assert!(unread.is_empty());
-        assert_eq!(Known::<u8>::of(Err(refused(403))).unwrap().or_note(&mut unread), None);
+        assert_eq!(Known::<u8>::of(Err(refused(403))).unwrap().or_record(&mut unread), None);
         assert_eq!(unread, ["cannot list Gateways on the hub at https://hub: no"]);
         assert!(Known::<u8>::of(Err(refused(404))).is_err());
     }

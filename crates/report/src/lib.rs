@@ -6,17 +6,17 @@
 //!         watch objects  ┘
 //! ```
 //!
-//! [`Report`] has the status that the controller and the agents have written, and decides nothing. [`explain()`] and [`across()`] make the
+//! [`Report`] has the status that the controller and the agents have written, and decides nothing. [`explain()`] and [`fleet_objects()`] make the
 //! plans of the controller from a [`snapshot`]. [`cluster_objects`] reads the topology of any cluster.
 //!
 //! Reads have the rights of the user. An object without permission to read it is reported as unknown ([`Known`]), never as absent.
 
-mod across;
 mod check;
 mod copy;
 mod differences;
 mod explanation;
 pub mod fleet;
+mod fleet_objects;
 mod gateway;
 mod index;
 mod item;
@@ -24,39 +24,40 @@ mod key;
 mod kinds;
 mod known;
 mod names;
+mod out_of_sync_times;
 mod policy;
 mod query;
-mod seen;
+mod report_mirror;
 mod served;
 pub mod snapshot;
 mod topology;
-mod waits;
 mod watch;
 pub mod watched;
 
-#[cfg(any(test, feature = "testing"))]
-pub use across::across_view;
-pub use across::{Across, AcrossQuery, across, across_files};
 pub use check::{Check, FailOn};
 pub use copy::CopyReport;
-pub use differences::{Differences, Differs};
+pub use differences::{Differences, DifferingPaths};
 pub use explanation::{
-    ExplainError, ExplainQuery, Group, ObjectExplanation, Sentence, explain, explain_on_clusters,
+    ExplainError, ExplainQuery, ObjectExplanation, Sentence, VerdictGroup, explain, explain_on_clusters,
 };
+#[cfg(any(test, feature = "testing"))]
+pub use fleet_objects::fleet_objects_from_view;
+pub use fleet_objects::{FleetObjects, FleetObjectsQuery, fleet_objects, fleet_objects_from_files};
 pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
 pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
 pub use known::Known;
 pub use names::{clusters, namespace, namespaces, objects};
-pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
+pub use out_of_sync_times::OutOfSyncTimes;
+pub use policy::{AnnotationValue, Detail, PolicyOnCluster, PolicyReport, PolicyRow};
 pub use query::{
-    Asked, Listed, Query, QueryError, Report, cluster, synced_kinds, unavailable, unavailable_of,
+    ClassParameters, Query, QueryError, Report, RequestedKinds, cluster, synced_kinds, unavailable,
+    unavailable_of,
 };
-pub use seen::Seen;
-pub use served::{Meant, ServedKind, discover, full, meant};
+pub use report_mirror::ReportMirror;
+pub use served::{KindMatch, ServedKind, discover, match_kind, qualified_names};
 pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
-pub use waits::Waits;
-pub use watch::{Event, WatchError, Watching};
+pub use watch::{ReportWatch, WatchError, WatchEvent};
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

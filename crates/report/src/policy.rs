@@ -23,28 +23,28 @@ use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectK
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_sync::desired::overrides::Overrides;
 use policy_sync_sync::rows::Strings;
 
 /// The value of an annotation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reading<T> {
+pub enum AnnotationValue<T> {
     /// The annotation is absent.
     Missing,
     /// The controller did not write it in this form.
-    Unreadable,
+    Invalid,
     /// The parsed value.
     Value(T),
 }
 
-impl<T> Reading<T> {
+impl<T> AnnotationValue<T> {
     /// The value, if the annotation is present and can be parsed.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Missing | Self::Unreadable => None,
+            Self::Missing | Self::Invalid => None,
         }
     }
 }
@@ -54,7 +54,7 @@ impl<T> Reading<T> {
 pub struct PolicyRow {
     created: Option<Timestamp>,
     /// When the controller last changed its annotations.
-    told: Option<Timestamp>,
+    annotated_at: Option<Timestamp>,
     annotations: Strings,
 }
 
@@ -69,13 +69,13 @@ const SHOWN: [&str; 5] = [
 
 impl PolicyRow {
     /// Whether the controller has written annotations on it.
-    pub(super) fn is_told(&self) -> bool {
-        is_told(&self.annotations)
+    pub(super) fn is_annotated(&self) -> bool {
+        is_annotated(&self.annotations)
     }
 }
 
 /// Whether the controller has written any of these annotations.
-pub(super) fn is_told(annotations: &Strings) -> bool {
+pub(super) fn is_annotated(annotations: &Strings) -> bool {
     [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
         .iter()
         .any(|key| annotations.contains_key(*key))
@@ -83,15 +83,15 @@ pub(super) fn is_told(annotations: &Strings) -> bool {
 
 impl Row for PolicyRow {}
 
-impl Pruned for PolicyRow {
+impl ObjectRow for PolicyRow {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let manager = controller.hub_field_manager();
-        let told = metadata.managed_fields.iter().find(|entry| entry.manager == manager);
+        let annotated_at = metadata.managed_fields.iter().find(|entry| entry.manager == manager);
         let shown = |key: &str| Some((key.to_owned(), metadata.annotations.get(key)?.clone()));
         Self {
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-            told: told.and_then(|entry| entry.time.as_ref()).map(|time| time.0),
+            annotated_at: annotated_at.and_then(|entry| entry.time.as_ref()).map(|time| time.0),
             annotations: SHOWN.into_iter().filter_map(shown).collect(),
         }
     }
@@ -109,11 +109,11 @@ pub struct PolicyReport {
     /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
     /// When the controller last changed its annotations.
-    pub told: Option<Timestamp>,
+    pub annotated_at: Option<Timestamp>,
     /// The counts over all its clusters.
-    pub summary: Reading<Summary>,
+    pub summary: AnnotationValue<Summary>,
     /// The state of each cluster.
-    pub clusters: Reading<Vec<Synced>>,
+    pub clusters: AnnotationValue<Vec<Synced>>,
     /// How much of each cluster the list shows.
     pub detail: Detail,
     /// The controller's message for the policy's owner.
@@ -121,12 +121,12 @@ pub struct PolicyReport {
     /// Annotations that cannot be parsed, are missing or contradict each other, one line each.
     pub faults: Vec<String>,
     /// The overrides for clusters with certain labels.
-    pub overrides: Reading<Overrides>,
+    pub overrides: AnnotationValue<Overrides>,
     /// The unavailable clusters. Set by the caller, because annotations do not contain them.
     pub unavailable: Arc<BTreeSet<ClusterName>>,
     /// The state of the entries that the list shows without a state. `None` unless the summary proves that
     /// they all have the same one.
-    left_out: Option<PolicyState>,
+    omitted_state: Option<PolicyState>,
     detail_text: Option<String>,
     /// The list as written; `None` if it cannot be parsed.
     clusters_text: Option<String>,
@@ -136,22 +136,25 @@ impl PolicyReport {
     /// Reads the stored row of the policy `key` of `kind`.
     #[must_use]
     pub fn new(kind: &ServedKind, key: ObjectKey, row: &PolicyRow) -> Self {
-        let report =
-            Self { created: row.created, told: row.told, ..Self::of_annotations(key, &row.annotations) };
+        let report = Self {
+            created: row.created,
+            annotated_at: row.annotated_at,
+            ..Self::from_annotations(key, &row.annotations)
+        };
         let origin = Origin::new(kind.gvr.kind.clone(), report.origin.object().clone());
         Self { origin, kind: kind.kind.clone(), role: kind.role, ..report }
     }
 
     /// Parses `annotations`. The caller fills in kind, role and times.
-    pub(super) fn of_annotations(key: ObjectKey, annotations: &Strings) -> Self {
+    pub(super) fn from_annotations(key: ObjectKey, annotations: &Strings) -> Self {
         let text = |key: &str| annotations.get(key).cloned();
         let mut faults = Vec::new();
-        let summary: Reading<Summary> = read(annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
-        let clusters: Reading<Vec<Synced>> = read(annotations, POLICIES_SYNCED, &mut faults);
-        if summary == Reading::Missing && clusters != Reading::Missing {
+        let summary: AnnotationValue<Summary> = read(annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
+        let clusters: AnnotationValue<Vec<Synced>> = read(annotations, POLICIES_SYNCED, &mut faults);
+        if summary == AnnotationValue::Missing && clusters != AnnotationValue::Missing {
             faults.push(format!("annotation {POLICIES_SYNCED_SUMMARY} is missing"));
         }
-        if clusters == Reading::Missing && summary != Reading::Missing {
+        if clusters == AnnotationValue::Missing && summary != AnnotationValue::Missing {
             faults.push(format!("annotation {POLICIES_SYNCED} is missing"));
         }
         let detail_text = text(POLICIES_SYNCED_DETAIL);
@@ -159,7 +162,7 @@ impl PolicyReport {
         if let (Detail::Other, Some(text)) = (detail, &detail_text) {
             faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is not a level of detail"));
         }
-        if let (Reading::Value(clusters), Reading::Value(summary)) = (&clusters, &summary)
+        if let (AnnotationValue::Value(clusters), AnnotationValue::Value(summary)) = (&clusters, &summary)
             && detail.names(summary.clusters) != Some(clusters.len())
             && detail != Detail::Other
         {
@@ -169,15 +172,16 @@ impl PolicyReport {
                 clusters.len()
             ));
         }
-        let left_out = summary.value().zip(clusters.value());
-        let left_out = left_out.and_then(|(summary, clusters)| left_out_state(detail, summary, clusters));
+        let omitted_state = summary.value().zip(clusters.value());
+        let omitted_state =
+            omitted_state.and_then(|(summary, clusters)| omitted_state_of(detail, summary, clusters));
         let clusters_text = clusters.value().and_then(|_| text(POLICIES_SYNCED));
         Self {
             origin: Origin::new(GroupResource::new("", ""), key),
             kind: String::new(),
             role: Role::Policy,
             created: None,
-            told: None,
+            annotated_at: None,
             summary,
             clusters,
             detail,
@@ -185,7 +189,7 @@ impl PolicyReport {
             faults,
             overrides: overrides(annotations.get(CLUSTER_OVERRIDES)),
             unavailable: Arc::default(),
-            left_out,
+            omitted_state,
             detail_text,
             clusters_text,
         }
@@ -200,8 +204,10 @@ impl PolicyReport {
 
     /// Whether the controller has written annotations on it.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        self.summary != Reading::Missing || self.clusters != Reading::Missing || self.message.is_some()
+    pub fn is_annotated(&self) -> bool {
+        self.summary != AnnotationValue::Missing
+            || self.clusters != AnnotationValue::Missing
+            || self.message.is_some()
     }
 
     /// The state on the cluster of `entry`; `None` if the annotations do not show it.
@@ -217,11 +223,11 @@ impl PolicyReport {
     /// The state in the annotations, regardless of whether the cluster is available.
     fn written_state(&self, entry: &Synced) -> Option<PolicyState> {
         if !self.detail.shows_states() {
-            return self.left_out;
+            return self.omitted_state;
         }
         match PolicyState::of_kind(self.role, entry) {
             PolicyState::Unknown if self.detail == Detail::Minimal && entry.conditions.is_empty() => {
-                self.left_out
+                self.omitted_state
             }
             state => Some(state),
         }
@@ -261,10 +267,10 @@ impl PolicyReport {
     #[must_use]
     pub fn missing(&self) -> Option<Vec<&str>> {
         match (&self.summary, &self.clusters) {
-            (Reading::Missing, Reading::Missing) => Some(Vec::new()),
-            (Reading::Value(summary), _) if summary.synced => Some(Vec::new()),
-            (_, Reading::Value(clusters)) if self.detail.shows_states() => {
-                let lacking = clusters.iter().filter(|entry| !entry.applied && !entry.leaves());
+            (AnnotationValue::Missing, AnnotationValue::Missing) => Some(Vec::new()),
+            (AnnotationValue::Value(summary), _) if summary.synced => Some(Vec::new()),
+            (_, AnnotationValue::Value(clusters)) if self.detail.shows_states() => {
+                let lacking = clusters.iter().filter(|entry| !entry.applied && !entry.is_being_removed());
                 Some(lacking.map(|entry| &*entry.cluster.0).collect())
             }
             _ => None,
@@ -287,7 +293,7 @@ impl PolicyReport {
                 PolicyState::Overridden => {
                     entry.condition(ENFORCED).and_then(|condition| condition.message.clone())
                 }
-                _ => Cell::of_entry(self, entry).message.map(|message| message.to_string()),
+                _ => Cell::from_entry(self, entry).message.map(|message| message.to_string()),
             };
             let message = message.filter(|message| !message.is_empty());
             let message = message.map(|message| format!(": {message}")).unwrap_or_default();
@@ -320,7 +326,7 @@ impl PolicyReport {
 }
 
 /// The state of all entries whose state was left out to save space; `None` if they may differ.
-fn left_out_state(detail: Detail, summary: &Summary, entries: &[Synced]) -> Option<PolicyState> {
+fn omitted_state_of(detail: Detail, summary: &Summary, entries: &[Synced]) -> Option<PolicyState> {
     let (entries, hidden) = match detail {
         Detail::Full | Detail::Other => return None,
         Detail::Keys | Detail::First { .. } => (&[][..], summary.clusters),
@@ -348,21 +354,25 @@ fn left_out_state(detail: Detail, summary: &Summary, entries: &[Synced]) -> Opti
     }
 }
 
-fn overrides(text: Option<&String>) -> Reading<Overrides> {
+fn overrides(text: Option<&String>) -> AnnotationValue<Overrides> {
     match text.map(|text| Overrides::parse(text)) {
-        None => Reading::Missing,
-        Some(Ok(overrides)) => Reading::Value(overrides),
-        Some(Err(_)) => Reading::Unreadable,
+        None => AnnotationValue::Missing,
+        Some(Ok(overrides)) => AnnotationValue::Value(overrides),
+        Some(Err(_)) => AnnotationValue::Invalid,
     }
 }
 
-fn read<T: DeserializeOwned>(annotations: &Strings, key: &str, faults: &mut Vec<String>) -> Reading<T> {
-    let Some(text) = annotations.get(key) else { return Reading::Missing };
+fn read<T: DeserializeOwned>(
+    annotations: &Strings,
+    key: &str,
+    faults: &mut Vec<String>,
+) -> AnnotationValue<T> {
+    let Some(text) = annotations.get(key) else { return AnnotationValue::Missing };
     match serde_json::from_str(text) {
-        Ok(value) => Reading::Value(value),
+        Ok(value) => AnnotationValue::Value(value),
         Err(error) => {
             faults.push(format!("annotation {key}: {error}"));
-            Reading::Unreadable
+            AnnotationValue::Invalid
         }
     }
 }

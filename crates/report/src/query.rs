@@ -8,15 +8,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
 use super::known::Known;
-use super::seen::Seen;
-use super::served::{Meant, ServedKind, discover, full, meant};
+use super::report_mirror::ReportMirror;
+use super::served::{KindMatch, ServedKind, discover, match_kind, qualified_names};
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{Merge, Role};
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::{HubClient, HubError, served_beside};
-use policy_sync_mirror::{Scope, Wanted};
+use policy_sync_hub::{HubClient, HubError, group_version_resources};
+use policy_sync_mirror::{Scope, WatchedSources};
 use policy_sync_sync::desired::eligibility::versions;
 use policy_sync_sync::desired::watches;
 use policy_sync_sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
@@ -24,7 +24,7 @@ use policy_sync_sync::{ClassParams, OfflineMirror};
 
 /// The objects that a user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum RequestedKinds<'a> {
     /// Gateways, policies and resources.
     Everything,
     /// Only Gateways.
@@ -37,23 +37,23 @@ pub enum Asked<'a> {
     Cluster,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedKinds<'a> {
     /// Parses the first argument of `status`.
     #[must_use]
-    pub fn by(word: Option<&'a str>) -> Self {
+    pub fn parse(word: Option<&'a str>) -> Self {
         match word {
             None => Self::Everything,
             Some("policies") => Self::All(Role::Policy),
             Some("resources") => Self::All(Role::Resource),
             Some("cluster" | "clusters" | "managedcluster" | "managedclusters") => Self::Cluster,
-            Some(word) if ServedKind::gateways().is_meant_by(word) => Self::Gateways,
+            Some(word) if ServedKind::gateways().matches_name(word) => Self::Gateways,
             Some(word) => Self::Kind(word),
         }
     }
 
     /// The noun for the message that none was found.
     #[must_use]
-    pub fn named(self) -> &'static str {
+    pub fn noun(self) -> &'static str {
         match self {
             Self::Everything | Self::Cluster => "Gateway and no policy",
             Self::Gateways => "Gateway",
@@ -69,7 +69,7 @@ pub struct Query<'a> {
     /// The controller whose GatewayClasses and works are considered.
     pub controller: &'a ControllerName,
     /// The requested kinds.
-    pub asked: Asked<'a>,
+    pub requested: RequestedKinds<'a>,
     /// The requested namespaces and names.
     pub scope: Scope,
     /// Restricts the report to the copies on one cluster.
@@ -96,7 +96,7 @@ pub enum QueryError {
 #[derive(Debug)]
 pub struct Report {
     /// The objects that were read.
-    pub seen: Seen,
+    pub report_mirror: ReportMirror,
     /// Errors in the parameters of GatewayClasses.
     pub faults: Vec<String>,
     /// Objects that the user may not read, one line each.
@@ -128,7 +128,7 @@ pub async fn unavailable(
 ) -> Result<(BTreeSet<ClusterName>, Option<HubError>), HubError> {
     match hub.list(&CLUSTERS.all(), &CLUSTERS.gvr(), controller, "list ManagedClusters").await {
         Ok(clusters) => Ok((unavailable_of(&clusters), None)),
-        Err(error) if error.is_answer() => Ok((BTreeSet::new(), Some(error))),
+        Err(error) if error.is_response() => Ok((BTreeSet::new(), Some(error))),
         Err(error) => Err(error),
     }
 }
@@ -148,12 +148,12 @@ pub fn unavailable_of<'c>(clusters: impl IntoIterator<Item = &'c HubObject>) -> 
 /// If the hub cannot be read.
 pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Result<Vec<ServedKind>, HubError> {
     hub.has(&REQUIRED).await?;
-    Ok(Listed::read(hub, controller).await?.kinds)
+    Ok(ClassParameters::read(hub, controller).await?.kinds)
 }
 
 /// The content of the parameters of a controller's GatewayClasses.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ClassParameters {
     /// The listed kinds that the hub serves.
     pub kinds: Vec<ServedKind>,
     /// How policies of a kind are merged, if parameters configure it. The oldest class comes first.
@@ -166,7 +166,7 @@ pub struct Listed {
     pub has_classes: bool,
 }
 
-impl Listed {
+impl ClassParameters {
     /// Reads the parameters of the GatewayClasses of `controller`.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Listed {
     /// If the hub cannot be read.
     pub async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
         let classes = classes(hub, controller).await?;
-        let mut report = Report::new(Seen::new(controller.clone(), Scope::All));
+        let mut report = Report::new(ReportMirror::new(controller.clone(), Scope::All));
         let kinds = report.kinds(hub, &classes).await?;
         let guard = classes.read();
         let view = guard.view(OfflineMirror::settled(Clock::start().now()));
@@ -189,9 +189,9 @@ impl Listed {
 }
 
 impl Report {
-    pub(super) fn new(seen: Seen) -> Self {
-        let has_classes = !seen.classes.is_empty();
-        Self { seen, faults: Vec::new(), unread: Vec::new(), works_unread: None, has_classes }
+    pub(super) fn new(report_mirror: ReportMirror) -> Self {
+        let has_classes = !report_mirror.classes.is_empty();
+        Self { report_mirror, faults: Vec::new(), unread: Vec::new(), works_unread: None, has_classes }
     }
 
     /// Runs `query`.
@@ -200,24 +200,25 @@ impl Report {
     ///
     /// If a word names no kind, or none of the requested objects may be read.
     pub async fn read(hub: &HubClient, query: &Query<'_>) -> Result<Self, QueryError> {
-        let mut seen = Seen::new(query.controller.clone(), query.scope.clone());
+        let mut report_mirror = ReportMirror::new(query.controller.clone(), query.scope.clone());
         if let Some(name) = &query.cluster {
-            let (source, what) = (Seen::copies_source(name), format!("list ManifestWorks of cluster {name}"));
-            seen.list(&source, &hub.list(&source, &COPIES.gvr(), query.controller, &what).await?);
-            seen.cluster = Some(name.clone());
+            let (source, what) =
+                (ReportMirror::copies_source(name), format!("list ManifestWorks of cluster {name}"));
+            report_mirror.list(&source, &hub.list(&source, &COPIES.gvr(), query.controller, &what).await?);
+            report_mirror.cluster = Some(name.clone());
         }
         hub.has(&REQUIRED).await?;
         let classes = classes(hub, query.controller).await?;
-        seen.classes = our_classes(&classes);
-        let mut report = Self::new(seen);
-        if query.asked != Asked::Gateways {
+        report_mirror.classes = our_classes(&classes);
+        let mut report = Self::new(report_mirror);
+        if query.requested != RequestedKinds::Gateways {
             report.policies(hub, &classes, query).await?;
         }
-        if !matches!(query.asked, Asked::All(_) | Asked::Kind(_)) {
+        if !matches!(query.requested, RequestedKinds::All(_) | RequestedKinds::Kind(_)) {
             report.gateways(hub, query).await?;
         }
-        let none = report.seen.kinds.is_empty() && !report.seen.gateways;
-        if none && query.asked != Asked::Cluster && !report.unread.is_empty() {
+        let none = report.report_mirror.kinds.is_empty() && !report.report_mirror.gateways;
+        if none && query.requested != RequestedKinds::Cluster && !report.unread.is_empty() {
             return Err(QueryError::Unread(report.unread.join("; ")));
         }
         Ok(report)
@@ -230,10 +231,10 @@ impl Report {
         query: &Query<'_>,
     ) -> Result<(), QueryError> {
         let mut kinds = self.kinds(hub, classes).await?;
-        if let Asked::All(role) = query.asked {
+        if let RequestedKinds::All(role) = query.requested {
             kinds.retain(|kind| kind.role == role);
         }
-        if let Asked::Kind(word) = query.asked {
+        if let RequestedKinds::Kind(word) = query.requested {
             if kinds.is_empty() && !self.unread.is_empty() {
                 return Err(QueryError::Unread(self.unread.join("; ")));
             }
@@ -241,11 +242,12 @@ impl Report {
         }
         let mut forbidden = Vec::new();
         for kind in kinds {
-            let (source, what) = (self.seen.policies_source(&kind), format!("list {}", kind.gvr.kind));
+            let (source, what) =
+                (self.report_mirror.policies_source(&kind), format!("list {}", kind.gvr.kind));
             match Known::of(hub.list(&source, &kind.gvr, query.controller, &what).await)? {
                 Known::Known(policies) => {
-                    self.seen.list(&source, &policies);
-                    self.seen.kinds.push(kind);
+                    self.report_mirror.list(&source, &policies);
+                    self.report_mirror.kinds.push(kind);
                 }
                 Known::Unknown(error) => forbidden.push((kind, error)),
             }
@@ -259,22 +261,22 @@ impl Report {
     }
 
     async fn gateways(&mut self, hub: &HubClient, query: &Query<'_>) -> Result<(), QueryError> {
-        let source = self.seen.gateways_source();
+        let source = self.report_mirror.gateways_source();
         match Known::of(hub.list(&source, &GATEWAYS.gvr(), query.controller, "list Gateways").await)? {
-            Known::Known(gateways) => self.seen.list(&source, &gateways),
+            Known::Known(gateways) => self.report_mirror.list(&source, &gateways),
             Known::Unknown(error) => {
                 self.unread.push(format!("{error}{}", query.hint));
                 return Ok(());
             }
         }
-        self.seen.gateways = true;
+        self.report_mirror.gateways = true;
         // For one cluster, its own works contain more detail.
-        if query.asked != Asked::Cluster {
+        if query.requested != RequestedKinds::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
             match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {
                 Known::Known(works) => {
-                    self.seen.list(&source, &works);
-                    self.seen.works = true;
+                    self.report_mirror.list(&source, &works);
+                    self.report_mirror.works = true;
                 }
                 // Tenants may often read their Gateways, but not the namespaces of clusters.
                 Known::Unknown(error) => self.works_unread = Some(error.to_string()),
@@ -289,7 +291,7 @@ impl Report {
             let Some(key) = source.object() else { continue };
             match hub.get::<HubObject>(gvr, key, &format!("read ConfigMap {key}")).await {
                 Ok(config_map) => classes.list(source, &config_map, Clock::start().now()),
-                Err(error) if error.is_answer() => self.unread.push(error.to_string()),
+                Err(error) if error.is_response() => self.unread.push(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
@@ -324,7 +326,7 @@ impl Report {
             }
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
-                let list = served_beside(hub.client(), &gvr).await;
+                let list = group_version_resources(hub.client(), &gvr).await;
                 let list = list.map_err(|error| hub.failure(&format!("discover {gvr}"), &error))?;
                 served.insert(api_version.clone(), list);
             }
@@ -355,7 +357,7 @@ async fn classes(hub: &HubClient, controller: &ControllerName) -> Result<Offline
     Ok(mirror)
 }
 
-fn wanted(classes: &OfflineMirror) -> Wanted {
+fn wanted(classes: &OfflineMirror) -> WatchedSources {
     watches::plan(classes.read().view(OfflineMirror::settled(Clock::start().now())))
 }
 
@@ -369,18 +371,21 @@ async fn kind_of<'k>(
         [] => "none".to_owned(),
         kinds => kinds.iter().map(|kind| &*kind.kind).collect::<Vec<_>>().join(", "),
     };
-    let none = match meant(kinds, word) {
-        Meant::Kind(kind) => return Ok(kind),
-        Meant::Ambiguous(several) => {
-            return Err(QueryError::Kind(format!("{word:?} is ambiguous: write {}", full(&several))));
+    let none = match match_kind(kinds, word) {
+        KindMatch::Kind(kind) => return Ok(kind),
+        KindMatch::Ambiguous(several) => {
+            return Err(QueryError::Kind(format!(
+                "{word:?} is ambiguous: write {}",
+                qualified_names(&several)
+            )));
         }
-        Meant::Nothing => format!("{word:?} is not a synced kind"),
+        KindMatch::Nothing => format!("{word:?} is not a synced kind"),
     };
     let discovered = discover(hub).await?;
-    let known = match meant(&discovered.kinds, word) {
-        Meant::Kind(kind) => full(&[kind]),
-        Meant::Ambiguous(several) => full(&several),
-        Meant::Nothing => {
+    let known = match match_kind(&discovered.kinds, word) {
+        KindMatch::Kind(kind) => qualified_names(&[kind]),
+        KindMatch::Ambiguous(several) => qualified_names(&several),
+        KindMatch::Nothing => {
             let none = discovered.unread().map_or_else(|| none.clone(), |unread| format!("{none}: {unread}"));
             let text = format!("{none}: the parameters of the controller's GatewayClasses list {}", listed());
             return Err(QueryError::Kind(text));

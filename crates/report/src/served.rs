@@ -36,18 +36,18 @@ impl ServedKind {
     /// A kind of the core group, which all clusters serve.
     pub fn core(kind: &str, resource: &str) -> Self {
         let gvr = GroupVersionResource::new("", "v1", resource);
-        Self { is_namespaced: resource != "namespaces", ..Self::given(Role::Resource, gvr, kind) }
+        Self { is_namespaced: resource != "namespaces", ..Self::of_object(Role::Resource, gvr, kind) }
     }
 
     /// A kind known only from an object: its resource and its `kind`, without short names.
-    pub fn given(role: Role, gvr: GroupVersionResource, kind: &str) -> Self {
+    pub fn of_object(role: Role, gvr: GroupVersionResource, kind: &str) -> Self {
         let singular = kind.to_lowercase();
         Self { gvr, kind: kind.to_owned(), role, is_namespaced: true, singular, short: Vec::new() }
     }
 
     /// Whether `word` names this kind, regardless of other kinds.
-    pub fn is_meant_by(&self, word: &str) -> bool {
-        self.is_named(word).is_some()
+    pub fn matches_name(&self, word: &str) -> bool {
+        self.name_type(word).is_some()
     }
 
     /// A kind from discovery, which parameters list under `role`.
@@ -76,25 +76,25 @@ impl ServedKind {
 
     /// Whether `word` is the plural, singular or `Kind` of this kind, or a short name. It may be followed by
     /// a dot and the group, or the version and group. Case is ignored.
-    fn is_named(&self, word: &str) -> Option<By> {
+    fn name_type(&self, word: &str) -> Option<NameType> {
         let word = word.to_lowercase();
         let (bare, of) = word.split_once('.').map_or((&*word, None), |(bare, of)| (bare, Some(of)));
         let (group, version) = (&self.gvr.kind.group, &self.gvr.version);
         if of.is_some_and(|of| *of != **group && of != format!("{version}.{group}")) {
             return None;
         }
-        let full = [&*self.gvr.kind.resource, &*self.kind.to_lowercase(), &*self.singular];
-        if !bare.is_empty() && full.contains(&bare) {
-            Some(By::Name)
+        let full_names = [&*self.gvr.kind.resource, &*self.kind.to_lowercase(), &*self.singular];
+        if !bare.is_empty() && full_names.contains(&bare) {
+            Some(NameType::Name)
         } else {
-            self.short.iter().any(|short| short == bare).then_some(By::ShortName)
+            self.short.iter().any(|short| short == bare).then_some(NameType::ShortName)
         }
     }
 }
 
 /// The kinds that a hub serves outside the core group.
 #[derive(Debug, Default)]
-pub struct Discovered {
+pub struct DiscoveredKinds {
     /// The kinds, each in the hub's preferred version.
     pub kinds: Vec<ServedKind>,
     /// The groups of unavailable API services, whose kinds may be missing from `kinds`.
@@ -106,13 +106,13 @@ pub struct Discovered {
 /// # Errors
 ///
 /// If discovery fails.
-pub async fn discover(hub: &HubClient) -> Result<Discovered, HubError> {
+pub async fn discover(hub: &HubClient) -> Result<DiscoveredKinds, HubError> {
     let groups = hub.client().list_api_groups_aggregated().await;
     let groups = groups.map_err(|error| hub.failure("list the APIs", &error))?.items;
-    Ok(Discovered::of(groups))
+    Ok(DiscoveredKinds::of(groups))
 }
 
-impl Discovered {
+impl DiscoveredKinds {
     /// The message that the kinds of some API groups are unknown; `None` if discovery is complete.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
@@ -151,14 +151,14 @@ impl Discovered {
 
 /// How a word names a kind. The derived order prefers names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+enum NameType {
     Name,
     ShortName,
 }
 
 /// The result of resolving a word.
 #[derive(Debug, PartialEq)]
-pub enum Meant<'k> {
+pub enum KindMatch<'k> {
     /// It names one kind.
     Kind(&'k ServedKind),
     /// It names several kinds.
@@ -168,23 +168,23 @@ pub enum Meant<'k> {
 }
 
 /// The kind that `word` names. As with `kubectl`, a name takes precedence over another kind's short name.
-pub fn meant<'k>(kinds: &'k [ServedKind], word: &str) -> Meant<'k> {
-    let named = || kinds.iter().filter_map(|kind| Some((kind.is_named(word)?, kind)));
+pub fn match_kind<'k>(kinds: &'k [ServedKind], word: &str) -> KindMatch<'k> {
+    let named = || kinds.iter().filter_map(|kind| Some((kind.name_type(word)?, kind)));
     let best = named().map(|(by, _)| by).min();
-    let mut meant: Vec<&ServedKind> =
+    let mut matching: Vec<&ServedKind> =
         named().filter(|(by, _)| Some(*by) == best).map(|(_, kind)| kind).collect();
-    match (meant.pop(), meant.is_empty()) {
-        (None, _) => Meant::Nothing,
-        (Some(kind), true) => Meant::Kind(kind),
+    match (matching.pop(), matching.is_empty()) {
+        (None, _) => KindMatch::Nothing,
+        (Some(kind), true) => KindMatch::Kind(kind),
         (Some(kind), false) => {
-            meant.push(kind);
-            Meant::Ambiguous(meant)
+            matching.push(kind);
+            KindMatch::Ambiguous(matching)
         }
     }
 }
 
 /// The names of several kinds with their groups, as an alternative in a message.
-pub fn full(kinds: &[&ServedKind]) -> String {
+pub fn qualified_names(kinds: &[&ServedKind]) -> String {
     kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
 }
 

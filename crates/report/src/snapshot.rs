@@ -14,8 +14,8 @@ use policy_sync_api::params::Role;
 use policy_sync_api::text::with_causes;
 use policy_sync_api::work;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::{HubClient, HubError, look_up};
-use policy_sync_mirror::{Extent, Source};
+use policy_sync_hub::{HubClient, HubError, discover_resource};
+use policy_sync_mirror::{Projection, Source};
 use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::dry_run::HubSnapshot;
 use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, role_of};
@@ -30,7 +30,7 @@ pub enum ReadError {
     Hub(#[from] HubError),
     /// The schema of ManifestWorks lacks a field that the controller needs.
     #[error("the controller would not start on the hub at {url}: {fault}")]
-    Unfit {
+    Incompatible {
         /// The hub.
         url: String,
         /// The missing field.
@@ -40,7 +40,7 @@ pub enum ReadError {
 
 /// Which works of a controller are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorksOf {
+pub enum WorkSelection {
     /// All.
     All,
     /// Those of one cluster.
@@ -53,7 +53,7 @@ pub enum WorksOf {
 ///
 /// Where something cannot be read, naming it, or where the controller could not begin on this hub.
 pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<HubSnapshot, ReadError> {
-    read_with(client, controller, &WorksOf::All).await
+    read_with(client, controller, &WorkSelection::All).await
 }
 
 /// The same with some of its works alone.
@@ -64,10 +64,10 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
 pub async fn read_with(
     client: &HubClient,
     controller: &ControllerName,
-    works: &WorksOf,
+    works: &WorkSelection,
 ) -> Result<HubSnapshot, ReadError> {
     client.has(&REQUIRED).await?;
-    let mut reader = Reader { client, hub: HubSnapshot::new(controller.clone()) };
+    let mut reader = SnapshotReader { client, hub: HubSnapshot::new(controller.clone()) };
     let fixed = needed().filter_map(|source| source.gvr().map(|gvr| (source, gvr)));
     let lists = join_all(fixed.map(|(source, gvr)| async move {
         let objects = if source.is(&WORKS) {
@@ -114,13 +114,13 @@ async fn list_works(
     client: &HubClient,
     gvr: &GroupVersionResource,
     controller: &ControllerName,
-    works: &WorksOf,
+    works: &WorkSelection,
 ) -> Result<Vec<HubObject>, HubError> {
     let (namespace, what) = match works {
-        WorksOf::All => ("", format!("list {}", gvr.kind)),
-        WorksOf::Cluster(cluster) => (&*cluster.0, format!("list {} of cluster {cluster}", gvr.kind)),
+        WorkSelection::All => ("", format!("list {}", gvr.kind)),
+        WorkSelection::Cluster(cluster) => (&*cluster.0, format!("list {} of cluster {cluster}", gvr.kind)),
     };
-    client.objects(gvr, namespace, Some(&of_controller(controller)), Extent::Whole, &what).await
+    client.objects(gvr, namespace, Some(&of_controller(controller)), Projection::Full, &what).await
 }
 
 async fn list(
@@ -138,19 +138,19 @@ async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResou
 }
 
 /// A snapshot that is being read.
-struct Reader<'c> {
+struct SnapshotReader<'c> {
     client: &'c HubClient,
     hub: HubSnapshot,
 }
 
-impl Reader<'_> {
+impl SnapshotReader<'_> {
     async fn work_schema(&mut self) -> Result<(), ReadError> {
         let name = format!("manifestworks.{}", work::GROUP);
         let definition = definition(self.client, &name).await?;
-        let definition = definition.ok_or_else(|| self.client.lacks(format!("definition of {name}")))?;
+        let definition = definition.ok_or_else(|| self.client.not_served(format!("definition of {name}")))?;
         let schema = WorkSchema::new(&definition);
         if let Some(fault) = schema.fault() {
-            return Err(ReadError::Unfit { url: self.client.url().to_owned(), fault });
+            return Err(ReadError::Incompatible { url: self.client.url().to_owned(), fault });
         }
         self.hub.mirror.work_schema(schema);
         Ok(())
@@ -188,7 +188,7 @@ async fn kind(
     match (definition, role) {
         (Some(definition), _) => defined(definition, gvr, role),
         (None, Role::Policy) => Err(Resolution::Gone),
-        (None, Role::Resource) => match look_up(client.client(), gvr).await {
+        (None, Role::Resource) => match discover_resource(client.client(), gvr).await {
             Ok(found) => discovered(found),
             Err(error) => Err(Resolution::Unknown(with_causes(&error))),
         },

@@ -15,7 +15,7 @@ use policy_sync_api::names::{
 };
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
-use policy_sync_mirror::{Pruned, Scope};
+use policy_sync_mirror::{ObjectRow, Scope};
 
 pub const CONTROLLER: &str = "kuadrant.io/policy-sync";
 
@@ -113,46 +113,46 @@ pub fn gateway_work(cluster: &str, programmed: Option<&str>, unplaced: bool, del
     .unwrap()
 }
 
-pub const BOTH: &str = r#"["eu-1","us-1"]"#;
+pub const BOTH_CLUSTERS: &str = r#"["eu-1","us-1"]"#;
 
 /// An empty mirror with the class `multi`.
-fn seen() -> Seen {
-    let mut seen = Seen::new(ControllerName::new(CONTROLLER), Scope::All);
-    seen.classes = ["multi".into()].into();
-    seen.gateways = true;
-    seen
+fn report_mirror() -> ReportMirror {
+    let mut report_mirror = ReportMirror::new(ControllerName::new(CONTROLLER), Scope::All);
+    report_mirror.classes = ["multi".into()].into();
+    report_mirror.gateways = true;
+    report_mirror
 }
 
 /// The report on `gateway`; `works` are `None` if they may not be read.
 pub fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
-    let mut seen = seen();
-    seen.list(&seen.gateways_source(), [gateway]);
+    let mut report_mirror = report_mirror();
+    report_mirror.list(&report_mirror.gateways_source(), [gateway]);
     if let Some(works) = works {
-        seen.list(&GATEWAY_WORKS.all(), works);
-        seen.works = true;
+        report_mirror.list(&GATEWAY_WORKS.all(), works);
+        report_mirror.works = true;
     }
-    match seen.items().pop() {
+    match report_mirror.items().pop() {
         Some(Item::Gateway(report)) => *report,
         other => panic!("{other:?}"),
     }
 }
 
 /// The Gateway `web` on two clusters, with its works.
-pub fn on_two(programmed: &str) -> GatewayReport {
+pub fn gateway_on_two_clusters(programmed: &str) -> GatewayReport {
     let works = [
         gateway_work("eu-1", Some("True"), false, false),
         gateway_work("us-1", Some(programmed), false, false),
     ];
-    gateway_report(&gateway(programmed, "not on us-1", 2, BOTH), Some(&works))
+    gateway_report(&gateway(programmed, "not on us-1", 2, BOTH_CLUSTERS), Some(&works))
 }
 
 /// The objects of a hub with the one cluster `eu-1`: these works, policies and Gateways.
-pub fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
-    let mut seen = seen();
-    seen.kinds = vec![kind()];
-    seen.cluster = Some(ClusterName::from("eu-1"));
-    seen.list(&Seen::copies_source(&ClusterName::from("eu-1")), works);
-    seen.list(&seen.policies_source(&kind()), policies);
-    seen.list(&seen.gateways_source(), gateways);
-    seen
+pub fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> ReportMirror {
+    let mut report_mirror = report_mirror();
+    report_mirror.kinds = vec![kind()];
+    report_mirror.cluster = Some(ClusterName::from("eu-1"));
+    report_mirror.list(&ReportMirror::copies_source(&ClusterName::from("eu-1")), works);
+    report_mirror.list(&report_mirror.policies_source(&kind()), policies);
+    report_mirror.list(&report_mirror.gateways_source(), gateways);
+    report_mirror
 }

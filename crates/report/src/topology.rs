@@ -22,7 +22,7 @@ use policy_sync_api::annotations::POLICY_SYNCED;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::{HubClient, HubError};
-use policy_sync_mirror::Extent;
+use policy_sync_mirror::Projection;
 use policy_sync_topology::locator::{Kind, KindRef, Locator};
 use policy_sync_topology::objects::{NAMESPACE, kind_of};
 use policy_sync_topology::show::{self, ObjectFault};
@@ -42,7 +42,7 @@ pub struct ClusterObjects {
     /// The kinds that the cluster does not serve; `None` for files.
     pub unserved: Option<BTreeSet<Kind>>,
     /// For files: the file and line of each object, by its locator.
-    pub places: BTreeMap<String, String>,
+    pub locations: BTreeMap<String, String>,
 }
 
 /// The kind of the objects that define the kinds of policies.
@@ -69,20 +69,21 @@ pub struct ClusterQuery<'a> {
 /// If the cluster cannot be reached, or does not serve the Gateway API.
 pub async fn cluster_objects(hub: &HubClient, query: ClusterQuery<'_>) -> Result<ClusterObjects, HubError> {
     let kinds = TopologyKinds::read(hub, query.controller).await?;
-    let mut reader = Reader { hub, query, found: kinds.objects(), forbidden: Vec::new() };
-    let always = kinds.always.iter().map(|kind| (kind.clone(), Extent::Whole)).collect();
+    let mut reader = TopologyReader { hub, query, found: kinds.objects(), forbidden: Vec::new() };
+    let always = kinds.always.iter().map(|kind| (kind.clone(), Projection::Full)).collect();
     reader.read(always, |_| true).await?;
-    let of_copies = kinds.of_copies.iter().map(|kind| (kind.clone(), Extent::Whole)).collect();
+    let of_copies = kinds.of_copies.iter().map(|kind| (kind.clone(), Projection::Full)).collect();
     reader.read(of_copies, |object| object.metadata.annotations.contains_key(POLICY_SYNCED)).await?;
     let needed = kinds.needed(reader.found.objects.needs()).into_iter();
     // Only the labels of Namespaces are needed.
-    let extent =
-        |kind: &ServedKind| if *kind.kind == *NAMESPACE.kind { Extent::Metadata } else { Extent::Whole };
-    reader.read(needed.map(|kind| (kind.clone(), extent(kind))).collect(), |_| true).await?;
-    Ok(reader.finish(kinds.refused))
+    let projection = |kind: &ServedKind| {
+        if *kind.kind == *NAMESPACE.kind { Projection::Metadata } else { Projection::Full }
+    };
+    reader.read(needed.map(|kind| (kind.clone(), projection(kind))).collect(), |_| true).await?;
+    Ok(reader.finish(kinds.definitions_error))
 }
 
-struct Reader<'r> {
+struct TopologyReader<'r> {
     hub: &'r HubClient,
     query: ClusterQuery<'r>,
     found: ClusterObjects,
@@ -91,28 +92,28 @@ struct Reader<'r> {
 }
 
 /// The result of a list.
-enum List {
+enum ListResult {
     /// All objects.
-    Whole(Vec<HubObject>),
+    Complete(Vec<HubObject>),
     /// The objects of the query's namespace, and the error of listing all.
-    Part(Vec<HubObject>, HubError),
+    Partial(Vec<HubObject>, HubError),
     /// No objects, and the error.
-    Nothing(HubError),
+    Denied(HubError),
 }
 
-impl Reader<'_> {
+impl TopologyReader<'_> {
     /// Reads the objects of `kinds` that satisfy `counts`.
     async fn read(
         &mut self,
-        kinds: Vec<(ServedKind, Extent)>,
+        kinds: Vec<(ServedKind, Projection)>,
         counts: impl Fn(&HubObject) -> bool,
     ) -> Result<(), HubError> {
-        let lists = join_all(kinds.iter().map(|(kind, extent)| self.list(kind, *extent))).await;
+        let lists = join_all(kinds.iter().map(|(kind, projection)| self.list(kind, *projection))).await;
         for ((kind, _), list) in kinds.iter().zip(lists) {
             let (objects, refusal) = match list? {
-                List::Whole(objects) => (objects, None),
-                List::Part(objects, error) => (objects, Some(error)),
-                List::Nothing(error) => (Vec::new(), Some(error)),
+                ListResult::Complete(objects) => (objects, None),
+                ListResult::Partial(objects, error) => (objects, Some(error)),
+                ListResult::Denied(error) => (Vec::new(), Some(error)),
             };
             match refusal {
                 None => self.found.objects.lists(KindRef { group: &kind.gvr.kind.group, kind: &kind.kind }),
@@ -125,26 +126,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    async fn list(&self, kind: &ServedKind, extent: Extent) -> Result<List, HubError> {
+    async fn list(&self, kind: &ServedKind, projection: Projection) -> Result<ListResult, HubError> {
         let ServedKind { gvr, is_namespaced, .. } = kind;
         let what = format!("list {}", gvr.kind);
-        let error = match Known::of(self.hub.objects(gvr, "", None, extent, &what).await)? {
-            Known::Known(objects) => return Ok(List::Whole(objects)),
+        let error = match Known::of(self.hub.objects(gvr, "", None, projection, &what).await)? {
+            Known::Known(objects) => return Ok(ListResult::Complete(objects)),
             Known::Unknown(error) => error,
         };
         let Some(namespace) = self.query.namespace.filter(|_| *is_namespaced) else {
-            return Ok(List::Nothing(error));
+            return Ok(ListResult::Denied(error));
         };
-        Ok(match Known::of(self.hub.objects(gvr, namespace, None, extent, &what).await)? {
-            Known::Known(objects) => List::Part(objects, error),
-            Known::Unknown(error) => List::Nothing(error),
+        Ok(match Known::of(self.hub.objects(gvr, namespace, None, projection, &what).await)? {
+            Known::Known(objects) => ListResult::Partial(objects, error),
+            Known::Unknown(error) => ListResult::Denied(error),
         })
     }
 
-    /// Adds one line for all kinds that may not be listed. `refused` is the error of listing definitions.
-    fn finish(self, refused: Option<HubError>) -> ClusterObjects {
+    /// Adds one line for all kinds that may not be listed. `definitions_error` is the error of listing definitions.
+    fn finish(self, definitions_error: Option<HubError>) -> ClusterObjects {
         let Self { mut found, mut forbidden, query, .. } = self;
-        forbidden.splice(..0, refused.map(|error| (DEFINITION.to_owned(), error)));
+        forbidden.splice(..0, definitions_error.map(|error| (DEFINITION.to_owned(), error)));
         let kinds: Vec<&str> = forbidden.iter().map(|(kind, _)| kind.as_str()).collect();
         let what = format!("list {}", kinds.join(", "));
         if let Some((_, error)) = forbidden.into_iter().next() {
@@ -177,7 +178,7 @@ impl ClusterObjects {
     /// The faults of parsing, followed by those that `graph` found.
     #[must_use]
     pub fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
-        let place = |object: &str| self.places.get(object).cloned();
+        let place = |object: &str| self.locations.get(object).cloned();
         self.faults.iter().cloned().chain(show::faults(graph, &place)).collect()
     }
 

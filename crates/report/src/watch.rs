@@ -8,26 +8,26 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::index::{Index, Look};
+use super::index::{ReportIndex, ReportView};
 use super::item::Item;
 use super::key::ItemKey;
-use super::seen::{NOW, Seen};
+use super::report_mirror::{NOW, ReportMirror};
 use policy_sync_hub::HubClient;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::tasks::{Ended, Tasks};
+use policy_sync_hub::tasks::{RestartReason, Tasks};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
-use policy_sync_mirror::{Changed, Changes, Failing, FailureKind, Source};
+use policy_sync_mirror::{Changes, MirrorChange, Source, SourceFailure, WatchFailureKind};
 
 /// An event during a watch of a hub.
 #[derive(Debug)]
-pub enum Event {
+pub enum WatchEvent {
     /// Items that may have changed, in their new state; `None` for a deleted item.
     Changed(Vec<(ItemKey, Option<Item>)>),
     /// The hub cannot be watched temporarily, for this reason.
-    Away(String),
+    Disconnected(String),
     /// The hub can be watched again.
-    Back,
+    Reconnected,
 }
 
 /// Why a watch ends.
@@ -41,7 +41,7 @@ pub enum WatchError {
     Metrics(#[from] prometheus::Error),
     /// A task has panicked, or the hub was restored from a backup.
     #[error("the watch has ended and must be restarted: {0}")]
-    Ended(#[from] Ended),
+    RestartReason(#[from] RestartReason),
 }
 
 /// Changes that were not returned yet.
@@ -53,49 +53,54 @@ struct Pending {
 }
 
 #[derive(Debug, Default)]
-struct Inbox {
+struct ChangeQueue {
     pending: Mutex<Pending>,
     arrived: Notify,
 }
 
 /// A running watch of a hub. Dropping it ends the watch.
 #[derive(Debug)]
-pub struct Watching {
+pub struct ReportWatch {
     hub: HubClient,
-    seen: Seen,
-    inbox: Arc<Inbox>,
+    report_mirror: ReportMirror,
+    inbox: Arc<ChangeQueue>,
     tasks: Tasks,
     outage: Outage,
     running: AbortHandle,
 }
 
-impl Drop for Watching {
+impl Drop for ReportWatch {
     fn drop(&mut self) {
         self.running.abort();
     }
 }
 
-impl Watching {
-    /// Continues from the listed objects in `seen`. `client` needs a timeout longer than a watch may be
+impl ReportWatch {
+    /// Continues from the listed objects in `report_mirror`. `client` needs a timeout longer than a watch may be
     /// silent; `hub` provides the URL for messages.
     ///
     /// # Errors
     ///
     /// [`WatchError::Metrics`].
-    pub fn start(hub: HubClient, client: Client, seen: Seen) -> Result<Self, WatchError> {
-        let (tasks, inbox) = (Tasks::new(Metrics::new()?), Arc::new(Inbox::default()));
-        let (into, one_cluster) = (inbox.clone(), seen.cluster.is_some());
-        let feed = Feed::new(seen.mirror.clone(), seen.controller.clone(), Clock::start(), move |changes| {
-            into.take(changes, one_cluster);
-        });
-        let (wanted, sources) = watch::channel(seen.sources());
+    pub fn start(hub: HubClient, client: Client, report_mirror: ReportMirror) -> Result<Self, WatchError> {
+        let (tasks, inbox) = (Tasks::new(Metrics::new()?), Arc::new(ChangeQueue::default()));
+        let (into, one_cluster) = (inbox.clone(), report_mirror.cluster.is_some());
+        let feed = Feed::new(
+            report_mirror.mirror.clone(),
+            report_mirror.controller.clone(),
+            Clock::start(),
+            move |changes| {
+                into.take(changes, one_cluster);
+            },
+        );
+        let (wanted, sources) = watch::channel(report_mirror.sources());
         let supervisor = Supervisor::new(client, feed, tasks.clone());
         let running = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
             drop(wanted);
         }));
         let running = running.abort_handle();
-        Ok(Self { hub, seen, inbox, tasks, outage: Outage::default(), running })
+        Ok(Self { hub, report_mirror, inbox, tasks, outage: Outage::default(), running })
     }
 
     /// Waits for the next event.
@@ -103,7 +108,7 @@ impl Watching {
     /// # Errors
     ///
     /// If the watch cannot continue.
-    pub async fn next(&mut self) -> Result<Event, WatchError> {
+    pub async fn next(&mut self) -> Result<WatchEvent, WatchError> {
         loop {
             if let Some(event) = self.pending()? {
                 return Ok(event);
@@ -115,7 +120,7 @@ impl Watching {
         }
     }
 
-    fn pending(&mut self) -> Result<Option<Event>, WatchError> {
+    fn pending(&mut self) -> Result<Option<WatchEvent>, WatchError> {
         loop {
             let Some(source) = self.inbox.pending.lock().failing.pop_first() else { break };
             if let Some(event) = self.failed(&source)? {
@@ -126,50 +131,50 @@ impl Watching {
         if changed.is_empty() {
             return Ok(None);
         }
-        let guard = self.seen.read();
-        let look = guard.view(NOW);
+        let guard = self.report_mirror.read();
+        let view = guard.view(NOW);
         let items = changed.into_iter().map(|key| {
-            let item = self.seen.item(look, &key);
+            let item = self.report_mirror.item(view, &key);
             (key, item)
         });
-        Ok(Some(Event::Changed(items.collect())))
+        Ok(Some(WatchEvent::Changed(items.collect())))
     }
 
     /// The event for a `source` that failed or recovered, unless it was reported before.
-    fn failed(&mut self, source: &Source) -> Result<Option<Event>, WatchError> {
-        let guard = self.seen.read();
+    fn failed(&mut self, source: &Source) -> Result<Option<WatchEvent>, WatchError> {
+        let guard = self.report_mirror.read();
         match guard.tables().failure(source) {
-            None => Ok(self.outage.ends(source).then_some(Event::Back)),
+            None => Ok(self.outage.resolve(source).then_some(WatchEvent::Reconnected)),
             Some(failing) => {
                 let text = self.text(source, failing);
                 // A hub that is starting may temporarily deny requests that it allowed before.
-                if failing.kind == FailureKind::Refused && !self.outage.is_on() {
+                if failing.kind == WatchFailureKind::Forbidden && !self.outage.is_active() {
                     return Err(WatchError::Forbidden(text));
                 }
-                Ok(self.outage.is_new(source.clone(), &text).then_some(Event::Away(text)))
+                Ok(self.outage.is_new(source.clone(), &text).then_some(WatchEvent::Disconnected(text)))
             }
         }
     }
 
-    fn text(&self, source: &Source, failing: &Failing) -> String {
+    fn text(&self, source: &Source, failing: &SourceFailure) -> String {
         let (url, text) = (self.hub.url(), &failing.text);
         match failing.kind {
-            FailureKind::NoAnswer => format!("cannot reach the hub at {url}: {text}"),
-            FailureKind::Passing | FailureKind::Unauthenticated | FailureKind::Refused => {
-                format!("cannot watch {} on the hub at {url}: {text}", self.seen.kind_of(source))
+            WatchFailureKind::NoResponse => format!("cannot reach the hub at {url}: {text}"),
+            WatchFailureKind::Transient | WatchFailureKind::Unauthenticated | WatchFailureKind::Forbidden => {
+                format!("cannot watch {} on the hub at {url}: {text}", self.report_mirror.kind_of(source))
             }
         }
     }
 }
 
-impl Inbox {
-    fn take(&self, changes: &Changes<'_, Index>, one_cluster: bool) {
-        let look: Look<'_> = changes.view();
+impl ChangeQueue {
+    fn take(&self, changes: &Changes<'_, ReportIndex>, one_cluster: bool) {
+        let view: ReportView<'_> = changes.view();
         let mut pending = self.pending.lock();
         for changed in changes.iter() {
             match changed {
-                Changed::Failing { source, .. } => drop(pending.failing.insert(source.clone())),
-                changed => pending.changed.extend(Seen::affected(changed, look, one_cluster)),
+                MirrorChange::FailureChanged { source, .. } => drop(pending.failing.insert(source.clone())),
+                changed => pending.changed.extend(ReportMirror::affected(changed, view, one_cluster)),
             }
         }
         self.arrived.notify_one();
@@ -180,27 +185,27 @@ impl Inbox {
 #[derive(Debug, Default)]
 struct Outage {
     sources: BTreeSet<Source>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Outage {
-    fn is_on(&self) -> bool {
+    fn is_active(&self) -> bool {
         !self.sources.is_empty()
     }
 
     /// Records a failure of `source`. Returns whether its message is new.
     fn is_new(&mut self, source: Source, text: &str) -> bool {
         self.sources.insert(source);
-        self.told.insert(text.to_owned())
+        self.reported.insert(text.to_owned())
     }
 
     /// Records that `source` is watched again. Returns whether the outage is over.
-    fn ends(&mut self, source: &Source) -> bool {
-        let ends = self.sources.remove(source) && self.sources.is_empty();
-        if ends {
-            self.told.clear();
+    fn resolve(&mut self, source: &Source) -> bool {
+        let is_over = self.sources.remove(source) && self.sources.is_empty();
+        if is_over {
+            self.reported.clear();
         }
-        ends
+        is_over
     }
 }
 

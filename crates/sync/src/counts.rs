@@ -71,10 +71,10 @@ pub fn of_origin(origin: &Origin, role: Role) -> &'static str {
 /// that applies.
 #[must_use]
 pub fn state(work: &Work) -> &'static str {
-    match &work.answer {
+    match &work.report {
         _ if work.deleting.is_some() => "deleting",
-        Some(answer) if answer.applied => "applied",
-        Some(answer) if answer.message.is_some() => "not_applied",
+        Some(report) if report.applied => "applied",
+        Some(report) if report.message.is_some() => "not_applied",
         _ => "pending",
     }
 }

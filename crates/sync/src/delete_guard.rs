@@ -24,29 +24,29 @@ use policy_sync_mirror::Source;
 
 /// One expectation to check on the server before a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Read {
+pub enum Precondition {
     /// The object exists, and the fields that decisions depend on have this hash
-    /// ([`policy_sync_mirror::Row::decides`]).
+    /// ([`policy_sync_mirror::Row::deletion_hash`]).
     Object(Source, GroupVersionResource, ObjectKey, Hash),
     /// The object does not exist.
     Absent(GroupVersionResource, ObjectKey),
     /// The decisions of a Placement name the clusters with this hash.
     Decisions(ObjectKey, Hash),
     /// The ManagedCluster is terminating or does not exist.
-    Leaving(ClusterName),
+    ClusterTerminating(ClusterName),
     /// The namespace exists and is not terminating.
     Namespace(Arc<str>),
 }
 
-impl Read {
-    /// The hash of the clusters that the decisions of a Placement name, for [`Read::Decisions`].
+impl Precondition {
+    /// The hash of the clusters that the decisions of a Placement name, for [`Precondition::Decisions`].
     #[must_use]
-    pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
+    pub fn decisions_hash(clusters: &BTreeSet<ClusterName>) -> Hash {
         Hash::of_value(clusters)
     }
 
     /// Whether the server agrees with the mirror. `found` has all objects that the server returned for this read.
-    pub fn shows<'o>(
+    pub fn is_met<'o>(
         &self,
         found: impl IntoIterator<Item = &'o HubObject>,
         controller: &ControllerName,
@@ -55,13 +55,16 @@ impl Read {
         match self {
             Self::Object(source, _, _, expected) => found.next().is_some_and(|object| {
                 let row = source.prune(object, controller);
-                row.and_then(|row| row.decides()).is_some_and(|found| found == *expected)
+                row.and_then(|row| row.deletion_hash()).is_some_and(|found| found == *expected)
             }),
             Self::Absent(..) => found.next().is_none(),
             Self::Decisions(_, expected) => {
-                Self::decided(&found.flat_map(|slice| Decision::from(slice).clusters).collect()) == *expected
+                Self::decisions_hash(&found.flat_map(|slice| Decision::from(slice).clusters).collect())
+                    == *expected
             }
-            Self::Leaving(_) => found.next().is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
+            Self::ClusterTerminating(_) => {
+                found.next().is_none_or(|found| found.metadata.deletion_timestamp.is_some())
+            }
             Self::Namespace(_) => {
                 found.next().is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
             }
@@ -70,8 +73,8 @@ impl Read {
 }
 
 /// The inputs of the placement of one Gateway.
-struct Places {
-    reads: BTreeSet<Read>,
+struct GatewayPreconditions {
+    preconditions: BTreeSet<Precondition>,
     decided: BTreeSet<ClusterName>,
     /// The clusters of `decided` that the Gateway's annotations deselect.
     deselected: BTreeSet<ClusterName>,
@@ -82,8 +85,8 @@ pub struct DeleteGuard<'v> {
     view: View<'v>,
     origin: &'v Origin,
     /// The reads that apply to every cluster.
-    everywhere: BTreeSet<Read>,
-    gateways: BTreeMap<ObjectKey, Places>,
+    common: BTreeSet<Precondition>,
+    gateways: BTreeMap<ObjectKey, GatewayPreconditions>,
     /// The Gateways that a policy targets now. One of them may place the policy where another Gateway did before.
     targets: BTreeSet<ObjectKey>,
     deselected: BTreeSet<ClusterName>,
@@ -93,37 +96,37 @@ impl<'v> DeleteGuard<'v> {
     /// Starts with the reads that works of `origin` have in common.
     #[must_use]
     pub fn new(view: View<'v>, origin: &'v Origin) -> Self {
-        let mut cause = Self {
+        let mut guard = Self {
             view,
             origin,
-            everywhere: BTreeSet::new(),
+            common: BTreeSet::new(),
             gateways: BTreeMap::new(),
             targets: BTreeSet::new(),
             deselected: BTreeSet::new(),
         };
         match origin {
             Origin::Gateway(key) => {
-                cause.targets.insert(key.clone());
+                guard.targets.insert(key.clone());
             }
             Origin::Object(kind, _) => {
-                policy(view, origin, &mut cause.everywhere);
-                cause.targets = crate::desired::policy::gateways(view, origin);
+                policy(view, origin, &mut guard.common);
+                guard.targets = crate::desired::policy::gateways(view, origin);
                 if view.role(kind) == Some(Role::Resource) {
-                    resource(view, origin, &mut cause.everywhere);
+                    resource(view, origin, &mut guard.common);
                 }
                 if matches!(of_kind(view, kind), KindEligibility::Listed(..)) {
-                    cause.deselected = view.deselected(origin);
+                    guard.deselected = view.deselected(origin);
                 }
             }
         }
-        cause
+        guard
     }
 
     /// The reads that must precede the deletion of the work in `cluster`, and the moment from which fewer may be
     /// needed.
-    pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
+    pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Precondition>, Option<Moment>) {
         let (view, origin) = (self.view, self.origin);
-        let mut reads = self.everywhere.clone();
+        let mut preconditions = self.common.clone();
         let namespace = &origin.object().namespace;
         let served = match origin {
             Origin::Gateway(_) => None,
@@ -132,41 +135,44 @@ impl<'v> DeleteGuard<'v> {
         let served: BTreeSet<ObjectKey> =
             served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
         for key in self.targets.union(&served) {
-            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::new(view, key));
-            reads.extend(places.reads.iter().cloned());
-            reads.extend(places.without_grace(view, key, cluster));
-            reads.extend(places.deselected.contains(cluster).then(|| labels(view, cluster)));
+            let places = self
+                .gateways
+                .entry(key.clone())
+                .or_insert_with_key(|key| GatewayPreconditions::new(view, key));
+            preconditions.extend(places.preconditions.iter().cloned());
+            preconditions.extend(places.without_grace(view, key, cluster));
+            preconditions.extend(places.deselected.contains(cluster).then(|| labels(view, cluster)));
         }
         if self.deselected.contains(cluster) {
-            reads.insert(labels(view, cluster));
+            preconditions.insert(labels(view, cluster));
         }
         let mut next = None;
-        let ends = served.iter().filter_map(|key| order::stands(view, key, cluster));
+        let ends = served.iter().filter_map(|key| order::blocks_policies(view, key, cluster));
         for ends in ends {
             // In a terminating namespace, policies and Gateways are deleted in any order.
-            reads.insert(Read::Namespace(namespace.clone()));
+            preconditions.insert(Precondition::Namespace(namespace.clone()));
             next = Moment::earliest(next, ends);
         }
-        (reads, next)
+        (preconditions, next)
     }
 }
 
-fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+fn policy(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondition>) {
     match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, _) => {
-            reads.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
+            preconditions.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
         }
         KindEligibility::Unlisted => {
             // Either no parameters list the kind, or its CustomResourceDefinition was deleted.
             for class in view.our_classes().keys() {
-                of_class(view, &class.name, reads);
+                of_class(view, &class.name, preconditions);
             }
             let gone = |gvr: &GroupVersionResource| {
                 view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
             };
             if versions(view, origin.kind()).iter().any(|(gvr, _)| gone(gvr)) {
                 let definition = ObjectKey::new("", &origin.kind().to_string());
-                reads.insert(Read::Absent(GroupVersionResource::definitions(), definition));
+                preconditions.insert(Precondition::Absent(GroupVersionResource::definitions(), definition));
             }
         }
         KindEligibility::Frozen(..) => {}
@@ -175,71 +181,75 @@ fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
 
 /// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement that its
 /// label or they name.
-fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+fn resource(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondition>) {
     for class in view.our_classes().keys() {
-        of_class(view, &class.name, reads);
+        of_class(view, &class.name, preconditions);
     }
     let terms = of_resources(view, origin.kind());
     let default = terms.entry().and_then(|entry| entry.placement.as_deref());
     let label = view.policy(origin).and_then(|resource| resource.placement());
     if let Some(name) = label.or(default).filter(|name| !name.is_empty()) {
-        placement(view, ObjectKey::new(&origin.object().namespace, name), reads);
+        placement(view, ObjectKey::new(&origin.object().namespace, name), preconditions);
     }
 }
 
 /// Adds a Placement and its decisions, and returns the clusters that these name.
-fn placement(view: View<'_>, key: ObjectKey, reads: &mut BTreeSet<Read>) -> BTreeSet<ClusterName> {
-    reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), key.clone()));
+fn placement(
+    view: View<'_>,
+    key: ObjectKey,
+    preconditions: &mut BTreeSet<Precondition>,
+) -> BTreeSet<ClusterName> {
+    preconditions.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), key.clone()));
     let decided = view.decided(&key);
-    reads.insert(Read::Decisions(key, Read::decided(&decided)));
+    preconditions.insert(Precondition::Decisions(key, Precondition::decisions_hash(&decided)));
     decided
 }
 
 /// Expects the server to show the object `key` as the mirror does. If the mirror has no such object, it must be
 /// absent.
-fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
-    match view.decides(&source, &key) {
-        Some(decides) => Read::Object(source, gvr, key, decides),
-        None => Read::Absent(gvr, key),
+fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Precondition {
+    match view.deletion_hash(&source, &key) {
+        Some(deletion_hash) => Precondition::Object(source, gvr, key, deletion_hash),
+        None => Precondition::Absent(gvr, key),
     }
 }
 
 /// Expects the server to show the ManagedCluster as the mirror does, which includes its labels.
-fn labels(view: View<'_>, cluster: &ClusterName) -> Read {
+fn labels(view: View<'_>, cluster: &ClusterName) -> Precondition {
     object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
 }
 
-impl Places {
+impl GatewayPreconditions {
     fn new(view: View<'_>, key: &ObjectKey) -> Self {
-        let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
+        let mut preconditions = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
         let mut decided = BTreeSet::new();
         if let Some(found) = view.gateway(key) {
-            of_class(view, &found.class, &mut reads);
+            of_class(view, &found.class, &mut preconditions);
             if let Some(name) = found.placement() {
-                decided = placement(view, ObjectKey::new(&key.namespace, name), &mut reads);
+                decided = placement(view, ObjectKey::new(&key.namespace, name), &mut preconditions);
             }
         }
-        Self { reads, decided, deselected: placed(view, key).deselected }
+        Self { preconditions, decided, deselected: placed(view, key).deselected }
     }
 
     /// A cluster that is no longer chosen gets no grace period if it is terminating or gone.
-    fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
+    fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Precondition> {
         view.gateway(key)?;
         view.work_of(&Origin::Gateway(key.clone()), cluster)?;
         let leaves = view.cluster(cluster).is_none_or(|found| found.deleting);
-        (leaves && !self.decided.contains(cluster)).then(|| Read::Leaving(cluster.clone()))
+        (leaves && !self.decided.contains(cluster)).then(|| Precondition::ClusterTerminating(cluster.clone()))
     }
 }
 
-fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
+fn of_class(view: View<'_>, name: &str, preconditions: &mut BTreeSet<Precondition>) {
     let key = ObjectKey::new("", name);
     let class = view.class(&key);
-    reads.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
+    preconditions.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
     // Parameters of other controllers' classes have no effect here and are not watched.
     let ours = class.filter(|_| view.class_params(name).is_some());
     if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
         let source = CONFIG_MAPS.object(config_map.clone());
-        reads.insert(object(view, source, CONFIG_MAPS.gvr(), config_map));
+        preconditions.insert(object(view, source, CONFIG_MAPS.gvr(), config_map));
     }
 }
 

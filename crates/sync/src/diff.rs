@@ -12,7 +12,7 @@ use policy_sync_api::names::{ClusterName, Origin, WorkName};
 
 /// A spoke's change to the moment on a work is corrected at once only if the previous correction is at least this
 /// old.
-const SELDOM: Duration = Duration::from_secs(60);
+const CORRECTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A write to one work.
 #[derive(Clone, Debug)]
@@ -145,7 +145,7 @@ pub fn works(view: View<'_>, origin: &Origin, plan: &WorksPlan) -> Diff {
         if !wanted {
             diff.withdraw(cluster, name, work);
         } else if work.unplaced != plan.unplaced.get(cluster).copied() {
-            match view.displacement(name, cluster).put_right.map(|last| last.after(SELDOM)) {
+            match view.unplaced_record(name, cluster).corrected.map(|last| last.after(CORRECTION_INTERVAL)) {
                 Some(again) if again > view.now => diff.recheck = Moment::earliest(diff.recheck, Some(again)),
                 _ => diff.mark(cluster, name, work, plan.unplaced.get(cluster).copied()),
             }

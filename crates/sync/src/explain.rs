@@ -20,7 +20,7 @@ mod selection;
 use std::collections::BTreeMap;
 
 use crate::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
-use crate::desired::{Absence, Kept, Outcome, WorksPlan, plan_works};
+use crate::desired::{Absence, KeepReason, Outcome, WorksPlan, plan_works};
 use crate::rows::work::Work;
 use crate::{Problem, Settings, View, desired, diff, status};
 use policy_sync_api::annotations::{GRACE_TIMEOUT, Synced};
@@ -30,8 +30,8 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 
-pub use explanation::{Explanation, Reason, State, Step, Verdict, When};
-pub use policy_sync_api::names::CLUSTER;
+pub use explanation::{ClusterVerdict, CopyState, DecisionStep, Explanation, Reason, TimeBound};
+pub use policy_sync_api::names::CLUSTER_PLACEHOLDER;
 
 /// The clusters whose agents no longer report, each with the moment of the last report, if known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;
@@ -81,11 +81,11 @@ pub(crate) fn advice(
     kind: &str,
     problem: &Problem,
 ) -> Vec<String> {
-    Explainer::new(view, settings, origin, kind, &Unavailable::new()).to_mend(problem)
+    Explainer::new(view, settings, origin, kind, &Unavailable::new()).changes_to_resolve(problem)
 }
 
 /// A Gateway that decides on which clusters the object is: the object itself or a Gateway that it targets.
-struct Target {
+struct GatewayPlacement {
     placed: Placed,
     /// Why it is not placed on the remaining clusters.
     elsewhere: Reason,
@@ -96,7 +96,7 @@ struct Explainer<'v> {
     origin: &'v Origin,
     /// The role in which classes list its kind.
     role: Role,
-    gateways: BTreeMap<ObjectKey, Target>,
+    gateways: BTreeMap<ObjectKey, GatewayPlacement>,
     /// Its kind, such as `RateLimitPolicy`.
     kind: &'v str,
     /// Kind and key, such as `RateLimitPolicy shop/limits`.
@@ -114,7 +114,7 @@ struct Explainer<'v> {
 /// The code of the reason that a Gateway's Placement chooses other clusters.
 const NOT_PLACED: &str = "NotPlaced";
 
-impl Target {
+impl GatewayPlacement {
     fn new(view: View<'_>, key: &ObjectKey) -> Self {
         Self { placed: placed(view, key), elsewhere: elsewhere(view, key) }
     }
@@ -153,7 +153,7 @@ fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
 /// The reason that the hub has no such ManagedCluster.
 fn no_cluster() -> Reason {
     let text = "the hub has no ManagedCluster of this name";
-    Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))
+    Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER_PLACEHOLDER}"))
 }
 
 /// The reason that a Placement has not settled: the cluster may be chosen again.
@@ -166,7 +166,7 @@ fn unsettled() -> Reason {
 fn unknown_labels() -> Reason {
     let text = "its copy is left unchanged: the hub has no ManagedCluster of this name, so the labels \
                 that select the copy are unknown";
-    Reason::new("UnknownLabels", text).change(format!("ManagedCluster {CLUSTER}"))
+    Reason::new("UnknownLabels", text).change(format!("ManagedCluster {CLUSTER_PLACEHOLDER}"))
 }
 
 impl<'v> Explainer<'v> {
@@ -186,7 +186,10 @@ impl<'v> Explainer<'v> {
             view,
             origin,
             role: view.role(origin.kind()).unwrap_or(Role::Policy),
-            gateways: gateways.into_iter().map(|key| (key.clone(), Target::new(view, &key))).collect(),
+            gateways: gateways
+                .into_iter()
+                .map(|key| (key.clone(), GatewayPlacement::new(view, &key)))
+                .collect(),
             kind,
             regarding: format!("{kind} {}", origin.object()),
             copy: format!(
@@ -207,18 +210,20 @@ impl<'v> Explainer<'v> {
 }
 
 impl Explainer<'_> {
-    fn verdict(&self, cluster: &ClusterName, steps: &[Step]) -> Verdict {
+    fn verdict(&self, cluster: &ClusterName, steps: &[DecisionStep]) -> ClusterVerdict {
         let (desired, mut in_sync, mut reasons) = match self.plan.outcomes.get(cluster) {
-            None | Some(Outcome::Kept(Kept::Following)) => (false, false, self.absent(cluster, steps)),
-            Some(Outcome::Kept(Kept::Frozen(problems))) => (true, false, self.frozen(cluster, problems)),
-            Some(Outcome::Kept(Kept::Unsettled)) => (true, false, vec![unsettled()]),
-            Some(Outcome::Kept(Kept::UnknownLabels)) => (true, false, vec![unknown_labels()]),
-            Some(Outcome::Held(_, waiting))
+            None | Some(Outcome::Kept(KeepReason::Following)) => (false, false, self.absent(cluster, steps)),
+            Some(Outcome::Kept(KeepReason::Frozen(problems))) => {
+                (true, false, self.frozen(cluster, problems))
+            }
+            Some(Outcome::Kept(KeepReason::Unsettled)) => (true, false, vec![unsettled()]),
+            Some(Outcome::Kept(KeepReason::UnknownLabels)) => (true, false, vec![unknown_labels()]),
+            Some(Outcome::Deferred(_, waiting))
                 if !self.works.contains_key(cluster) && !self.is_foreign(cluster) =>
             {
                 (true, false, vec![self.waits(waiting)])
             }
-            Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
+            Some(Outcome::Work(work) | Outcome::Deferred(work, _)) => {
                 let (in_sync, reason) = self.present(cluster, work);
                 (true, in_sync, [reason].into_iter().chain(self.share(cluster)).collect())
             }
@@ -230,20 +235,24 @@ impl Explainer<'_> {
                 "AgentSilent",
                 "the last report of its agent may be outdated, because the cluster is not available",
             );
-            reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
+            reasons.push(
+                reason
+                    .change(format!("the agent of cluster {CLUSTER_PLACEHOLDER}"))
+                    .when(TimeBound::Since(*since)),
+            );
             in_sync = false;
         }
         let present = work.is_some_and(|work| {
-            work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
+            work.deleting.is_some() || work.report.as_ref().is_some_and(|report| report.applied)
         });
-        let state = State::new(desired, present, in_sync);
-        let reported = self.reported(cluster).filter(|_| state != State::Absent);
+        let state = CopyState::new(desired, present, in_sync);
+        let reported = self.reported(cluster).filter(|_| state != CopyState::Absent);
         let is_unavailable = self.unavailable.contains_key(cluster) && work.is_some();
         let policy_state =
             reported.map(|state| if is_unavailable { state.on_unavailable_cluster() } else { state });
         let is_planned = self.plan.outcomes.get(cluster).is_some_and(|outcome| outcome.work().is_some());
         let is_planned = is_planned && !self.is_foreign(cluster);
-        Verdict { state, policy_state, reported: reported.filter(|_| is_planned), reasons }
+        ClusterVerdict { state, policy_state, reported: reported.filter(|_| is_planned), reasons }
     }
 
     /// The state of a policy or a resource on `cluster`, from its latest report.
@@ -253,12 +262,12 @@ impl Explainer<'_> {
     }
 
     /// The reasons why the object is not planned for `cluster`.
-    fn absent(&self, cluster: &ClusterName, steps: &[Step]) -> Vec<Reason> {
+    fn absent(&self, cluster: &ClusterName, steps: &[DecisionStep]) -> Vec<Reason> {
         let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
         let mut reasons: Vec<Reason> = match self.plan.absence(cluster) {
             Absence::Untargeted => stops().collect(),
             Absence::NotSelected => self.not_selected(cluster),
-            Absence::NotNamed => self.not_named().into_iter().collect(),
+            Absence::NotInPreferences => self.not_named().into_iter().collect(),
             Absence::NotPlaced => match (self.origin, self.role) {
                 (Origin::Gateway(key), _) => self.not_placed(key, cluster),
                 (Origin::Object(..), Role::Policy) => self.targets_not_placed(cluster),
@@ -275,11 +284,11 @@ impl Explainer<'_> {
         if let Some(work) = self.works.get(cluster) {
             reasons.push(match work.deleting {
                 Some(since) => Reason::new("Leaving", "its agent has not finished removing it")
-                    .when(When::Since(since))
-                    .change(format!("the agent of cluster {CLUSTER}")),
+                    .when(TimeBound::Since(since))
+                    .change(format!("the agent of cluster {CLUSTER_PLACEHOLDER}")),
                 None if self.plan.outcomes.contains_key(cluster) => {
                     Reason::new("Leaving", "it is deleted once its Gateway is deleted from the cluster")
-                        .change(format!("the agent of cluster {CLUSTER}"))
+                        .change(format!("the agent of cluster {CLUSTER_PLACEHOLDER}"))
                 }
                 None => Reason::new("Leaving", "its copy is going to be deleted"),
             });
@@ -314,7 +323,7 @@ impl Explainer<'_> {
         };
         let reason = |problem: &Problem| {
             let text = format!("{stays}: {}", problem.text());
-            Reason::new("Frozen", text).changes(self.to_mend(problem))
+            Reason::new("Frozen", text).changes(self.changes_to_resolve(problem))
         };
         problems.iter().map(reason).collect()
     }
@@ -332,7 +341,7 @@ impl Explainer<'_> {
         let (key, until) = last?;
         let text =
             format!("the cluster is no longer selected: Gateway {key} is kept there for its grace period");
-        let reason = Reason::new("InGrace", text).when(When::Until(until));
+        let reason = Reason::new("InGrace", text).when(TimeBound::Until(until));
         let annotation = format!("Gateway {key} annotation {GRACE_TIMEOUT}");
         let placement =
             self.view.gateway(key)?.placement().map(|name| format!("Placement {}/{name}", key.namespace));

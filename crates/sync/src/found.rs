@@ -3,14 +3,14 @@
 use super::rows::kind::{KindState, Resolution};
 use super::rows::schema::WorkSchema;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
-use policy_sync_mirror::{Change, Family};
+use policy_sync_mirror::{Family, SourceEvent};
 
 /// Whether the versions of the kinds that parameters list can be synced, by version.
-pub static VERSIONS: Family<KindState> = Family::found_out("versions");
+pub static VERSIONS: Family<KindState> = Family::computed("versions");
 /// The version in which the policies of a kind are watched.
-pub static FOLLOWED: Family<GroupVersionResource> = Family::found_out("followed versions");
+pub static WATCHED_VERSIONS: Family<GroupVersionResource> = Family::computed("followed versions");
 /// The features that the hub's ManifestWork schema supports.
-pub static WORK_SCHEMA: Family<WorkSchema> = Family::found_out("schema of manifestworks");
+pub static WORK_SCHEMA: Family<WorkSchema> = Family::computed("schema of manifestworks");
 
 /// The key of the only row of a table.
 fn only() -> ObjectKey {
@@ -23,19 +23,19 @@ pub(super) fn version_key(gvr: &GroupVersionResource) -> ObjectKey {
 
 /// Records whether a version of a kind can be synced.
 #[must_use]
-pub fn resolved(gvr: &GroupVersionResource, resolution: Resolution) -> Change {
+pub fn resolved(gvr: &GroupVersionResource, resolution: Resolution) -> SourceEvent {
     let row = KindState { gvr: gvr.clone(), resolution, known: None };
-    Change::found(VERSIONS.resource(gvr.kind.clone()), version_key(gvr), row)
+    SourceEvent::computed(VERSIONS.resource(gvr.kind.clone()), version_key(gvr), row)
 }
 
 /// Records the version in which the policies of a kind are watched from now on.
 #[must_use]
-pub fn followed(gvr: &GroupVersionResource) -> Change {
-    Change::found(FOLLOWED.resource(gvr.kind.clone()), only(), gvr.clone())
+pub fn watched_version(gvr: &GroupVersionResource) -> SourceEvent {
+    SourceEvent::computed(WATCHED_VERSIONS.resource(gvr.kind.clone()), only(), gvr.clone())
 }
 
 /// Records the features that the hub's ManifestWork schema supports.
 #[must_use]
-pub fn work_schema(schema: WorkSchema) -> Change {
-    Change::found(WORK_SCHEMA.all(), only(), schema)
+pub fn work_schema(schema: WorkSchema) -> SourceEvent {
+    SourceEvent::computed(WORK_SCHEMA.all(), only(), schema)
 }

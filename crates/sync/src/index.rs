@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::PolicyKind;
 use super::counts::Counts;
-use super::feedback::Answer;
+use super::feedback::AgentReport;
 use super::key::WorkKey;
 use super::recent::Recent;
 use super::rows::Strings;
@@ -29,18 +29,18 @@ pub(super) use unplaced::decisions_of;
 
 /// A cluster counts as removed from a Placement only after the number of selected clusters and the decisions have not
 /// changed for this long.
-pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
+pub const PLACEMENT_SETTLE_TIME: Duration = Duration::from_secs(5);
 
 /// The resolution of creation timestamps.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// After a class is deleted, nothing is withdrawn from spokes for this long: `kubectl replace --force` and reinstalls
 /// create the class again.
-pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
+pub const CLASS_DELETION_DELAY: Duration = Duration::from_secs(60);
 
-/// A deleted class of this controller. Within [`CLASS_RETURNS`] it may be created again.
+/// A deleted class of this controller. Within [`CLASS_DELETION_DELAY`] it may be created again.
 #[derive(Clone, Debug)]
-pub(super) struct Departed {
+pub(super) struct DeletedClass {
     pub(super) class: Class,
     /// Its last valid parameters.
     pub(super) params: Option<Arc<Params>>,
@@ -51,8 +51,8 @@ pub(super) struct Departed {
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(super) controller: ControllerName,
-    /// Classes of this controller that were deleted less than [`CLASS_RETURNS`] ago.
-    pub(super) departed: HashMap<ObjectKey, Departed>,
+    /// Classes of this controller that were deleted less than [`CLASS_DELETION_DELAY`] ago.
+    pub(super) deleted_classes: HashMap<ObjectKey, DeletedClass>,
     /// The last valid parameters of each class of this controller.
     pub(super) known_params: HashMap<ObjectKey, Arc<Params>>,
     /// The last known labels of deleted ManagedClusters, kept while a work of this controller remains in their
@@ -74,17 +74,17 @@ pub struct Index {
     pub(super) counts: Counts,
     pub(super) strings: Interned<str>,
     pub(super) gateway_names: Interned<[Arc<str>]>,
-    pub(super) answers: Interned<Answer>,
+    pub(super) reports: Interned<AgentReport>,
 }
 
 impl Index {
     fn empty(controller: ControllerName) -> Self {
         Self {
             controller,
-            departed: HashMap::new(),
+            deleted_classes: HashMap::new(),
             known_params: HashMap::new(),
             last_labels: HashMap::new(),
-            placement_changed: Recent::within(PLACEMENT_SETTLES),
+            placement_changed: Recent::within(PLACEMENT_SETTLE_TIME),
             policies_changed: HashMap::new(),
             same_target: SameTarget::default(),
             copied: Recent::within(SECOND),
@@ -95,12 +95,12 @@ impl Index {
             counts: Counts::default(),
             strings: Interned::default(),
             gateway_names: Interned::default(),
-            answers: Interned::default(),
+            reports: Interned::default(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn text_bytes(&self) -> usize {
-        self.strings.held() + self.gateway_names.held() + self.answers.held()
+        self.strings.size_in_bytes() + self.gateway_names.size_in_bytes() + self.reports.size_in_bytes()
     }
 }

@@ -39,8 +39,8 @@ impl mirror::Key for Key {
 
     fn priority(&self) -> Priority {
         match self {
-            Self::Watches | Self::Class(_) | Self::Access(_) => Priority::First,
-            Self::Works(origin) | Self::Fold(origin) => Priority::InTurn(origin.object().namespace.clone()),
+            Self::Watches | Self::Class(_) | Self::Access(_) => Priority::High,
+            Self::Works(origin) | Self::Fold(origin) => Priority::Fair(origin.object().namespace.clone()),
         }
     }
 

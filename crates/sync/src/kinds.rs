@@ -13,7 +13,7 @@ use super::rows::work::Work;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_api::{annotations, cluster, gateway, secret, work};
-use policy_sync_mirror::{Family, Kind, Line, Requirement, Source};
+use policy_sync_mirror::{Family, Kind, KindDeclaration, RequiredApi, Source};
 
 /// GatewayClasses, of all controllers.
 pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");
@@ -24,7 +24,7 @@ pub static GATEWAYS: Kind<Gateway> = Kind::new(gateway::GROUP, "v1", "gateways")
 /// ReferenceGrants.
 pub static GRANTS: Kind<Grant> = Kind::new(gateway::GROUP, "v1beta1", "referencegrants");
 /// Secrets of type `kubernetes.io/tls`, which hold the certificates of listeners.
-pub static SECRETS: Kind<Secret> = Kind::new("", "v1", "secrets").with_fields(secret::TLS_ONLY);
+pub static SECRETS: Kind<Secret> = Kind::new("", "v1", "secrets").with_fields(secret::TLS_FIELD_SELECTOR);
 /// ManagedClusters.
 pub static CLUSTERS: Kind<Cluster> = Kind::new(cluster::GROUP, "v1", "managedclusters");
 /// Placements.
@@ -40,26 +40,32 @@ pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
 /// be copied.
 pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text();
 /// The kinds that must be listed before anything is planned.
-pub const NEEDED: [&Line; 6] =
-    [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
+pub const NEEDED: [&KindDeclaration; 6] = [
+    CLASSES.declaration(),
+    GATEWAYS.declaration(),
+    CLUSTERS.declaration(),
+    PLACEMENTS.declaration(),
+    DECISIONS.declaration(),
+    WORKS.declaration(),
+];
 
 /// The API group without which a cluster cannot have Gateways.
-pub const GATEWAY_API: Requirement = Requirement {
+pub const GATEWAY_API: RequiredApi = RequiredApi {
     group: gateway::GROUP,
     version: "v1",
     resource: "gatewayclasses",
-    of_spokes: None,
+    spoke_resource: None,
     kinds: "GatewayClasses",
     project: "Gateway API",
 };
 /// The API groups without which a cluster cannot be a hub.
-pub const REQUIRED: [Requirement; 2] = [
+pub const REQUIRED: [RequiredApi; 2] = [
     GATEWAY_API,
-    Requirement {
+    RequiredApi {
         group: work::GROUP,
         version: "v1",
         resource: "manifestworks",
-        of_spokes: Some("appliedmanifestworks"),
+        spoke_resource: Some("appliedmanifestworks"),
         kinds: "ManifestWorks",
         project: "Open Cluster Management",
     },

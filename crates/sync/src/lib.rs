@@ -56,12 +56,12 @@ use policy_sync_api::names::GroupResource;
 
 pub use desired::replicas::PlannedShares;
 pub use desired::{RESERVED_NAMESPACES, Settings};
-pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
+pub use index::{CLASS_DELETION_DELAY, Index, PLACEMENT_SETTLE_TIME};
 pub use key::{Key, Keys, WorkKey, work_key};
 pub use offline::OfflineMirror;
 pub use problem::Problem;
-pub use refused::Refused;
-pub use unplaced::UnplacedSince;
+pub use refused::RejectedWorks;
+pub use unplaced::UnplacedRecord;
 pub use view::{ClassParams, View};
 pub use waits::{Wait, Waits};
 

@@ -3,7 +3,7 @@
 use super::kinds::WORKS;
 use super::rows::kind::Resolution;
 use super::rows::schema::WorkSchema;
-use super::{Mirror, MirrorGuard, PLACEMENT_SETTLES, found};
+use super::{Mirror, MirrorGuard, PLACEMENT_SETTLE_TIME, found};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::object::HubObject;
@@ -29,7 +29,7 @@ impl OfflineMirror {
     /// The first moment from `now` on at which every Placement in the mirror has settled.
     #[must_use]
     pub fn settled(now: Moment) -> Moment {
-        now.max(SEEN.after(PLACEMENT_SETTLES))
+        now.max(SEEN.after(PLACEMENT_SETTLE_TIME))
     }
 
     /// The moment at which nothing in the mirror has settled yet.

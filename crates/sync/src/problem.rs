@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey};
 use policy_sync_api::selector::BadSelector;
-use policy_sync_api::text::{capped, grouped, itemized};
+use policy_sync_api::text::{group_digits, join_limited, truncate_bytes};
 
 /// A problem that the owner of an object, or of one of its dependencies, should know about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -39,11 +39,11 @@ pub enum Problem {
     },
     /// The grace period of the Gateway exceeds the maximum of its class.
     #[error(
-        "annotation kuadrant.io/grace-timeout: {asked} is more than maxGraceSeconds of GatewayClass {class}: using {used} s"
+        "annotation kuadrant.io/grace-timeout: {requested} is more than maxGraceSeconds of GatewayClass {class}: using {used} s"
     )]
     GraceTooLong {
         /// The requested grace period in seconds.
-        asked: u64,
+        requested: u64,
         /// The class.
         class: String,
         /// The effective grace period in seconds.
@@ -87,7 +87,7 @@ pub enum Problem {
         /// The position and the error.
         fault: String,
     },
-    /// The class of a Gateway was deleted less than [`CLASS_RETURNS`](crate::CLASS_RETURNS) ago.
+    /// The class of a Gateway was deleted less than [`CLASS_DELETION_DELAY`](crate::CLASS_DELETION_DELAY) ago.
     #[error(
         "GatewayClass {0} does not exist: existing copies are deleted after a minute, unless it is created again"
     )]
@@ -109,7 +109,7 @@ pub enum Problem {
         limit: usize,
     },
     /// The distinct copies of the policy would together exceed the size that is allowed for one policy.
-    #[error("its {copies} copies would have {} bytes, at most {} are allowed", grouped(*bytes), grouped(*limit))]
+    #[error("its {copies} copies would have {} bytes, at most {} are allowed", group_digits(*bytes), group_digits(*limit))]
     CopiesTooLarge {
         /// The number of distinct copies.
         copies: usize,
@@ -287,7 +287,7 @@ impl Problem {
     /// The message for the owner, cut to the maximum length: it may quote user input of any length.
     #[must_use]
     pub fn text(&self) -> String {
-        capped(&self.to_string(), TEXT_LIMIT).into_owned()
+        truncate_bytes(&self.to_string(), TEXT_LIMIT).into_owned()
     }
 
     /// A stable identifier for metrics and event reasons.
@@ -341,7 +341,8 @@ impl Problem {
         for problem in problems {
             texts.entry(problem.category()).or_default().push(problem.text());
         }
-        let note = |texts: Vec<String>| capped(&itemized(texts.into_iter()), TEXT_LIMIT).into_owned();
+        let note =
+            |texts: Vec<String>| truncate_bytes(&join_limited(texts.into_iter()), TEXT_LIMIT).into_owned();
         texts.into_iter().map(|(category, texts)| (category, note(texts))).collect()
     }
 

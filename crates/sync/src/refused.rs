@@ -7,14 +7,14 @@ use dashmap::DashMap;
 
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
-use policy_sync_api::shrink::give_back_shared;
+use policy_sync_api::shrink::shrink_concurrent;
 
 /// The first rejection of each work by origin and cluster. An entry is removed once the work is created or is no longer
 /// planned.
 #[derive(Clone, Debug, Default)]
-pub struct Refused(DashMap<Origin, BTreeMap<ClusterName, Moment>>);
+pub struct RejectedWorks(DashMap<Origin, BTreeMap<ClusterName, Moment>>);
 
-impl Refused {
+impl RejectedWorks {
     /// Records that the work of `origin` was rejected in `cluster`. Returns whether the entry is new.
     pub fn note(&self, origin: &Origin, cluster: &ClusterName, now: Moment) -> bool {
         let mut known = self.0.entry(origin.clone()).or_default();
@@ -29,7 +29,7 @@ impl Refused {
             known.retain(|cluster, _| coming.contains(cluster));
             known.is_empty()
         });
-        give_back_shared(&self.0);
+        shrink_concurrent(&self.0);
     }
 
     /// Whether a work of `origin` was rejected.

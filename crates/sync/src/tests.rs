@@ -14,17 +14,17 @@ use serde_json::json;
 use super::kinds::{DECISIONS, POLICIES, WORKS};
 use super::rows::kind::{KindInfo, Resolution};
 use super::*;
-use crate::testing::answers::applied;
 use crate::testing::objects::{
     class, cluster, gateway, gateway_origin, limits, placement, policy, policy_origin,
 };
+use crate::testing::reports::applied;
 use crate::testing::world::{World, shop, world};
 use crate::triggers::tests::{access, fold, hub, told};
 use crate::{Key, Keys};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::schema::Schema;
-use policy_sync_mirror::{Change, Failure};
+use policy_sync_mirror::{SourceEvent, WatchFailure};
 
 #[test]
 fn kinds_on_a_cluster_follow_its_works() {
@@ -123,7 +123,7 @@ fn forgotten_kind_is_neither_listed_nor_resolved() {
 fn failing_source_is_reported_until_it_recovers() {
     let world = hub();
     let failing = |fault: Option<&str>| {
-        world.change(Change::Failing(WORKS.all(), fault.map(Failure::passing)));
+        world.change(SourceEvent::FailureChanged(WORKS.all(), fault.map(WatchFailure::transient)));
         world.see(|view| view.failing().len())
     };
     assert_eq!(failing(Some("no")), 1);

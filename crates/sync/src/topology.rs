@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::desired::eligibility::{KindEligibility, of_gateway, of_kind};
-use crate::found::{FOLLOWED, VERSIONS};
+use crate::found::{VERSIONS, WATCHED_VERSIONS};
 use crate::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
 use crate::rows::{RawSpec, gateway, policy};
 use crate::{ClassParams, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 use policy_sync_api::params::{Merge, Role};
-use policy_sync_mirror::Changed;
+use policy_sync_mirror::MirrorChange;
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, Locator};
 use policy_sync_topology::objects::Objects;
 use policy_sync_topology::rows::{Gateway, Policy};
-use policy_sync_topology::rules::Configured;
+use policy_sync_topology::rules::MergeConfig;
 use policy_sync_topology::show::ObjectFault;
 
 /// Whether the change `changed`, which `view` already shows, may change the [`TopologyInputs`].
 #[must_use]
-pub fn affects_topology(view: View<'_>, changed: &Changed) -> bool {
+pub fn affects_topology(view: View<'_>, changed: &MirrorChange) -> bool {
     if let Some((key, Some(before))) = changed.object_of(&GATEWAYS) {
         fn read(row: &gateway::Gateway) -> impl PartialEq + '_ {
             (&row.uid, row.generation, &row.class, row.deleting, row.created, &row.spec)
@@ -33,21 +33,23 @@ pub fn affects_topology(view: View<'_>, changed: &Changed) -> bool {
         fn read(row: &policy::Policy) -> impl PartialEq + '_ {
             (&row.uid, row.created, row.deleting, row.refused, &row.spec)
         }
-        let Changed::Object { source, .. } = changed else { return true };
+        let MirrorChange::Object { source, .. } = changed else { return true };
         let now = source.resource().and_then(|kind| view.policy(&Origin::new(kind.clone(), key.clone())));
         return now.is_none_or(|now| read(now) != read(before));
     }
     match changed {
-        Changed::Everything => true,
-        Changed::Object { source, .. } | Changed::Listed(source) | Changed::Forgotten(source) => {
+        MirrorChange::Everything => true,
+        MirrorChange::Object { source, .. }
+        | MirrorChange::Listed(source)
+        | MirrorChange::Unwatched(source) => {
             source.is(&CLASSES)
                 || source.is(&CONFIG_MAPS)
-                || source.is(&FOLLOWED)
+                || source.is(&WATCHED_VERSIONS)
                 || source.is(&GATEWAYS)
                 || source.is(&POLICIES)
                 || source.is(&VERSIONS)
         }
-        Changed::Failing { .. } => false,
+        MirrorChange::FailureChanged { .. } => false,
     }
 }
 
@@ -155,15 +157,15 @@ impl TopologyInputs {
                 Ok(read) => {
                     let policy::Policy { created, deleting, refused, .. } = *row;
                     // Rows do not keep the messages of conditions.
-                    let refused = refused.then(Box::default);
-                    let policy = Policy { created: created.into(), deleting, refused, ..read };
+                    let rejected = refused.then(Box::default);
+                    let policy = Policy { created: created.into(), deleting, rejected, ..read };
                     objects.put_policy(kind.clone(), key, policy);
                 }
                 Err(fault) => faults.push(ObjectFault::new(Locator::of(kind.as_ref(), &key), &fault)),
             }
         }
         for (resource, merge) in &self.merges {
-            objects.configure(resource.clone(), Configured::from(merge));
+            objects.configure(resource.clone(), MergeConfig::from(merge));
         }
         (objects, faults)
     }

@@ -23,7 +23,7 @@ use crate::rows::work::{Purpose, Work};
 use crate::{Changes, PolicyKind, View};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use policy_sync_api::params::Role;
-use policy_sync_mirror::{AnyRow, Changed, Source};
+use policy_sync_mirror::{AnyRow, MirrorChange, Source};
 
 /// The keys whose plans may differ after `changes`.
 #[must_use]
@@ -46,13 +46,13 @@ pub fn everything(view: View<'_>) -> Keys {
 struct Triggers<'m>(View<'m>);
 
 impl<'m> Triggers<'m> {
-    fn affected_by(&self, changed: &Changed) -> Keys {
+    fn affected_by(&self, changed: &MirrorChange) -> Keys {
         match changed {
-            Changed::Everything => return self.everything(),
-            Changed::Listed(source) => return self.listed(source),
-            Changed::Forgotten(source) => return self.forgotten(source),
-            Changed::Failing { source, toggled } => return self.failing(source, *toggled),
-            Changed::Object { .. } => {}
+            MirrorChange::Everything => return self.everything(),
+            MirrorChange::Listed(source) => return self.listed(source),
+            MirrorChange::Unwatched(source) => return self.forgotten(source),
+            MirrorChange::FailureChanged { source, toggled } => return self.failing(source, *toggled),
+            MirrorChange::Object { .. } => {}
         }
         if let Some((key, before)) = changed.object_of(&CLASSES) {
             self.class(key, before)
@@ -77,7 +77,7 @@ impl<'m> Triggers<'m> {
             })
         } else if changed.object_of(&WORK_SCHEMA).is_some() {
             self.everything()
-        } else if let Changed::Object { source, key, before } = changed {
+        } else if let MirrorChange::Object { source, key, before } = changed {
             let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
             self.of_resource(source, key, before.map(|before| &**before))
         } else {
@@ -98,7 +98,7 @@ impl<'m> Triggers<'m> {
 
     fn everything(&self) -> Keys {
         let mut keys = self.of_classes();
-        keys.extend(self.0.carrying().map(|cluster| Key::Access(cluster.clone())));
+        keys.extend(self.0.clusters_with_works().map(|cluster| Key::Access(cluster.clone())));
         // An access work may outlive the works that it grants access for.
         let access = self.0.works().filter(|(.., work)| matches!(work.purpose, Purpose::Access(_)));
         keys.extend(access.map(|(_, cluster, _)| Key::Access(cluster)));
@@ -144,7 +144,9 @@ impl<'m> Triggers<'m> {
     fn class(&self, key: &ObjectKey, before: Option<&Class>) -> Keys {
         match (before, self.0.class(key)) {
             // The controller writes the status itself. A change of the status alone does not concern the parameters.
-            (Some(before), Some(after)) if before.is_as(after) => Keys::from([Key::Class(key.clone())]),
+            (Some(before), Some(after)) if before.is_equivalent(after) => {
+                Keys::from([Key::Class(key.clone())])
+            }
             _ => self.of_classes(),
         }
     }
@@ -163,7 +165,7 @@ impl<'m> Triggers<'m> {
     fn gateway(&self, key: &ObjectKey, before: Option<&Gateway>) -> Keys {
         match (before, self.0.gateway(key)) {
             // Fields that only this controller writes affect nothing else.
-            (Some(before), Some(after)) if before.is_as(after) => {
+            (Some(before), Some(after)) if before.is_equivalent(after) => {
                 Keys::from([Key::Fold(Origin::Gateway(key.clone()))])
             }
             _ => {
@@ -274,8 +276,8 @@ impl<'m> Triggers<'m> {
             || before.uid != after.uid
             || before.unplaced != after.unplaced;
         let applied = before.applied_since != after.applied_since;
-        let answer = content || before.answer != after.answer;
-        let mut keys = self.work_changed(&name, &cluster, &after.purpose, content, answer);
+        let report = content || before.report != after.report;
+        let mut keys = self.work_changed(&name, &cluster, &after.purpose, content, report);
         if content || applied {
             keys.extend(self.after(&cluster, after, applied && after.applied_since.is_some()));
         }
@@ -307,7 +309,7 @@ impl<'m> Triggers<'m> {
         keys.extend(self.after(cluster, work, work.applied_since.is_some()));
         // On a cluster that is not chosen, a Gateway is kept for its grace period, and its policies with it.
         if let Some(gateway) = work.purpose.gateway()
-            && self.0.displacement(name, cluster).left.is_some()
+            && self.0.unplaced_record(name, cluster).since.is_some()
         {
             keys.extend(self.of_namespace(&gateway.namespace));
         }
@@ -374,14 +376,14 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The content of a work changed (`content`), or the report of its agent (`answer`).
+    /// The content of a work changed (`content`), or the report of its agent (`report`).
     fn work_changed(
         &self,
         name: &WorkName,
         cluster: &ClusterName,
         purpose: &Purpose,
         content: bool,
-        answer: bool,
+        report: bool,
     ) -> Keys {
         let mut keys = Keys::new();
         match purpose {
@@ -390,7 +392,7 @@ impl<'m> Triggers<'m> {
                     keys.insert(Key::Works((**origin).clone()));
                     keys.insert(Key::Access(cluster.clone()));
                 }
-                if answer {
+                if report {
                     keys.insert(Key::Fold((**origin).clone()));
                 }
             }

@@ -9,50 +9,50 @@ use std::collections::HashMap;
 
 use super::key::WorkKey;
 use policy_sync_api::moment::Moment;
-use policy_sync_api::shrink::give_back;
+use policy_sync_api::shrink::shrink_if_sparse;
 
 /// The record of a Gateway's work in a cluster that is not chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnplacedSince {
+pub struct UnplacedRecord {
     /// Since when this process has known that no decision names the cluster.
-    pub left: Option<Moment>,
+    pub since: Option<Moment>,
     /// The earliest moment that the work has carried since then. A moment in the future counts as the time at which
     /// it was seen.
-    pub began: Option<Moment>,
+    pub earliest_mark: Option<Moment>,
     /// When the moment on the work was last observed to become the expected one.
-    pub put_right: Option<Moment>,
+    pub corrected: Option<Moment>,
 }
 
 /// The records of all such works.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnplacedWorks(HashMap<WorkKey, UnplacedSince>);
+pub(crate) struct UnplacedWorks(HashMap<WorkKey, UnplacedRecord>);
 
 impl UnplacedWorks {
-    pub(crate) fn get(&self, key: &WorkKey) -> UnplacedSince {
+    pub(crate) fn get(&self, key: &WorkKey) -> UnplacedRecord {
         self.0.get(key).copied().unwrap_or_default()
     }
 
-    pub(crate) fn set(&mut self, key: &WorkKey, displacement: UnplacedSince) {
-        if displacement == UnplacedSince::default() {
+    pub(crate) fn set(&mut self, key: &WorkKey, record: UnplacedRecord) {
+        if record == UnplacedRecord::default() {
             self.0.remove(key);
         } else {
-            self.0.insert(key.clone(), displacement);
+            self.0.insert(key.clone(), record);
         }
     }
 
     /// Removes the record of a work that was deleted or replaced.
     pub(crate) fn forget(&mut self, key: &WorkKey) {
         self.0.remove(key);
-        give_back(&mut self.0);
+        shrink_if_sparse(&mut self.0);
     }
 }
 
-impl UnplacedSince {
+impl UnplacedRecord {
     /// Updates whether the decisions name the cluster. A change of this starts a new record.
     pub(crate) fn decided(self, chosen: bool, now: Moment) -> Self {
-        match (chosen, self.left) {
+        match (chosen, self.since) {
             (true, Some(_)) => Self::default(),
-            (false, None) => Self { left: Some(now), ..Self::default() },
+            (false, None) => Self { since: Some(now), ..Self::default() },
             _ => self,
         }
     }
@@ -60,12 +60,12 @@ impl UnplacedSince {
     /// Records that the work now carries `moment` instead of another value.
     pub(crate) fn written(mut self, moment: Option<Moment>, now: Moment) -> Self {
         let moment = moment.map(|moment| moment.min(now));
-        let right = if self.left.is_some() {
-            self.began = Moment::earliest(self.began, moment);
-            moment.is_some() && moment == self.began
+        let right = if self.since.is_some() {
+            self.earliest_mark = Moment::earliest(self.earliest_mark, moment);
+            moment.is_some() && moment == self.earliest_mark
         } else {
             moment.is_none()
         };
-        Self { put_right: if right { Some(now) } else { self.put_right }, ..self }
+        Self { corrected: if right { Some(now) } else { self.corrected }, ..self }
     }
 }

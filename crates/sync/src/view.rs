@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use super::PlannedShares;
 use super::PolicyKind;
-use super::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
-use super::index::{Index, PLACEMENT_SETTLES, decisions_of};
+use super::found::{VERSIONS, WATCHED_VERSIONS, WORK_SCHEMA};
+use super::index::{Index, PLACEMENT_SETTLE_TIME, decisions_of};
 use super::kinds::{
     CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, RESOURCES, SECRETS, config_map, objects,
 };
-use super::refused::Refused;
+use super::refused::RejectedWorks;
 use super::rows::Strings;
 use super::rows::class::Class;
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -43,7 +43,7 @@ pub(super) static NO_LABELS: Strings = Strings::new();
 pub struct View<'m> {
     tables: &'m Tables,
     index: &'m Index,
-    refused: Option<&'m Refused>,
+    refused: Option<&'m RejectedWorks>,
     shares: Option<&'m PlannedShares>,
     waits: Option<&'m Waits>,
     /// The moment at which the plan is made.
@@ -57,19 +57,19 @@ impl<'m> View<'m> {
 
     /// Adds the rejections that the writes of this process met.
     #[must_use]
-    pub fn refusing(self, refused: &'m Refused) -> Self {
+    pub fn with_rejections(self, refused: &'m RejectedWorks) -> Self {
         Self { refused: Some(refused), ..self }
     }
 
     /// Adds the latest split of replicas by this process.
     #[must_use]
-    pub fn sharing(self, shares: &'m PlannedShares) -> Self {
+    pub fn with_shares(self, shares: &'m PlannedShares) -> Self {
         Self { shares: Some(shares), ..self }
     }
 
     /// Adds the waits of policies from the latest plans of this process.
     #[must_use]
-    pub fn waiting(self, waits: &'m Waits) -> Self {
+    pub fn with_waits(self, waits: &'m Waits) -> Self {
         Self { waits: Some(waits), ..self }
     }
 
@@ -89,14 +89,14 @@ impl<'m> View<'m> {
 
     /// Since when the hub rejects the work of `origin` in `cluster`; `None` if it does not.
     #[must_use]
-    pub fn refused_since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
+    pub fn rejected_since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
         self.refused?.since(origin, cluster)
     }
 
     /// Whether the needed kinds have been listed, and the ManifestWork schema has the required features.
     #[must_use]
     pub fn ready(&self) -> bool {
-        self.index.plans(self.tables)
+        self.index.can_plan(self.tables)
     }
 
     /// The features of the hub's ManifestWork schema; `None` until they are known.
@@ -135,11 +135,11 @@ impl<'m> View<'m> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// The hash of the fields of an object that placement decisions read, see [`policy_sync_mirror::Row::decides`];
+    /// The hash of the fields of an object that placement decisions read, see [`policy_sync_mirror::Row::deletion_hash`];
     /// `None` if the object does not exist.
     #[must_use]
-    pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
-        self.tables.decides(source, key)
+    pub fn deletion_hash(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
+        self.tables.deletion_hash(source, key)
     }
 
     /// A Gateway.
@@ -220,26 +220,26 @@ impl<'m> View<'m> {
         let changed = self.index.placement_changed.last(placement).unwrap_or_default();
         let placements = self.synced(&PLACEMENTS.all())?;
         let decisions = self.synced(&DECISIONS.all())?;
-        Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLES))
+        Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLE_TIME))
     }
 
     /// The error that keeps the parameters of `class` from being read; `None` if it may be transient.
     fn unread(&self, class: &Class) -> Option<String> {
         let key = class.config_map().ok()??;
-        let failing = self.tables.failure(&config_map(&key)).filter(|failing| failing.lasting)?;
+        let failing = self.tables.failure(&config_map(&key)).filter(|failing| failing.persistent)?;
         Some(format!("parameters {key} cannot be read: {}", failing.text))
     }
 
     /// The parameters of this controller's classes, if known, including classes that were deleted less than
-    /// [`CLASS_RETURNS`](crate::CLASS_RETURNS) ago. The oldest class comes first, then by name.
+    /// [`CLASS_DELETION_DELAY`](crate::CLASS_DELETION_DELAY) ago. The oldest class comes first, then by name.
     #[must_use]
     pub fn listing(&self) -> Vec<(&'m ObjectKey, Arc<Params>)> {
         let known = |name: &ObjectKey| self.class_params(&name.name)?.known().cloned();
         let ours =
             self.our_classes().into_iter().filter_map(|(name, class)| Some((name, class, known(name)?)));
-        let departed =
-            self.departed().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
-        let mut classes: Vec<_> = ours.chain(departed).collect();
+        let deleted_classes =
+            self.deleted_classes().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
+        let mut classes: Vec<_> = ours.chain(deleted_classes).collect();
         classes.sort_by_key(|(name, class, _)| (class.created, *name));
         classes.into_iter().map(|(name, _, params)| (name, params)).collect()
     }
@@ -347,8 +347,8 @@ impl<'m> View<'m> {
 
     /// The version in which the policies of `kind` are watched, once it is recorded.
     #[must_use]
-    pub fn followed(&self, kind: &PolicyKind) -> Option<&'m GroupVersionResource> {
-        let rows = self.tables.table::<GroupVersionResource>(&FOLLOWED.resource(kind.clone()))?;
+    pub fn watched_version(&self, kind: &PolicyKind) -> Option<&'m GroupVersionResource> {
+        let rows = self.tables.table::<GroupVersionResource>(&WATCHED_VERSIONS.resource(kind.clone()))?;
         rows.iter().map(|(_, gvr)| gvr).next()
     }
 

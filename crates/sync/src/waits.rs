@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dashmap::DashMap;
 
-use super::index::same_target::Place;
+use super::index::same_target::AgeKey;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
@@ -13,7 +13,7 @@ use policy_sync_api::shrink::take;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The position of the older policy among those with the same target.
-    pub(super) place: Place,
+    pub(super) age_key: AgeKey,
     /// Whether a work of the older policy has existed on the cluster.
     pub(super) exists: bool,
     /// Since when the wait has made no progress.

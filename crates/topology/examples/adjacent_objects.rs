@@ -24,8 +24,8 @@ fn dot() -> Result<String, Box<dyn Error>> {
         "metadata": {"name": "web", "namespace": "infra"},
         "spec": {"gatewayClassName": "istio", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
     }))?)?;
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let kind = |group, kind| KindRef { group, kind };
     let kuadrant = Locator::new(kind("kuadrant.io", "Kuadrant"), "kuadrant-system", "kuadrant");
     let plugin = Locator::new(kind("extensions.istio.io", "WasmPlugin"), "infra", "kuadrant-web");

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::{env, fs};
 
-use policy_sync_topology::{Folds, Graph, HubObject, Objects};
+use policy_sync_topology::{EffectiveCache, Graph, HubObject, Objects};
 
 /// The objects of all YAML files in `folder`.
 fn objects(folder: &Path) -> Result<Objects, Box<dyn Error>> {
@@ -28,15 +28,15 @@ fn objects(folder: &Path) -> Result<Objects, Box<dyn Error>> {
 
 /// A line for each rule that applies on each path.
 fn effective(objects: &Objects) -> String {
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
-    let (mut folds, mut text) = (Folds::new(&graph), String::new());
-    let _: ControlFlow<()> = graph.walk(&mut folds, &mut |path, folds| {
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
+    let (mut cache, mut text) = (EffectiveCache::new(&graph), String::new());
+    let _: ControlFlow<()> = graph.walk(&mut cache, &mut |path, cache| {
         let names: Vec<String> = path.nodes.iter().map(|node| graph.locator(*node).to_string()).collect();
         text += &format!("{}\n", names.join(" > "));
         for id in path.effective {
-            for entry in folds.rules(*id) {
-                let source = folds.policy(entry.policy).locator;
+            for entry in cache.rules(*id) {
+                let source = cache.policy(entry.policy).locator;
                 text += &format!("    {} = {} from {source}\n", entry.key(), entry.rule.value);
             }
         }

@@ -17,27 +17,27 @@ use policy_sync_api::policy_state::PolicyState;
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
     /// The Gateways, each with its clusters.
-    pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayThere>>,
+    pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayClusterState>>,
     /// The policies that target them.
-    pub policies: BTreeMap<(Kind, ObjectKey), PolicyOn>,
+    pub policies: BTreeMap<(Kind, ObjectKey), PolicyDistribution>,
 }
 
 /// The places of a policy: the Gateways and clusters that it is delivered to.
 #[derive(Clone, Debug, Default)]
-pub struct PolicyOn {
+pub struct PolicyDistribution {
     /// The Gateways that its copies refer to: the targeted Gateways whose class supports the policy's kind.
     pub gateways: BTreeSet<ObjectKey>,
     /// The state of the policy on each cluster of these Gateways.
-    pub clusters: BTreeMap<ClusterName, PolicyThere>,
+    pub clusters: BTreeMap<ClusterName, PolicyClusterState>,
     /// The creation time of the copy on a cluster, by the clock of that cluster, if its agent reports it.
     pub created: BTreeMap<ClusterName, Moment>,
 }
 
 /// The state of a Gateway on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct GatewayThere {
+pub struct GatewayClusterState {
     /// The end of the grace period, in RFC 3339; `None` if the Gateway is placed on the cluster.
-    pub until: Option<String>,
+    pub grace_period_end: Option<String>,
     /// The reason why the Gateway is not in force on the cluster: a code and a sentence.
     pub reason: Option<(&'static str, String)>,
     /// Whether the cluster is known to have the hub's current revision.
@@ -46,22 +46,22 @@ pub struct GatewayThere {
     pub attached_routes: BTreeMap<String, i64>,
 }
 
-impl GatewayThere {
+impl GatewayClusterState {
     /// The state as one word: `grace` or `placed`.
     #[must_use]
     pub fn state(&self) -> &'static str {
-        if self.until.is_some() { "grace" } else { "placed" }
+        if self.grace_period_end.is_some() { "grace" } else { "placed" }
     }
 }
 
 /// The state of a policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PolicyThere {
+pub struct PolicyClusterState {
     /// The sync state; `None` if the policy is neither on the cluster nor intended for it.
     pub state: Option<PolicyState>,
     /// Whether the policy's rules are part of the merge on the cluster.
-    pub counts: bool,
-    /// Whether `counts` is certain.
+    pub is_merged: bool,
+    /// Whether `is_merged` is certain.
     pub certain: bool,
     /// The reason why the policy does not count, or not certainly, with the text that `explain` prints.
     pub reason: Option<(&'static str, String)>,
@@ -94,12 +94,16 @@ impl Hash for Variant {
     }
 }
 
-impl PolicyThere {
+impl PolicyClusterState {
     /// An addition to the state; empty if there is none.
     #[must_use]
     pub fn note(&self) -> &'static str {
         // On a hub, a policy counts only after its cluster has reported.
-        if self.counts && self.state == Some(PolicyState::Pending) { ", no cluster has reported" } else { "" }
+        if self.is_merged && self.state == Some(PolicyState::Pending) {
+            ", no cluster has reported"
+        } else {
+            ""
+        }
     }
 
     /// The reason as text. The code is omitted if it repeats the state.

@@ -81,24 +81,24 @@ pub fn hash<'t>(conditions: impl Iterator<Item = [&'t str; 4]>) -> Hash {
 
 /// The policies that affect an object, by the name of their kind. Kinds of two groups may share a name.
 #[derive(Debug, Default)]
-struct Affecting<'f>(BTreeMap<&'f str, Affects>);
+struct AffectingPolicies<'f>(BTreeMap<&'f str, KindPolicies>);
 
 /// Policies of one kind. Their ids are in the order of their locators.
 #[derive(Debug, Default)]
-struct Affects {
+struct KindPolicies {
     in_force: BTreeSet<PolicyId>,
     stacked: BTreeSet<PolicyId>,
 }
 
-impl<'f> Affecting<'f> {
-    fn of_kind(&mut self, kind: &'f str) -> &mut Affects {
+impl<'f> AffectingPolicies<'f> {
+    fn of_kind(&mut self, kind: &'f str) -> &mut KindPolicies {
         self.0.entry(kind).or_default()
     }
 
     /// The conditions, at most `room`. The message of the last one lists the kinds without a condition.
-    fn conditions(&self, room: usize, message: impl Fn(&Affects) -> String) -> Vec<ConditionText> {
+    fn conditions(&self, room: usize, message: impl Fn(&KindPolicies) -> String) -> Vec<ConditionText> {
         let mut texts: Vec<ConditionText> =
-            self.0.iter().take(room).map(|(kind, of)| affects(kind, message(of))).collect();
+            self.0.iter().take(room).map(|(kind, of)| affected_condition(kind, message(of))).collect();
         let more: Vec<&str> = self.0.keys().skip(room).copied().collect();
         if let Some(last) = texts.last_mut()
             && !more.is_empty()
@@ -112,7 +112,7 @@ impl<'f> Affecting<'f> {
     }
 }
 
-fn affects(kind: &str, message: String) -> ConditionText {
+fn affected_condition(kind: &str, message: String) -> ConditionText {
     ConditionText {
         name: format!("{AFFECTED_DOMAIN}{kind}{AFFECTED}"),
         status: "True",

@@ -19,7 +19,7 @@ use policy_sync_api::json::Hash;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectiveId(u32);
 
-/// The effective policy of a stack, without its rules. The rules are [merged again](Folds::rules) on demand,
+/// The effective policy of a stack, without its rules. The rules are [merged again](EffectiveCache::rules) on demand,
 /// because stacks with many rules would repeat them.
 #[derive(Debug)]
 pub struct Effective<'f> {
@@ -40,17 +40,17 @@ pub struct Effective<'f> {
 
 /// The effective policies of all stacks merged so far, each stored once.
 #[derive(Debug)]
-pub struct Folds<'g, 'f> {
+pub struct EffectiveCache<'g, 'f> {
     graph: &'g Graph<'f>,
-    known: HashMap<Box<[PolicyId]>, EffectiveId>,
+    cached: HashMap<Box<[PolicyId]>, EffectiveId>,
     effective: Vec<Effective<'f>>,
 }
 
-impl<'g, 'f> Folds<'g, 'f> {
+impl<'g, 'f> EffectiveCache<'g, 'f> {
     /// No effective policies yet.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>) -> Self {
-        Self { graph, known: HashMap::new(), effective: Vec::new() }
+        Self { graph, cached: HashMap::new(), effective: Vec::new() }
     }
 
     /// The effective policy with this id.
@@ -106,7 +106,7 @@ impl<'g, 'f> Folds<'g, 'f> {
         let mut kinds: BTreeMap<KindRef<'f>, Vec<PolicyId>> = BTreeMap::new();
         for number in stack {
             let policy = self.graph.policy(*number);
-            if route.is_none_or(|route| policy.manner.is_for(route)) {
+            if route.is_none_or(|route| policy.merge_behavior.is_for(route)) {
                 kinds.entry(policy.locator.kind).or_default().push(*number);
             }
         }
@@ -115,8 +115,8 @@ impl<'g, 'f> Folds<'g, 'f> {
 
     fn fold(&mut self, stack: Vec<PolicyId>) -> EffectiveId {
         let stack: Box<[PolicyId]> = stack.into();
-        if let Some(known) = self.known.get(&stack) {
-            return *known;
+        if let Some(cached) = self.cached.get(&stack) {
+            return *cached;
         }
         let id = EffectiveId(u32::try_from(self.effective.len()).unwrap_or(u32::MAX));
         let kind = self.graph.policy(stack[0]).locator.kind;
@@ -131,7 +131,7 @@ impl<'g, 'f> Folds<'g, 'f> {
             assumed: is_assumed(self.graph, &stack),
             paths: 0,
         });
-        self.known.insert(stack, id);
+        self.cached.insert(stack, id);
         id
     }
 }

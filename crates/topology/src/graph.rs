@@ -134,8 +134,9 @@ impl<'f> Graph<'f> {
     /// The nodes at which paths begin.
     #[must_use]
     pub fn roots(&self) -> Vec<NodeId> {
-        let begins = |node: &NodeId| self.object(*node).row.begins() && self.links(*node).next().is_some();
-        self.topology.roots().filter(begins).collect()
+        let may_be_root =
+            |node: &NodeId| self.object(*node).row.may_be_root() && self.links(*node).next().is_some();
+        self.topology.roots().filter(may_be_root).collect()
     }
 
     /// The kinds that objects refer to, but whose objects are unknown.
@@ -157,7 +158,7 @@ impl<'f> Graph<'f> {
     /// `HTTPRouteRule` or `ServicePort`; `Other` for kinds that the graph has only because of references to
     /// them.
     #[must_use]
-    pub fn nature(&self, node: NodeId) -> &'static str {
+    pub fn node_type(&self, node: NodeId) -> &'static str {
         let Object { locator, row } = self.object(node);
         let is_section = self.is_section(node);
         match row {
@@ -196,15 +197,15 @@ impl<'f> Graph<'f> {
     }
 
     /// The object that `node` is, or that it is a section of.
-    pub(super) fn holder(&self, node: NodeId) -> NodeId {
+    pub(super) fn object_node(&self, node: NodeId) -> NodeId {
         let before = (0..=node.index()).rev().map(NodeId::new);
         before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
     }
 
-    /// Whether `node` is a section of the object `holder`.
-    pub(super) fn is_of(&self, node: NodeId, holder: NodeId) -> bool {
-        let first = holder.index() + 1;
-        (first..first + self.object(holder).row.sections()).contains(&node.index())
+    /// Whether `node` is a section of the object `object_node`.
+    pub(super) fn is_section_of(&self, node: NodeId, object_node: NodeId) -> bool {
+        let first = object_node.index() + 1;
+        (first..first + self.object(object_node).row.sections()).contains(&node.index())
     }
 
     /// The index of the section `node` in its object.

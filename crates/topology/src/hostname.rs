@@ -16,7 +16,7 @@ pub fn covers(pattern: &str, name: &str) -> bool {
 
 /// The hosts in common: the more specific of the two names, or `None`.
 #[must_use]
-pub fn meet<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
+pub fn intersect<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
     if covers(left, right) {
         Some(right)
     } else if covers(right, left) {
@@ -28,14 +28,14 @@ pub fn meet<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
 
 /// The hosts that a listener with the host `listener` and a route with the hosts `route` both serve, sorted;
 /// `*` for all hosts.
-pub fn between<'h>(listener: Option<&'h str>, route: impl IntoIterator<Item = &'h str>) -> Vec<&'h str> {
+pub fn common_hosts<'h>(listener: Option<&'h str>, route: impl IntoIterator<Item = &'h str>) -> Vec<&'h str> {
     let mut route = route.into_iter().peekable();
     if route.peek().is_none() {
         return vec![listener.unwrap_or("*")];
     }
     let mut hosts: Vec<&str> = match listener {
         None => route.collect(),
-        Some(listener) => route.filter_map(|route| meet(listener, route)).collect(),
+        Some(listener) => route.filter_map(|route| intersect(listener, route)).collect(),
     };
     hosts.sort_unstable();
     hosts.dedup();

@@ -1,15 +1,15 @@
-//! A collection of a cluster's objects, from files or lists: the source of [`Facts`].
+//! A collection of a cluster's objects, from files or lists: the source of [`GraphInput`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::facts::{Facts, Needs, Rows};
+use super::graph_input::{GraphInput, Needs, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SECRET, is_of_graph};
 use super::rows::{
     BackendKind, Class, Gateway, Grant, ListenerSet, Namespace, ParentStatus, Policy, Route, RouteKind,
     Secret, Service, SetKind, Shared,
 };
-use super::rules::{Configured, Manner};
+use super::rules::{MergeBehavior, MergeConfig};
 use crate::fault::Fault;
 use policy_sync_api::gateway::{GROUP, POLICY_LABEL, is_direct};
 use policy_sync_api::names::{GroupResource, ObjectKey};
@@ -103,7 +103,7 @@ pub struct Objects {
     policies: BTreeMap<(Kind, ObjectKey), Arc<Policy>>,
     definitions: BTreeMap<Kind, Definition>,
     /// The merge configuration of kinds from parameters. The first of a kind applies.
-    configured: Vec<(GroupResource, Configured)>,
+    configured: Vec<(GroupResource, MergeConfig)>,
     /// The kinds whose objects are complete. `None` for objects from files, where the kinds present decide.
     listed: Option<BTreeSet<Kind>>,
     /// The prefix of namespaces for copies of a hub's objects.
@@ -124,9 +124,9 @@ struct Definition {
 
 /// The use of an object in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ObjectRole {
     /// An object of one of the graph's kinds; true if the kind is namespaced.
-    Of(bool),
+    GraphObject(bool),
     /// A policy, by its target references or selectors.
     Policy,
     /// A CustomResourceDefinition.
@@ -144,18 +144,18 @@ pub fn kind_of(object: &HubObject) -> KindRef<'_> {
 
 /// The use of `object` in a graph.
 #[must_use]
-pub fn role(object: &HubObject) -> Role {
+pub fn role(object: &HubObject) -> ObjectRole {
     let kind = kind_of(object);
     match kind {
-        GATEWAY_CLASS | NAMESPACE => Role::Of(false),
-        GATEWAY | SECRET | GRANT => Role::Of(true),
-        DEFINITION => Role::Definition,
-        _ if is_of_graph(kind).is_some() => Role::Of(true),
+        GATEWAY_CLASS | NAMESPACE => ObjectRole::GraphObject(false),
+        GATEWAY | SECRET | GRANT => ObjectRole::GraphObject(true),
+        DEFINITION => ObjectRole::Definition,
+        _ if is_of_graph(kind).is_some() => ObjectRole::GraphObject(true),
         _ => {
             let spec = object.spec_value();
             let refers =
                 ["targetRef", "targetRefs", "targetSelectors"].iter().any(|field| !spec[field].is_null());
-            if refers { Role::Policy } else { Role::None }
+            if refers { ObjectRole::Policy } else { ObjectRole::None }
         }
     }
 }
@@ -179,14 +179,14 @@ impl Objects {
 
     /// Configures how policies of a kind are merged. An earlier configuration of the same kind takes
     /// precedence.
-    pub fn configure(&mut self, resource: GroupResource, configured: Configured) {
+    pub fn configure(&mut self, resource: GroupResource, configured: MergeConfig) {
         self.configured.push((resource, configured));
     }
 
     /// The kinds that have to be read because of the references of these objects.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        self.facts().needs()
+        self.graph_input().needs()
     }
 
     /// The Gateways.
@@ -203,7 +203,7 @@ impl Objects {
 
     /// A copy without policies and without Gateways, as a base for other collections.
     #[must_use]
-    pub fn without_them(&self) -> Self {
+    pub fn without_gateways_and_policies(&self) -> Self {
         Self {
             classes: self.classes.clone(),
             definitions: self.definitions.clone(),
@@ -251,7 +251,7 @@ impl Objects {
     pub fn take(&mut self, object: &HubObject) -> Result<(), Fault> {
         check(object)?;
         match role(object) {
-            Role::Of(_) | Role::Policy => {
+            ObjectRole::GraphObject(_) | ObjectRole::Policy => {
                 let kind = kind_of(object);
                 let mut row = Row::read(kind, object)?;
                 if let Row::Route(_, route) = &mut row
@@ -262,13 +262,13 @@ impl Objects {
                 row.share(&mut self.shared);
                 self.put(kind, object.key(), row);
             }
-            Role::Definition => self.define_by(object),
-            Role::None => {}
+            ObjectRole::Definition => self.add_definition(object),
+            ObjectRole::None => {}
         }
         Ok(())
     }
 
-    fn define_by(&mut self, object: &HubObject) {
+    fn add_definition(&mut self, object: &HubObject) {
         let (spec, label) = (object.spec_value(), object.metadata.labels.get(POLICY_LABEL));
         let names = &spec["names"];
         if let (Some(group), Some(kind)) = (spec["group"].as_str(), names["kind"].as_str()) {
@@ -286,9 +286,9 @@ impl Objects {
     /// Objects from files are complete for each kind that they contain. If they contain a Gateway, they are
     /// complete for ListenerSets and routes as well. ReferenceGrants from files are always complete.
     #[must_use]
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn graph_input(&self) -> GraphInput<'_> {
         let whole = !self.gateways.is_empty();
-        let mut facts = Facts {
+        let mut graph_input = GraphInput {
             classes: self.rows(&self.classes, GATEWAY_CLASS, false),
             gateways: self.rows(&self.gateways, GATEWAY, whole),
             secrets: self.secrets(),
@@ -297,19 +297,19 @@ impl Objects {
             policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, &**policy)).collect(),
             downstream_prefix: &self.downstream_prefix,
             controller: &self.controller,
-            ..Facts::default()
+            ..GraphInput::default()
         };
-        for ((table, to), kind) in self.sets.iter().zip(&mut facts.sets).zip(SetKind::ALL) {
+        for ((table, to), kind) in self.sets.iter().zip(&mut graph_input.sets).zip(SetKind::ALL) {
             *to = self.rows(table, kind.kind(), whole);
         }
-        for ((table, to), kind) in self.backends.iter().zip(&mut facts.backends).zip(BackendKind::ALL) {
+        for ((table, to), kind) in self.backends.iter().zip(&mut graph_input.backends).zip(BackendKind::ALL) {
             *to = self.rows(table, kind.kind(), false);
         }
-        for ((table, to), kind) in self.routes.iter().zip(&mut facts.routes).zip(RouteKind::ALL) {
+        for ((table, to), kind) in self.routes.iter().zip(&mut graph_input.routes).zip(RouteKind::ALL) {
             *to = self.rows(table, kind.kind(), whole);
         }
-        facts.manners = self.manners();
-        facts
+        graph_input.merge_behaviors = self.merge_behaviors();
+        graph_input
     }
 
     /// The objects of `kind`. Objects from files are complete if `of_files` is set or the table is not empty.
@@ -337,8 +337,8 @@ impl Objects {
     }
 
     /// The merge strategies of kinds that have a configuration or a definition.
-    fn manners(&self) -> BTreeMap<&Kind, Manner<'_>> {
-        let mut manners = BTreeMap::new();
+    fn merge_behaviors(&self) -> BTreeMap<&Kind, MergeBehavior<'_>> {
+        let mut merge_behaviors = BTreeMap::new();
         let mut kinds: Vec<&Kind> = self.policies.keys().map(|(kind, _)| kind).collect();
         kinds.dedup();
         for kind in kinds {
@@ -350,14 +350,14 @@ impl Objects {
                         |definition| definition.plural == resource.resource,
                     )
             };
-            let is_known = Manner::of(kind.as_ref()) != Manner::Fields;
+            let is_known = MergeBehavior::of(kind.as_ref()) != MergeBehavior::Fields;
             if let Some((_, configured)) = self.configured.iter().find(|(resource, _)| is_meant(resource)) {
-                manners.insert(kind, Manner::Configured(configured));
+                merge_behaviors.insert(kind, MergeBehavior::Configured(configured));
             } else if !is_known && definition.is_some_and(|definition| definition.direct) {
-                manners.insert(kind, Manner::Direct);
+                merge_behaviors.insert(kind, MergeBehavior::Direct);
             }
         }
-        manners
+        merge_behaviors
     }
 }
 

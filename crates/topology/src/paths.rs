@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::attachment::hosts;
-use super::effective::{EffectiveId, Folds};
+use super::effective::{EffectiveCache, EffectiveId};
 use super::graph::{Graph, NodeId, ObjectRow};
 use super::hostname;
 use super::locator::{GATEWAY, GATEWAY_CLASS};
@@ -24,20 +24,20 @@ pub struct Path<'p, 'f> {
     pub nodes: &'p [NodeId],
     /// Its effective policies, in the order of kinds.
     pub effective: &'p [EffectiveId],
-    above: Above<'f>,
+    above: ListenerAndRoute<'f>,
 }
 
 impl<'f> Path<'_, 'f> {
     /// The hosts that all nodes of the path serve, sorted; `*` for all.
     #[must_use]
     pub fn hostnames(&self) -> Vec<&'f str> {
-        let Above { listener, route } = self.above;
+        let ListenerAndRoute { listener, route } = self.above;
         match (listener, route) {
             (Some(listener), Some((_, route))) => hosts(listener, route),
             _ => {
                 let listener = listener.and_then(|listener| listener.hostname.as_deref());
                 let names = route.iter().flat_map(|(_, route)| &*route.hostnames).map(|name| &**name);
-                hostname::between(listener, names)
+                hostname::common_hosts(listener, names)
             }
         }
     }
@@ -47,12 +47,12 @@ impl<'f> Graph<'f> {
     /// Visits every path in order, until `visit` breaks.
     pub fn walk<B>(
         &self,
-        folds: &mut Folds<'_, 'f>,
-        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut Folds<'_, 'f>) -> ControlFlow<B>,
+        cache: &mut EffectiveCache<'_, 'f>,
+        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut EffectiveCache<'_, 'f>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         let mut walk = Walk { graph: self, nodes: Vec::new(), stack: Vec::new(), folded: Vec::new() };
         for root in self.roots() {
-            walk.from(root, Above::default(), folds, visit)?;
+            walk.from(root, ListenerAndRoute::default(), cache, visit)?;
         }
         ControlFlow::Continue(())
     }
@@ -77,7 +77,7 @@ impl<'f> Graph<'f> {
 
 /// The listener and the route of a path.
 #[derive(Clone, Copy, Debug, Default)]
-struct Above<'f> {
+struct ListenerAndRoute<'f> {
     listener: Option<&'f Listener>,
     route: Option<(RouteKind, &'f Route)>,
 }
@@ -95,9 +95,9 @@ impl<'f> Walk<'_, 'f> {
     fn from<B>(
         &mut self,
         node: NodeId,
-        mut above: Above<'f>,
-        folds: &mut Folds<'_, 'f>,
-        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut Folds<'_, 'f>) -> ControlFlow<B>,
+        mut above: ListenerAndRoute<'f>,
+        cache: &mut EffectiveCache<'_, 'f>,
+        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut EffectiveCache<'_, 'f>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         let (graph, depth) = (self.graph, self.stack.len());
         self.nodes.push(node);
@@ -109,11 +109,11 @@ impl<'f> Walk<'_, 'f> {
         let mut is_last = true;
         for next in graph.links(node).filter(|next| graph.is_on_paths(*next)) {
             is_last = false;
-            self.from(next, above, folds, visit)?;
+            self.from(next, above, cache, visit)?;
         }
         if is_last && (above.listener.is_some() || above.route.is_some()) {
-            let effective = self.folded(above.route.map(|(kind, _)| kind), folds);
-            visit(&Path { nodes: &self.nodes, effective: &effective, above }, folds)?;
+            let effective = self.folded(above.route.map(|(kind, _)| kind), cache);
+            visit(&Path { nodes: &self.nodes, effective: &effective, above }, cache)?;
         }
         self.nodes.pop();
         self.stack.truncate(depth);
@@ -121,13 +121,13 @@ impl<'f> Walk<'_, 'f> {
         ControlFlow::Continue(())
     }
 
-    fn folded(&mut self, route: Option<RouteKind>, folds: &mut Folds<'_, 'f>) -> Rc<[EffectiveId]> {
+    fn folded(&mut self, route: Option<RouteKind>, cache: &mut EffectiveCache<'_, 'f>) -> Rc<[EffectiveId]> {
         let length = self.stack.len();
         let known = self.folded.iter().find(|(of, along, _)| *of == length && *along == route);
         if let Some((.., folded)) = known {
             return folded.clone();
         }
-        let folded: Rc<[EffectiveId]> = folds.along(&self.stack, route).into();
+        let folded: Rc<[EffectiveId]> = cache.along(&self.stack, route).into();
         self.folded.push((length, route, folded.clone()));
         folded
     }

@@ -1,13 +1,13 @@
 //! The policies of a graph: their targets, their effect and their rules.
 
-use super::facts::Facts;
+use super::graph_input::GraphInput;
 use super::locator::Locator;
 use super::merge::MergeStrategy;
 use super::node_id::NodeId;
 use super::object::{Object, Policy, Precedence};
 use super::reason::Reason;
 use super::rows::{self, Created};
-use super::rules::{Manner, PolicyRule, PolicyRules, Strategy};
+use super::rules::{MergeBehavior, PolicyRule, PolicyRules, Strategy};
 
 /// A policy.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct PolicyNode<'f> {
     /// The fields that are read of it.
     pub row: &'f rows::Policy,
     /// How policies of its kind are merged.
-    pub manner: Manner<'f>,
+    pub merge_behavior: MergeBehavior<'f>,
     /// Its rules and their merge strategy.
     pub rules: PolicyRules,
     /// Its targets, in the order of their locators.
@@ -25,7 +25,7 @@ pub struct PolicyNode<'f> {
     /// The reasons why its selectors may select more targets.
     pub unknown: Vec<String>,
     /// The reason why it has no effect, or may have none.
-    pub void: Option<(Reason, String)>,
+    pub no_effect: Option<(Reason, String)>,
 }
 
 /// A target of a policy.
@@ -53,7 +53,7 @@ impl Policy for PolicyNode<'_> {
     }
 
     fn strategy(&self) -> &dyn MergeStrategy {
-        self.rules.strategy.merging(self.manner.has_places())
+        self.rules.strategy.implementation(self.merge_behavior.has_path_keys())
     }
 
     fn created(&self) -> Created {
@@ -69,15 +69,15 @@ impl Policy for PolicyNode<'_> {
     }
 
     fn is_inherited(&self) -> bool {
-        !self.manner.is_direct()
+        !self.merge_behavior.is_direct()
     }
 }
 
 impl PolicyNode<'_> {
     /// Whether the policy has an effect; `None` if its targets are unknown.
     #[must_use]
-    pub fn counts(&self) -> Option<bool> {
-        match &self.void {
+    pub fn has_effect(&self) -> Option<bool> {
+        match &self.no_effect {
             None => Some(true),
             Some((reason, _)) => reason.is_fault().then_some(false),
         }
@@ -86,7 +86,7 @@ impl PolicyNode<'_> {
     /// The reason why the policy has no effect. Also `None` if its targets are unknown.
     #[must_use]
     pub fn without_effect(&self) -> Option<&(Reason, String)> {
-        self.void.as_ref().filter(|(reason, _)| reason.is_fault())
+        self.no_effect.as_ref().filter(|(reason, _)| reason.is_fault())
     }
 
     /// The order of policies on one target: the oldest first, then by name.
@@ -95,18 +95,18 @@ impl PolicyNode<'_> {
     }
 }
 
-/// The policies of `facts`, in the order of their locators, without targets yet.
-pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
-    let policies = facts.policies.iter().map(|(kind, key, row)| {
-        let manner = facts.manner(kind);
+/// The policies of `graph_input`, in the order of their locators, without targets yet.
+pub(super) fn read<'f>(graph_input: &GraphInput<'f>) -> Vec<PolicyNode<'f>> {
+    let policies = graph_input.policies.iter().map(|(kind, key, row)| {
+        let merge_behavior = graph_input.merge_behavior(kind);
         PolicyNode {
             locator: Locator::of(kind.as_ref(), key),
             row,
-            manner,
-            rules: PolicyRules::read(manner, &row.spec),
+            merge_behavior,
+            rules: PolicyRules::read(merge_behavior, &row.spec),
             targets: Vec::new(),
             unknown: Vec::new(),
-            void: None,
+            no_effect: None,
         }
     });
     let mut policies: Vec<PolicyNode<'f>> = policies.collect();

@@ -7,8 +7,8 @@
 //! then age, name and position.
 
 mod candidate;
+mod parse;
 mod verdict;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -18,9 +18,9 @@ use super::graph::{Graph, NodeId, ObjectRow};
 use super::hostname;
 use super::rows::{Listener, Protocol, RouteKind};
 use candidate::Candidate;
+pub use parse::BadRequest;
 use verdict::Budget;
 pub use verdict::NotEvaluated;
-pub use written::BadRequest;
 
 /// The parts of a request that select a listener and a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -16,8 +16,8 @@ use super::fault::Fault;
 use super::locator::KindRef;
 use super::rows::RouteKind;
 use block::Block;
-pub use configured::Configured;
-pub(super) use fields::has_place_of;
+pub use configured::MergeConfig;
+pub(super) use fields::has_overlapping_path;
 use policy_sync_api::json::Hash;
 use policy_sync_api::params::Level;
 pub use strategy::Strategy;
@@ -29,7 +29,7 @@ const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io";
 
 /// How policies of a kind are merged, and how their rules are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner<'t> {
+pub enum MergeBehavior<'t> {
     /// As Kuadrant's AuthPolicy: a rule for each named entry.
     Auth,
     /// As Kuadrant's RateLimitPolicy: a rule for each limit.
@@ -46,10 +46,10 @@ pub enum Manner<'t> {
     /// Field by field, the default of GEP-713. This is an assumption about kinds without a known merge.
     Fields,
     /// As configured for the kind in parameters.
-    Configured(&'t Configured),
+    Configured(&'t MergeConfig),
 }
 
-impl Manner<'_> {
+impl MergeBehavior<'_> {
     /// How policies of `kind` are merged, without any configuration.
     #[must_use]
     pub fn of(kind: KindRef<'_>) -> Self {
@@ -89,7 +89,7 @@ impl Manner<'_> {
 
     /// Whether only one policy of the kind applies on a target.
     #[must_use]
-    pub fn is_alone(self) -> bool {
+    pub fn is_exclusive(self) -> bool {
         matches!(self, Self::Whole | Self::Envoy | Self::Direct)
     }
 
@@ -108,7 +108,7 @@ impl Manner<'_> {
     /// Whether the keys of rules are paths in a spec. Such a rule replaces rules at paths inside its own, and
     /// rules whose paths contain its own.
     #[must_use]
-    pub fn has_places(self) -> bool {
+    pub fn has_path_keys(self) -> bool {
         match self {
             Self::Envoy | Self::Fields => true,
             Self::Configured(configured) => configured.rules.is_empty(),
@@ -153,7 +153,7 @@ impl PolicyRule {
     }
 
     /// An addition to rules, which has no effect without them.
-    fn beside(key: String, value: &Value) -> Self {
+    fn addition(key: String, value: &Value) -> Self {
         Self { is_rule: false, ..Self::new(key, value) }
     }
 }
@@ -162,12 +162,16 @@ impl PolicyRules {
     /// Reads the rules of a policy from its spec `text`. If a field has a wrong type, the policy has a fault
     /// and no rules.
     #[must_use]
-    pub fn read(manner: Manner<'_>, text: &str) -> Self {
+    pub fn read(merge_behavior: MergeBehavior<'_>, text: &str) -> Self {
         let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        match manner {
-            Manner::Whole | Manner::Direct => return Self { rules: whole::rules(&spec), ..Self::default() },
-            Manner::Envoy => return envoy::read(&spec),
-            _ if manner.has_places() && inherited::has_shape(&spec) => return inherited::read(&spec),
+        match merge_behavior {
+            MergeBehavior::Whole | MergeBehavior::Direct => {
+                return Self { rules: whole::rules(&spec), ..Self::default() };
+            }
+            MergeBehavior::Envoy => return envoy::read(&spec),
+            _ if merge_behavior.has_path_keys() && inherited::has_shape(&spec) => {
+                return inherited::read(&spec);
+            }
             _ => {}
         }
         let (block, mut faults) = match Block::read(&spec) {
@@ -176,13 +180,15 @@ impl PolicyRules {
                 return Self { strategy: Strategy::AtomicDefaults, faults: vec![wrong], ..Self::default() };
             }
         };
-        let rules = match manner {
-            Manner::Auth => auth::rules(&block),
-            Manner::Limits | Manner::TokenLimits => limits::rules(&block),
-            Manner::Configured(configured) if !configured.rules.is_empty() => configured.rules(&block),
-            Manner::Fields | Manner::Configured(_) | Manner::Whole | Manner::Envoy | Manner::Direct => {
-                Ok(fields::rules(&block))
-            }
+        let rules = match merge_behavior {
+            MergeBehavior::Auth => auth::rules(&block),
+            MergeBehavior::Limits | MergeBehavior::TokenLimits => limits::rules(&block),
+            MergeBehavior::Configured(configured) if !configured.rules.is_empty() => configured.rules(&block),
+            MergeBehavior::Fields
+            | MergeBehavior::Configured(_)
+            | MergeBehavior::Whole
+            | MergeBehavior::Envoy
+            | MergeBehavior::Direct => Ok(fields::rules(&block)),
         };
         let mut rules = rules.unwrap_or_else(|wrong| {
             faults.push(wrong);

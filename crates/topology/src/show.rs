@@ -14,29 +14,31 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use clusters::{ClusterAnswer, ClustersReport};
-pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce, UnknownMatch};
-pub use policy::{Fate, Instead, OnPaths, PolicyReport};
+pub use clusters::{ClusterResult, ClustersReport};
+pub use effective::{
+    EffectivePolicyReport, EffectiveReport, EffectiveRule, PathResult, RuleChoice, UnknownMatch,
+};
+pub use policy::{PathsEffect, PolicyEffect, PolicyReport, Replacement};
 pub use scope::Scope;
-pub use topology::{TopologyReport, Verdict};
+pub use topology::{TopologyReport, TopologyStatus};
 
 use super::effective::{NotHonored, not_honored};
 use super::fault::Fault;
 use super::graph::{Graph, NodeId};
 use super::locator::Locator;
 use super::rows::RouteKind;
-use super::rows::expressions::unreadable;
+use super::rows::expressions::invalid_expressions;
 
 /// A node or a policy in a report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Named {
+pub struct NodeLabel {
     /// Its locator.
     pub id: String,
     /// The text for users: `HTTPRoute shop/orders`, `listener http`.
     pub words: String,
 }
 
-impl Named {
+impl NodeLabel {
     /// Names the object or the section `locator`.
     #[must_use]
     pub fn object(locator: Locator<'_>) -> Self {
@@ -91,7 +93,7 @@ pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<
     }
     faults.extend(not_honored(graph).into_iter().map(|found| {
         let NotHonored { copy, origin, policy, target } = found;
-        let [policy, target] = [policy, target].map(|locator| Named::object(locator).words);
+        let [policy, target] = [policy, target].map(|locator| NodeLabel::object(locator).words);
         let text = format!(
             "HierarchyNotHonored: this copy of the hub's {origin} takes precedence over {policy}, a policy of this cluster with the same \
              target, {target}"
@@ -101,7 +103,7 @@ pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<
     }));
     for (locator, route) in graph.routes() {
         let Some(kind) = RouteKind::named(locator.kind) else { continue };
-        faults.extend(unreadable(kind, route).iter().map(|fault| of_object(locator, fault)));
+        faults.extend(invalid_expressions(kind, route).iter().map(|fault| of_object(locator, fault)));
     }
     faults
 }

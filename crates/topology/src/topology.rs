@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 pub use builder::{BuildError, Node, TopologyBuilder};
-use lists::Lists;
+use lists::AdjacencyLists;
 pub use paths::PathsBetween;
 
 use crate::merge::{EffectivePolicy, Layer};
@@ -41,12 +41,12 @@ impl fmt::Debug for PolicyId {
 pub struct Topology<N, P> {
     nodes: Vec<N>,
     /// From each node to its children.
-    children: Lists,
+    children: AdjacencyLists,
     /// From each node to its parents. Few users need them.
-    parents: OnceLock<Lists>,
+    parents: OnceLock<AdjacencyLists>,
     policies: Vec<P>,
     /// From each node to the policies that are attached to it.
-    attached: Lists,
+    attached: AdjacencyLists,
 }
 
 /// Without the nodes and policies, which need not implement `Debug`.
@@ -73,8 +73,10 @@ impl<N, P> Topology<N, P> {
         attached: Vec<(NodeId, PolicyId)>,
     ) -> Self {
         let count = nodes.len();
-        let children = Lists::new(count, links.into_iter().map(|(from, to)| (from.0, to.0)).collect());
-        let attached = Lists::new(count, attached.into_iter().map(|(node, id)| (node.0, id.0)).collect());
+        let children =
+            AdjacencyLists::new(count, links.into_iter().map(|(from, to)| (from.0, to.0)).collect());
+        let attached =
+            AdjacencyLists::new(count, attached.into_iter().map(|(node, id)| (node.0, id.0)).collect());
         Self { nodes, children, parents: OnceLock::new(), policies, attached }
     }
 

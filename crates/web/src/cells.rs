@@ -27,17 +27,17 @@ fn sign(state: PolicyState) -> (&'static str, &'static str) {
 
 /// The word of a state with its sign, styled.
 pub(super) fn word(state: PolicyState) -> Markup {
-    html! { span.state.(sign(state).1) { (said(state)) } }
+    html! { span.state.(sign(state).1) { (plain_word(state)) } }
 }
 
 /// The word of a state with its sign, without a styled element. This keeps a page with thousands of cells
 /// small.
-fn said(state: PolicyState) -> Markup {
+fn plain_word(state: PolicyState) -> Markup {
     after(sign(state).0, state.as_str())
 }
 
 /// These words after a sign, styled.
-pub(super) fn signed(sign: &str, class: &str, words: &str) -> Markup {
+pub(super) fn with_sign(sign: &str, class: &str, words: &str) -> Markup {
     html! { span.state.(class) { (after(sign, words)) } }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn cell(cell: Option<&Cell>) -> Markup {
         return html! { td.none { span aria-hidden="true" { "–" } span.unseen { "not planned for this cluster" } } };
     };
     let title = cell.message.as_deref().map(printable);
-    html! { td.state.(sign(cell.state).1) title=[title] { (said(cell.state)) } }
+    html! { td.state.(sign(cell.state).1) title=[title] { (plain_word(cell.state)) } }
 }
 
 /// The explanation of all states.

@@ -4,13 +4,13 @@ use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::address;
-use super::cells::{conditions, signed, word};
+use super::cells::{conditions, with_sign, word};
 use super::layout::{Notices, page, plain, range, table};
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_report::CopyReport;
 
 /// The maximum number of copies on a page.
-const ROOM: usize = 500;
+const PAGE_LIMIT: usize = 500;
 
 /// The content of the page.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct ClusterPage {
     /// The cluster's name.
     pub cluster: ClusterName,
     /// Since when the hub has no heartbeat of its agent; `None` if it is available.
-    pub silent_since: Option<Timestamp>,
+    pub unavailable_since: Option<Timestamp>,
     /// The copies on the cluster or planned for it; `None` if they may not be read.
     pub copies: Option<Vec<CopyReport>>,
     /// The number of copies to skip.
@@ -33,7 +33,7 @@ pub struct ClusterPage {
 #[must_use]
 pub fn cluster(shown: &ClusterPage) -> Markup {
     let body = html! {
-        @if let Some(since) = shown.silent_since {
+        @if let Some(since) = shown.unavailable_since {
             p.fault { "No contact with its agent since " (since) ": the page shows its last report." }
         }
         @match shown.copies.as_deref() {
@@ -43,18 +43,18 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
                  cannot be read."
             },
             Some([]) => p { "This cluster has no synced objects, and none are planned." },
-            Some(copies) => (of_copies(shown, copies)),
+            Some(copies) => (copies_section(shown, copies)),
         }
     };
     page(&format!("Cluster {}", shown.cluster), &shown.hub, &shown.notices, body)
 }
 
-fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
+fn copies_section(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     let mut sorted: Vec<&CopyReport> = copies.iter().collect();
     // The sort is stable: within both groups, the order is that of `status cluster`.
     sorted.sort_by_key(|copy| copy.in_sync());
     let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
-    let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(ROOM).collect::<Vec<_>>());
+    let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(PAGE_LIMIT).collect::<Vec<_>>());
     let head = html! {
         tr {
             th scope="col" { "Object" }
@@ -105,8 +105,8 @@ fn row(copy: &CopyReport) -> Markup {
             td {
                 @match copy.shown_state() {
                     Some(state) => (word(state)),
-                    None if copy.in_sync() => (signed("✓", "good", copy.word())),
-                    None => (signed("✕", "bad", copy.word())),
+                    None if copy.in_sync() => (with_sign("✓", "good", copy.word())),
+                    None => (with_sign("✕", "bad", copy.word())),
                 }
             }
             td { @if let Some(work) = &copy.work { (conditions(&work.conditions)) } }

@@ -7,20 +7,20 @@ use maud::{Markup, html};
 use super::address::{EFFECTIVE, cluster, gateway, with_query};
 use super::cells::word;
 use super::layout::{Notices, page, plain};
-use super::named::linked;
+use super::links::linked;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::text::{cut, printable};
 use policy_sync_topology::Request;
 use policy_sync_topology::show::{
-    Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope,
+    ClusterResult, ClustersReport, EffectivePolicyReport, EffectiveReport, NodeLabel, PathResult, Scope,
 };
 
 /// The maximum number of results on a page.
-const ROOM: usize = 50;
+const PAGE_LIMIT: usize = 50;
 /// The maximum number of Gateways in the initial list.
-const GATEWAYS: usize = 100;
+const GATEWAYS_LIMIT: usize = 100;
 /// The maximum number of characters of a rule's value.
-const VALUE: usize = 400;
+const VALUE_LIMIT: usize = 400;
 
 /// The query string of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl EffectiveQuery {
     /// Whether the query restricts the result. Without a restriction, a large hub would have too many paths
     /// for a page.
     #[must_use]
-    pub fn asks(&self) -> bool {
+    pub fn is_restricted(&self) -> bool {
         *self != Self { cluster: self.cluster.clone(), ..Self::default() }
     }
 
@@ -103,7 +103,7 @@ impl EffectiveQuery {
 
 /// The effective policies.
 #[derive(Debug)]
-pub enum InForceAt {
+pub enum EffectiveResult {
     /// On the hub's own routes.
     Hub(EffectiveReport),
     /// On clusters.
@@ -124,7 +124,7 @@ pub struct EffectivePage {
     /// The Gateways for the initial list; empty if the query restricts the result.
     pub gateways: Vec<ObjectKey>,
     /// The result, or why the query is invalid; `None` for the initial page.
-    pub answer: Option<Result<InForceAt, String>>,
+    pub result: Option<Result<EffectiveResult, String>>,
 }
 
 /// Renders the page.
@@ -132,20 +132,20 @@ pub struct EffectivePage {
 pub fn effective(shown: &EffectivePage) -> Markup {
     let body = html! {
         (form(shown))
-        @match &shown.answer {
+        @match &shown.result {
             None => {
                 p { "Enter a host, a Gateway or a namespace to see its rules in force and their policies." }
                 (gateways(&shown.gateways))
             }
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
-            Some(Ok(InForceAt::Hub(report))) => {
-                (counted(report.answers.len(), report.no_answer()))
-                @for answer in report.answers.iter().take(ROOM) { (on_hub(answer)) }
+            Some(Ok(EffectiveResult::Hub(report))) => {
+                (counted(report.answers.len(), report.empty_message()))
+                @for answer in report.answers.iter().take(PAGE_LIMIT) { (on_hub(answer)) }
                 (unknown(&report.unknown))
             }
-            Some(Ok(InForceAt::Clusters(report))) => {
+            Some(Ok(EffectiveResult::Clusters(report))) => {
                 (counted(report.answers.len(), if report.request.is_some() { "No cluster has a listener for this request." } else { "No cluster has a matching listener." }))
-                @for answer in report.answers.iter().take(ROOM) { (on_clusters(answer)) }
+                @for answer in report.answers.iter().take(PAGE_LIMIT) { (on_clusters(answer)) }
                 (unknown(&report.unknown))
             }
         }
@@ -161,7 +161,7 @@ fn gateways(keys: &[ObjectKey]) -> Markup {
         @if !keys.is_empty() {
             h2 { "Gateways" }
             ul {
-                @for key in keys.iter().take(GATEWAYS) {
+                @for key in keys.iter().take(GATEWAYS_LIMIT) {
                     li {
                         a href=(gateway(key)) { (plain(&key.to_string())) }
                         ": "
@@ -169,7 +169,7 @@ fn gateways(keys: &[ObjectKey]) -> Markup {
                     }
                 }
             }
-            @if keys.len() > GATEWAYS { p { "There are " (keys.len()) ": enter the name of one." } }
+            @if keys.len() > GATEWAYS_LIMIT { p { "There are " (keys.len()) ": enter the name of one." } }
         }
     }
 }
@@ -212,20 +212,20 @@ fn counted(answers: usize, none: &str) -> Markup {
             @match answers {
                 0 => (none),
                 1 => "1 path:",
-                ..=ROOM => { (answers) " paths:" }
-                _ => { "The first " (ROOM) " of " (answers) " paths: enter a host, a Gateway or a namespace to see fewer." }
+                ..=PAGE_LIMIT => { (answers) " paths:" }
+                _ => { "The first " (PAGE_LIMIT) " of " (answers) " paths: enter a host, a Gateway or a namespace to see fewer." }
             }
         }
     }
 }
 
-fn path(nodes: &[Named]) -> Markup {
+fn path(nodes: &[NodeLabel]) -> Markup {
     html! {
         h2 { @for (index, node) in nodes.iter().enumerate() { @if index > 0 { " › " } (linked(node)) } }
     }
 }
 
-fn on_hub(answer: &Answer) -> Markup {
+fn on_hub(answer: &PathResult) -> Markup {
     html! {
         section.answer {
             (path(&answer.path))
@@ -245,7 +245,7 @@ fn on_hub(answer: &Answer) -> Markup {
     }
 }
 
-fn on_clusters(answer: &ClusterAnswer) -> Markup {
+fn on_clusters(answer: &ClusterResult) -> Markup {
     html! {
         section.answer {
             (path(&answer.path))
@@ -255,7 +255,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
                 @if !answer.certain { " (uncertain)" }
                 ". Hosts: " (plain(&answer.hostnames.join(", ")))
             }
-            @if let Some(until) = &answer.gateway.until { p { "The Gateway is unplaced and keeps serving until " (plain(until)) "." } }
+            @if let Some(until) = &answer.gateway.grace_period_end { p { "The Gateway is unplaced and keeps serving until " (plain(until)) "." } }
             @if let Some((code, text)) = &answer.gateway.reason { p.message { "The Gateway: " (code) ": " (plain(text)) } }
             @if let Some(attached) = answer.attached_routes { p { "Attached routes of the cluster: " (attached) } }
             @for of in &answer.effective { (rules(of)) }
@@ -278,7 +278,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
 }
 
 /// The rules of one kind that are in force, and the policies that were overridden.
-fn rules(of: &InForce) -> Markup {
+fn rules(of: &EffectivePolicyReport) -> Markup {
     html! {
         h3 { (plain(&of.kind)) @if of.assumed { " (assumed)" } }
         @if of.assumed { p.note { "The merge strategy of this kind is assumed." } }
@@ -295,7 +295,7 @@ fn rules(of: &InForce) -> Markup {
                                     (linked(&rule.source))
                                     @if let Some(paths) = rule.shared_by.filter(|paths| *paths > 1) { ", on " (paths) " paths" }
                                 }
-                                td { code { (plain(&cut(&rule.value.to_string(), VALUE))) } }
+                                td { code { (plain(&cut(&rule.value.to_string(), VALUE_LIMIT))) } }
                             }
                         }
                     }

@@ -3,30 +3,30 @@
 use std::collections::BTreeSet;
 
 use super::address;
-use policy_sync_report::fleet::{Place, Roster};
+use policy_sync_report::fleet::{ChangedPart, WatchedKinds};
 
 /// The maximum number of paths in an event. More changes are sent as `*`.
-const NAMED: usize = 100;
+const PATHS_LIMIT: usize = 100;
 
-/// The paths of the pages that show `places`, separated by spaces; `*` for all pages. `roster` contains the
+/// The paths of the pages that show `changed_parts`, separated by spaces; `*` for all pages. `watched_kinds` contains the
 /// kinds of policies.
 #[must_use]
-pub fn line(roster: &Roster, places: &BTreeSet<Place>) -> String {
-    if places.len() > NAMED || places.contains(&Place::Everything) {
+pub fn event_paths(watched_kinds: &WatchedKinds, changed_parts: &BTreeSet<ChangedPart>) -> String {
+    if changed_parts.len() > PATHS_LIMIT || changed_parts.contains(&ChangedPart::Everything) {
         return "*".to_owned();
     }
-    let of_places = places.iter().filter_map(|place| match place {
-        Place::Everything => None,
-        Place::Gateway(key) => Some(address::gateway(key)),
-        Place::InForce => Some(address::EFFECTIVE.to_owned()),
-        Place::Policy(resource, key) => {
-            roster.kind(resource).map(|kind| address::policy(&kind.kind, &resource.group, key))
+    let of_parts = changed_parts.iter().filter_map(|part| match part {
+        ChangedPart::Everything => None,
+        ChangedPart::Gateway(key) => Some(address::gateway(key)),
+        ChangedPart::EffectivePolicies => Some(address::EFFECTIVE.to_owned()),
+        ChangedPart::Policy(resource, key) => {
+            watched_kinds.kind(resource).map(|kind| address::policy(&kind.kind, &resource.group, key))
         }
-        Place::Cluster(cluster) => Some(address::cluster(cluster)),
+        ChangedPart::Cluster(cluster) => Some(address::cluster(cluster)),
     });
-    let is_in_matrix = |place: &Place| matches!(place, Place::Policy(..) | Place::Cluster(_));
-    let fleet = places.iter().any(is_in_matrix).then(|| address::FLEET.to_owned());
-    fleet.into_iter().chain(of_places).collect::<Vec<_>>().join(" ")
+    let is_in_matrix = |part: &ChangedPart| matches!(part, ChangedPart::Policy(..) | ChangedPart::Cluster(_));
+    let fleet = changed_parts.iter().any(is_in_matrix).then(|| address::FLEET.to_owned());
+    fleet.into_iter().chain(of_parts).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -48,29 +48,39 @@ mod tests {
         };
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
         let kinds = vec![ServedKind::new(Role::Policy, gvr, &served)];
-        let roster = Roster { kinds, ..Roster::default() };
-        let policy = Place::Policy(
+        let watched_kinds = WatchedKinds { kinds, ..WatchedKinds::default() };
+        let policy = ChangedPart::Policy(
             GroupResource::new("kuadrant.io", "ratelimitpolicies"),
             ObjectKey::new("shop", "limits"),
         );
-        let places = BTreeSet::from([policy, Place::Cluster("eu-1".into())]);
+        let changed_parts = BTreeSet::from([policy, ChangedPart::Cluster("eu-1".into())]);
         assert_eq!(
-            line(&roster, &places),
+            event_paths(&watched_kinds, &changed_parts),
             "/ /policies/ratelimitpolicy.kuadrant.io/shop/limits /clusters/eu-1"
         );
     }
 
     #[test]
     fn topology_change_does_not_reload_the_matrix() {
-        let places = BTreeSet::from([Place::Gateway(ObjectKey::new("shop", "web")), Place::InForce]);
-        assert_eq!(line(&Roster::default(), &places), "/gateways/shop/web /effective");
+        let changed_parts = BTreeSet::from([
+            ChangedPart::Gateway(ObjectKey::new("shop", "web")),
+            ChangedPart::EffectivePolicies,
+        ]);
+        assert_eq!(event_paths(&WatchedKinds::default(), &changed_parts), "/gateways/shop/web /effective");
     }
 
     #[test]
     fn many_changes_are_sent_as_all() {
-        let places = (0..=NAMED).map(|n| Place::Cluster(format!("c-{n}").as_str().into())).collect();
-        let none = Roster::default();
-        assert_eq!(line(&none, &places), "*");
-        assert_eq!(line(&none, &BTreeSet::from([Place::Everything, Place::Cluster("eu-1".into())])), "*");
+        let changed_parts =
+            (0..=PATHS_LIMIT).map(|n| ChangedPart::Cluster(format!("c-{n}").as_str().into())).collect();
+        let none = WatchedKinds::default();
+        assert_eq!(event_paths(&none, &changed_parts), "*");
+        assert_eq!(
+            event_paths(
+                &none,
+                &BTreeSet::from([ChangedPart::Everything, ChangedPart::Cluster("eu-1".into())])
+            ),
+            "*"
+        );
     }
 }

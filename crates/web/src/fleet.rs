@@ -11,7 +11,7 @@ use policy_sync_api::text::printable;
 use policy_sync_report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
 
 /// The maximum number of policies and of clusters on a page.
-const ROOM: (usize, usize) = (100, 50);
+const PAGE_LIMIT: (usize, usize) = (100, 50);
 
 /// The query string of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,11 +59,11 @@ impl FleetQuery {
             clusters: selector::parse(&self.clusters)?,
             not_synced: self.not_synced,
             skip: self.skip,
-            room: ROOM,
+            limit: PAGE_LIMIT,
         })
     }
 
-    fn filters(&self) -> bool {
+    fn has_filters(&self) -> bool {
         *self != Self { skip: self.skip, ..Self::default() }
     }
 
@@ -150,7 +150,7 @@ fn form(shown: &FleetPage) -> Markup {
             }
             label { input type="checkbox" name="not-synced" value="1" checked[query.not_synced]; " Only policies out of sync" }
             button { "Show" }
-            @if query.filters() { " " a href=(FLEET) { "Show all" } }
+            @if query.has_filters() { " " a href=(FLEET) { "Show all" } }
         }
     }
 }
@@ -209,12 +209,12 @@ fn rows(query: &FleetQuery, matrix: &Matrix) -> Markup {
             @for column in &matrix.columns { (column_head(column)) }
         }
     };
-    let rows = html! { @for row in &matrix.rows { (of_row(row)) } };
+    let rows = html! { @for row in &matrix.rows { (table_row(row)) } };
     table("matrix", &caption, &head, &rows)
 }
 
 fn column_head(column: &Column) -> Markup {
-    let silent = column.silent_since.map(|since| format!("no contact with its agent since {since}"));
+    let silent = column.unavailable_since.map(|since| format!("no contact with its agent since {since}"));
     html! {
         th scope="col" title=[&silent] {
             a href=(cluster(&column.cluster)) { (plain(&column.cluster.0)) }
@@ -223,13 +223,13 @@ fn column_head(column: &Column) -> Markup {
     }
 }
 
-fn of_row(row: &MatrixRow) -> Markup {
+fn table_row(row: &MatrixRow) -> Markup {
     let numbers = match &row.summary {
         Some(summary) => format!("{} of {}", summary.applied, summary.clusters),
-        None if row.is_told => "?".to_owned(),
+        None if row.is_annotated => "?".to_owned(),
         None => "–".to_owned(),
     };
-    let silent = (!row.is_told).then_some("not yet reported by the controller");
+    let silent = (!row.is_annotated).then_some("not yet reported by the controller");
     html! {
         tr {
             th scope="row" {
@@ -246,12 +246,12 @@ fn of_row(row: &MatrixRow) -> Markup {
 /// Links to the previous and the next rows and columns.
 fn pages(query: &FleetQuery, matrix: &Matrix) -> Markup {
     let (policies, clusters) = query.skip;
-    let back = |skip: usize, room: usize| skip.saturating_sub(room);
+    let back = |skip: usize, limit: usize| skip.saturating_sub(limit);
     let more = |skip: usize, shown: usize, of: usize| (skip + shown < of).then_some(skip + shown);
     let links = [
-        (policies > 0).then(|| ("Previous policies", (back(policies, ROOM.0), clusters))),
+        (policies > 0).then(|| ("Previous policies", (back(policies, PAGE_LIMIT.0), clusters))),
         more(policies, matrix.rows.len(), matrix.of.0).map(|next| ("More policies", (next, clusters))),
-        (clusters > 0).then(|| ("Previous clusters", (policies, back(clusters, ROOM.1)))),
+        (clusters > 0).then(|| ("Previous clusters", (policies, back(clusters, PAGE_LIMIT.1)))),
         more(clusters, matrix.columns.len(), matrix.of.1).map(|next| ("More clusters", (policies, next))),
     ];
     let links: Vec<_> = links.into_iter().flatten().collect();

@@ -4,14 +4,14 @@ use maud::{Markup, PreEscaped, html};
 
 use super::address;
 use super::layout::{Notices, page, plain};
-use super::named;
+use super::links;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::show::picture::{Column, Picture, Tile};
 use policy_sync_topology::show::svg::{LEGEND, svg};
-use policy_sync_topology::show::{Named, Verdict};
+use policy_sync_topology::show::{NodeLabel, TopologyStatus};
 
 /// The maximum number of policies in a row.
-const POLICIES: usize = 100;
+const POLICIES_LIMIT: usize = 100;
 
 /// The content of the page.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct GatewayPage {
     /// The routes and policies of the Gateway.
     pub picture: Picture,
     /// Whether all routes and policies are attached, and all references resolve.
-    pub verdict: Verdict,
+    pub verdict: TopologyStatus,
 }
 
 /// Renders the page.
@@ -36,9 +36,9 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
         p {
             @match shown.verdict {
-                Verdict::Fine => "Everything is attached, and every policy has an effect.",
-                Verdict::Faulty => { "Something is not attached, or a policy has no effect: see the exclamation marks" @if !shown.routes.is_empty() { ", including routes that are not shown" } "." }
-                Verdict::Unknown { cause } => { "It is unknown whether everything is attached, and every policy has an effect: " (cause) ". The shown objects have no problem." }
+                TopologyStatus::Fine => "Everything is attached, and every policy has an effect.",
+                TopologyStatus::Faulty => { "Something is not attached, or a policy has no effect: see the exclamation marks" @if !shown.routes.is_empty() { ", including routes that are not shown" } "." }
+                TopologyStatus::Unknown { cause } => { "It is unknown whether everything is attached, and every policy has an effect: " (cause) ". The shown objects have no problem." }
             }
         }
         form.filters action=(address::gateway(&shown.key)) method="get" {
@@ -53,13 +53,13 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
         p { (LEGEND) }
         div.scroll #picture role="region" tabindex="0" aria-label="Diagram of attached objects" {
             // `svg` escapes all texts.
-            (PreEscaped(svg(&shown.picture, &|of| named::page(&of.id))))
+            (PreEscaped(svg(&shown.picture, &|of| links::page(&of.id))))
         }
         h2 { "As a list" }
         @for (column, tiles) in &shown.picture.columns {
             section {
                 h3 { (column.heading()) }
-                ul { @for tile in tiles { (of_tile(tile)) } }
+                ul { @for tile in tiles { (tile_item(tile)) } }
             }
         }
         p { "On a terminal: " code { "policy-sync topology --gateway " (plain(&shown.key.name)) " -n " (plain(&shown.key.namespace)) } }
@@ -71,13 +71,13 @@ fn has_routes(picture: &Picture) -> bool {
     picture.columns.iter().any(|(column, _)| *column == Column::Routes)
 }
 
-fn of_tile(tile: &Tile) -> Markup {
+fn tile_item(tile: &Tile) -> Markup {
     let mut rows = tile.rows.iter();
     let (title, rest) = (rows.next(), rows);
     html! {
         li {
             @if let Some(row) = title {
-                @match tile.object.as_ref().and_then(|object| named::page(&object.id)) {
+                @match tile.object.as_ref().and_then(|object| links::page(&object.id)) {
                     Some(page) => a href=(page) { (plain(&row.title)) },
                     None => (plain(&row.title)),
                 }
@@ -101,15 +101,15 @@ fn of_tile(tile: &Tile) -> Markup {
     }
 }
 
-fn policies(on: &[Named]) -> Markup {
+fn policies(on: &[NodeLabel]) -> Markup {
     html! {
         @if !on.is_empty() {
             " – "
-            @for (index, policy) in on.iter().take(POLICIES).enumerate() {
+            @for (index, policy) in on.iter().take(POLICIES_LIMIT).enumerate() {
                 @if index > 0 { ", " }
-                (named::linked(policy))
+                (links::linked(policy))
             }
-            @if on.len() > POLICIES { " and " (on.len() - POLICIES) " more" }
+            @if on.len() > POLICIES_LIMIT { " and " (on.len() - POLICIES_LIMIT) " more" }
         }
     }
 }

@@ -13,7 +13,7 @@ pub const SCRIPT: &str = include_str!("script.js");
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
     /// The reasons why the hub cannot be watched temporarily. The page then shows the last known state.
-    pub away: Vec<String>,
+    pub watch_errors: Vec<String>,
     /// Objects that may not be read, one line each.
     pub unread: Vec<String>,
     /// Errors in parameters or in files.
@@ -35,7 +35,7 @@ impl Notices {
             }
         };
         html! {
-            (group("away", "The hub cannot be watched: the page shows the last known state", &self.away))
+            (group("away", "The hub cannot be watched: the page shows the last known state", &self.watch_errors))
             (group("unread", "Some objects cannot be read", &self.unread))
             (group("faults", "Invalid, and ignored", &self.faults))
             @if self.is_read_once { p.note { "This page shows the state when it was opened, and is not updated." } }

@@ -12,18 +12,18 @@ mod events;
 mod fleet;
 mod gateway;
 mod layout;
-mod named;
+mod links;
 mod policy;
 pub mod server;
 
 pub use cluster::{ClusterPage, cluster};
-pub use effective::{EffectivePage, EffectiveQuery, InForceAt, effective};
+pub use effective::{EffectivePage, EffectiveQuery, EffectiveResult, effective};
 pub use error::error;
-pub use events::line;
+pub use events::event_paths;
 pub use fleet::{FleetPage, FleetQuery, fleet};
 pub use gateway::{GatewayPage, gateway};
 pub use layout::{Notices, SCRIPT, STYLE};
-pub use policy::{OnHub, PolicyPage, Why, policy};
+pub use policy::{ClusterExplanation, PolicyOnHub, PolicyPage, policy};
 
 #[cfg(test)]
 mod tests;

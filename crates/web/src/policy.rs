@@ -5,13 +5,13 @@ use maud::{Markup, html};
 use super::address;
 use super::cells::{conditions, legend, word};
 use super::layout::{Notices, page, plain, range, table};
-use super::named::linked;
+use super::links::linked;
 use policy_sync_report::fleet::Cell;
 use policy_sync_report::{ObjectExplanation, PolicyReport, Sentence};
-use policy_sync_topology::show::{self, Named};
+use policy_sync_topology::show::{self, NodeLabel};
 
 /// The maximum number of clusters on a page.
-const ROOM: usize = 500;
+const PAGE_LIMIT: usize = 500;
 
 /// The content of the page.
 #[derive(Clone, Debug)]
@@ -23,18 +23,18 @@ pub struct PolicyPage {
     /// The policy with the state in its annotations.
     pub report: PolicyReport,
     /// Its targets and effect on the hub's own routes; `None` if unknown.
-    pub on_hub: Option<OnHub>,
+    pub on_hub: Option<PolicyOnHub>,
     /// Whether explanations are available.
     pub is_explained: bool,
     /// The explanation for the requested cluster.
-    pub why: Option<Why>,
+    pub why: Option<ClusterExplanation>,
     /// The number of clusters to skip.
     pub skip: usize,
 }
 
 /// Why a policy is on a cluster or is not.
 #[derive(Clone, Debug)]
-pub struct Why {
+pub struct ClusterExplanation {
     /// The cluster's name, as requested.
     pub cluster: String,
     /// The result of `explain`, or why it failed.
@@ -43,9 +43,9 @@ pub struct Why {
 
 /// A policy on the hub's own routes.
 #[derive(Clone, Debug, Default)]
-pub struct OnHub {
+pub struct PolicyOnHub {
     /// The objects that it targets.
-    pub targets: Vec<Named>,
+    pub targets: Vec<NodeLabel>,
     /// Its effect on the hub's own routes.
     pub report: show::PolicyReport,
 }
@@ -71,7 +71,7 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         }
         @if let Some(message) = &report.message { p.message { (plain(message)) } }
         @for fault in &report.faults { p.fault { (plain(fault)) } }
-        @if !report.is_told() { p { "Not yet reported by the controller." } }
+        @if !report.is_annotated() { p { "Not yet reported by the controller." } }
         @if let Some(left_out) = report.detail.explanation() { p.note { (plain(&left_out)) } }
         (clusters(shown))
         @if let Some(on_hub) = &shown.on_hub {
@@ -134,14 +134,14 @@ fn clusters(shown: &PolicyPage) -> Markup {
         return html! {};
     }
     let of = entries.len();
-    entries.sort_by_cached_key(|entry| (Cell::of_entry(report, entry).state, entry.cluster.clone()));
-    let entries: Vec<_> = entries.into_iter().skip(shown.skip).take(ROOM).collect();
+    entries.sort_by_cached_key(|entry| (Cell::from_entry(report, entry).state, entry.cluster.clone()));
+    let entries: Vec<_> = entries.into_iter().skip(shown.skip).take(PAGE_LIMIT).collect();
     let head = html! {
         tr { th scope="col" { "Cluster" } th scope="col" { "State" } th scope="col" { "Conditions" } th scope="col" { "Message" } }
     };
     let rows = html! {
         @for entry in &entries {
-            @let cell = Cell::of_entry(report, entry);
+            @let cell = Cell::from_entry(report, entry);
             tr {
                 th scope="row" { a href=(address::cluster(&entry.cluster)) { (plain(&entry.cluster.0)) } }
                 td {

@@ -12,17 +12,17 @@ use policy_sync_api::annotations::{
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_report::testing::{SUMMARY, report};
-use policy_sync_report::{CopyReport, Group, ObjectExplanation, PolicyReport};
-use policy_sync_sync::explain::{Reason, State, Step, Verdict};
+use policy_sync_report::{CopyReport, ObjectExplanation, PolicyReport, VerdictGroup};
+use policy_sync_sync::explain::{ClusterVerdict, CopyState, DecisionStep, Reason};
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{
-    self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults,
+    self, EffectiveReport, NodeLabel, PathsEffect, PolicyEffect, Replacement, TopologyReport, faults,
 };
 use policy_sync_topology::{Graph, Objects};
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
 
-fn is_text(page: Markup) -> String {
+fn assert_escaped(page: Markup) -> String {
     let text = page.into_string();
     assert!(!text.contains("<script>alert") && !text.contains("\"'"), "{text}");
     assert!(!text.contains('\u{202e}') && !text.contains('\u{7f}'), "{text}");
@@ -31,7 +31,7 @@ fn is_text(page: Markup) -> String {
 
 fn notices() -> Notices {
     let evil = || vec![EVIL.to_owned()];
-    Notices { away: evil(), unread: evil(), faults: evil(), is_read_once: false }
+    Notices { watch_errors: evil(), unread: evil(), faults: evil(), is_read_once: false }
 }
 
 fn evil_policy() -> PolicyReport {
@@ -53,39 +53,43 @@ fn evil_policy() -> PolicyReport {
 
 #[test]
 fn policy_page_escapes_all_texts() {
-    let named = BTreeSet::from([Named { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
-    let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
+    let named = BTreeSet::from([NodeLabel { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
+    let replacement = Replacement { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
     let report_on_hub = show::PolicyReport {
-        counts: Some(false),
+        has_effect: Some(false),
         assumed: true,
-        void: Some(("Conflicted", EVIL.to_owned())),
-        fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named.clone() }],
+        no_effect: Some(("Conflicted", EVIL.to_owned())),
+        effects: vec![PathsEffect {
+            effect: PolicyEffect::Partial(replacement),
+            paths: 2,
+            at: named.clone(),
+        }],
         unknown: vec![EVIL.to_owned()],
     };
-    let on_hub = Some(OnHub { targets: named.into_iter().collect(), report: report_on_hub });
+    let on_hub = Some(PolicyOnHub { targets: named.into_iter().collect(), report: report_on_hub });
     let (hub, report) = (EVIL.to_owned(), evil_policy());
     let reason = Reason { code: "Evil", text: EVIL.to_owned(), when: None, change: vec![EVIL.to_owned()] };
     let explanation = ObjectExplanation {
         origin: report.origin.clone(),
         kind: EVIL.to_owned(),
-        steps: vec![Step { reason: reason.clone(), passes: true }],
-        groups: vec![Group {
-            verdict: Verdict {
-                state: State::Missing,
+        steps: vec![DecisionStep { reason: reason.clone(), passes: true }],
+        groups: vec![VerdictGroup {
+            verdict: ClusterVerdict {
+                state: CopyState::Missing,
                 policy_state: None,
                 reported: None,
                 reasons: vec![reason],
             },
             clusters: vec![ClusterName::from(EVIL)],
         }],
-        one: true,
+        is_one_cluster: true,
         on_hub: None,
     };
     let mut shown =
         PolicyPage { hub, notices: notices(), report, on_hub, is_explained: true, why: None, skip: 0 };
     for answer in [Ok(explanation), Err(EVIL.to_owned())] {
-        shown.why = Some(Why { cluster: EVIL.to_owned(), answer });
-        let text = is_text(policy(&shown));
+        shown.why = Some(ClusterExplanation { cluster: EVIL.to_owned(), answer });
+        let text = assert_escaped(policy(&shown));
         assert!(text.contains("&lt;script&gt;"), "{text}");
     }
 }
@@ -119,11 +123,11 @@ fn cluster_page_escapes_all_texts() {
         hub: EVIL.to_owned(),
         notices: notices(),
         cluster: ClusterName::from(EVIL),
-        silent_since: None,
+        unavailable_since: None,
         copies: Some(vec![copy]),
         skip: 0,
     };
-    is_text(cluster(&shown));
+    assert_escaped(cluster(&shown));
     let all = Notices { unread: Vec::new(), ..shown.notices.clone() };
     let none = ClusterPage { copies: Some(Vec::new()), ..shown.clone() };
     let nothing = cluster(&ClusterPage { notices: all, ..none.clone() }).into_string();
@@ -150,7 +154,7 @@ fn unavailable_cluster_shows_no_good_state() {
             hub: String::new(),
             notices: notices(),
             cluster: ClusterName::from("eu-1"),
-            silent_since: None,
+            unavailable_since: None,
             copies: Some(vec![copy]),
             skip: 0,
         };
@@ -194,8 +198,8 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         let object: HubObject = serde_json::from_value(object).unwrap();
         objects.take(&object).unwrap();
     }
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let report = TopologyReport::new(&graph, policy_sync_topology::show::Scope::default(), Vec::new());
     let shown = GatewayPage {
         hub: "files".to_owned(),
@@ -205,14 +209,14 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         picture: Picture::new(&report),
         verdict: report.verdict(),
     };
-    let page = is_text(gateway(&shown));
+    let page = assert_escaped(gateway(&shown));
     assert!(page.contains("lower: http 80 *: UnsupportedProtocol: unsupported protocol"), "{page}");
     assert!(
         page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no route kind FooRoute"),
         "{page}"
     );
-    let verdict = show::Verdict::Unknown { cause: "labels" };
-    let page = is_text(gateway(&GatewayPage { verdict, ..shown }));
+    let verdict = show::TopologyStatus::Unknown { cause: "labels" };
+    let page = assert_escaped(gateway(&GatewayPage { verdict, ..shown }));
     assert!(
         page.contains(
             "It is unknown whether everything is attached, and every policy has an effect: labels."
@@ -227,9 +231,9 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         query: EffectiveQuery::read("gateway=web"),
         clusters: Vec::new(),
         gateways: Vec::new(),
-        answer: Some(Ok(InForceAt::Hub(report))),
+        result: Some(Ok(EffectiveResult::Hub(report))),
     };
-    let page = is_text(effective(&shown));
+    let page = assert_escaped(effective(&shown));
     assert!(page.contains("OtherPolicy.example.com (assumed)"), "{page}");
 }
 
@@ -237,8 +241,8 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
 fn gateway_and_effective_pages_escape_all_texts() {
     for text in ["plain", EVIL] {
         let objects = objects(text);
-        let facts = objects.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = objects.graph_input();
+        let graph = Graph::build(&graph_input);
         let found = faults(&graph, &|_| None);
         let report = TopologyReport::new(&graph, policy_sync_topology::show::Scope::default(), found);
         let shown = GatewayPage {
@@ -249,7 +253,7 @@ fn gateway_and_effective_pages_escape_all_texts() {
             picture: Picture::new(&report),
             verdict: report.verdict(),
         };
-        let page = is_text(gateway(&shown));
+        let page = assert_escaped(gateway(&shown));
         assert!(page.contains("<svg") && page.contains("As a list"), "{page}");
         let query = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(
@@ -263,9 +267,9 @@ fn gateway_and_effective_pages_escape_all_texts() {
             query: EffectiveQuery::read(&query),
             clusters: vec![text.to_owned()],
             gateways: Vec::new(),
-            answer: Some(Ok(InForceAt::Hub(effective_report))),
+            result: Some(Ok(EffectiveResult::Hub(effective_report))),
         };
-        let page = is_text(effective(&shown));
+        let page = assert_escaped(effective(&shown));
         assert!(text == EVIL || page.contains("limits#plain"), "{page}");
     }
 }
@@ -283,11 +287,11 @@ fn invalid_request_names_the_field() {
         (Some("shop.example.com"), Some(8080), "/")
     );
     assert_eq!(EffectiveQuery::read("cluster=*").request(), Ok(None));
-    let asks: BTreeMap<&str, bool> = ["", "cluster=eu-1", "host=a.io", "gateway=web"]
-        .map(|query| (query, EffectiveQuery::read(query).asks()))
+    let is_restricted: BTreeMap<&str, bool> = ["", "cluster=eu-1", "host=a.io", "gateway=web"]
+        .map(|query| (query, EffectiveQuery::read(query).is_restricted()))
         .into();
     assert_eq!(
-        asks,
+        is_restricted,
         BTreeMap::from([("", false), ("cluster=eu-1", false), ("host=a.io", true), ("gateway=web", true)])
     );
 }

@@ -9,11 +9,11 @@ use serde_json::Value;
 const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
 
 /// The type and the status of a condition.
-pub(super) type Said = (String, String);
+pub(super) type ConditionStatus = (String, String);
 
 /// Replaces the list in the condition `PolicySyncAncestors` of the copy by its encoded text. Returns the
 /// conditions in it, or `None` if it is not well formed.
-pub(super) fn write(status: &mut Value) -> Option<Vec<Said>> {
+pub(super) fn write(status: &mut Value) -> Option<Vec<ConditionStatus>> {
     let manifests = status.get_mut("resourceStatus")?.get_mut("manifests")?.as_array_mut()?;
     let carries = |manifest: &&mut Value| {
         let meta = &manifest["resourceMeta"];
@@ -47,7 +47,7 @@ fn text(list: &Value) -> Option<String> {
     Some(format!("policy-sync/1 {whole}").chars().take(16_384).collect())
 }
 
-fn said(list: &Value) -> Option<Vec<Said>> {
+fn said(list: &Value) -> Option<Vec<ConditionStatus>> {
     let mut all = Vec::new();
     for ancestor in list[2].as_array()? {
         for condition in ancestor[3].as_array().into_iter().flatten() {

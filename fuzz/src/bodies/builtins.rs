@@ -159,7 +159,7 @@ pub fn body(data: &[u8]) {
             "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
         },
     });
-    if let Ok(Some(value)) = engine.ask("data.fuzz", &input.into()) {
+    if let Ok(Some(value)) = engine.query_value("data.fuzz", &input.into()) {
         // Serialize the result. Some integers have no number in JSON.
         if let Ok(written) = serde_json::to_value(&value) {
             drop((written.to_string(), written));

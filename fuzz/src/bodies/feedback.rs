@@ -14,10 +14,10 @@ use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, Summary, Synced,
 };
 use policy_sync_api::names::Origin;
-use policy_sync_sync::status::policy::{ALL_LIMIT, Fold, OUR_LIMIT};
+use policy_sync_sync::status::policy::{ANNOTATIONS_LIMIT, Fold, OWN_ANNOTATIONS_LIMIT};
 use serde_json::{Map, Value, json};
 
-use super::ancestors::{self, Said};
+use super::ancestors::{self, ConditionStatus};
 use super::hub::{Hub, Works};
 
 /// The maximum number of clusters in an input.
@@ -37,12 +37,16 @@ pub fn body(data: &[u8]) {
         statuses.remove(0);
     }
     statuses.truncate(CLUSTERS);
-    let told = told(&statuses, other_bytes, has_ancestors);
+    let sync_annotation = sync_annotation(&statuses, other_bytes, has_ancestors);
     // Without the status of one cluster, the entries of the others are the same.
     let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
     if let Some(status) = statuses.get_mut(silenced) {
         *status = Value::Null;
-        say_the_same(&told, &self::told(&statuses, other_bytes, has_ancestors), silenced);
+        assert_same(
+            &sync_annotation,
+            &self::sync_annotation(&statuses, other_bytes, has_ancestors),
+            silenced,
+        );
     }
 }
 
@@ -60,10 +64,10 @@ fn cluster(index: usize) -> String {
 }
 
 /// The annotation with the level of detail, and the entries of the clusters.
-type Told = Option<(String, Vec<Synced>)>;
+type SyncAnnotation = Option<(String, Vec<Synced>)>;
 
 /// Folds the statuses; `None` if other annotations leave no room.
-fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
+fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> SyncAnnotation {
     let mut hub = Hub::new();
     hub.has_ancestors = has_ancestors;
     objects(statuses.len(), other_bytes).iter().for_each(|object| hub.object(object));
@@ -105,17 +109,17 @@ fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
     for (key, text) in annotations.iter().flatten() {
         assert_eq!(found[*key], **text, "what is written is what is planned");
     }
-    let told = read(&found, statuses.len(), other_bytes, &applied);
-    if let Some((detail, entries)) = &told
+    let sync_annotation = read(&found, statuses.len(), other_bytes, &applied);
+    if let Some((detail, entries)) = &sync_annotation
         && detail == "full"
     {
-        entries.iter().for_each(|entry| no_better(entry, said.get(&*entry.cluster.0)));
+        entries.iter().for_each(|entry| check_ancestors(entry, said.get(&*entry.cluster.0)));
     }
-    told
+    sync_annotation
 }
 
 /// No condition looks better than the status of one of its ancestors.
-fn no_better(entry: &Synced, said: Option<&Vec<Said>>) {
+fn check_ancestors(entry: &Synced, said: Option<&Vec<ConditionStatus>>) {
     for (condition_type, status) in said.into_iter().flatten().filter(|_| entry.applied && !entry.pending) {
         let shown = entry.conditions.iter().find(|shown| shown.condition_type == *condition_type);
         let shown = shown.unwrap_or_else(|| panic!("{condition_type} is missing: {entry:?}"));
@@ -142,11 +146,16 @@ fn write_works(hub: &mut Hub, clusters: usize) {
 }
 
 /// Parses the annotations and checks their contents.
-fn read(found: &Map<String, Value>, clusters: usize, other_bytes: usize, applied: &BTreeSet<String>) -> Told {
+fn read(
+    found: &Map<String, Value>,
+    clusters: usize,
+    other_bytes: usize,
+    applied: &BTreeSet<String>,
+) -> SyncAnnotation {
     let bytes = |(key, text): (&String, &Value)| key.len() + text.as_str().map_or(0, str::len);
     let ours: usize = found.iter().filter(|(key, _)| key.starts_with("kuadrant.io/polic")).map(bytes).sum();
-    assert!(ours <= OUR_LIMIT, "{ours} bytes");
-    assert!(ours == 0 || ours + other_bytes <= ALL_LIMIT, "{ours} and {other_bytes} bytes");
+    assert!(ours <= OWN_ANNOTATIONS_LIMIT, "{ours} bytes");
+    assert!(ours == 0 || ours + other_bytes <= ANNOTATIONS_LIMIT, "{ours} and {other_bytes} bytes");
     let text = |key: &str| found.get(key)?.as_str();
     let entries: Vec<Synced> = serde_json::from_str(text(POLICIES_SYNCED)?).expect("a list of entries");
     let summary: Summary = serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?).expect("a summary");
@@ -158,7 +167,7 @@ fn read(found: &Map<String, Value>, clusters: usize, other_bytes: usize, applied
     assert!(summary.applied <= applied.len(), "{summary:?}, but only {applied:?} say so");
     if detail == "full" || detail == "minimal" {
         assert_eq!(entries.len(), clusters);
-        adds_up(&summary, &entries, detail == "full");
+        check_summary(&summary, &entries, detail == "full");
         for entry in entries.iter().filter(|entry| entry.applied) {
             assert!(applied.contains(&*entry.cluster.0), "{entry:?} does not say so");
         }
@@ -168,7 +177,7 @@ fn read(found: &Map<String, Value>, clusters: usize, other_bytes: usize, applied
     Some((detail, entries))
 }
 
-fn adds_up(summary: &Summary, entries: &[Synced], full: bool) {
+fn check_summary(summary: &Summary, entries: &[Synced], full: bool) {
     let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
     assert_eq!(summary.applied, count(&|entry| entry.applied));
     assert_eq!(summary.pending, count(&|entry| !entry.applied || entry.pending));
@@ -183,7 +192,7 @@ fn adds_up(summary: &Summary, entries: &[Synced], full: bool) {
     assert!(summary.enforced + summary.overridden <= summary.applied);
 }
 
-fn say_the_same(with: &Told, without: &Told, silenced: usize) {
+fn assert_same(with: &SyncAnnotation, without: &SyncAnnotation, silenced: usize) {
     // A long text may reduce the level of detail of all clusters.
     let (Some((level, with)), Some((other, without))) = (with, without) else { return };
     if level != other {

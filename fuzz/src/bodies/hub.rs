@@ -15,7 +15,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::schema::Schema;
-use policy_sync_mirror::{Change, Source};
+use policy_sync_mirror::{Source, SourceEvent};
 use policy_sync_sync::desired::{WorksPlan, plan_works, watches};
 use policy_sync_sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
@@ -125,7 +125,7 @@ impl Hub {
             self.objects.remove(&address);
             if self.followed.contains(&address.0) {
                 let (source, key) = address.clone();
-                self.change(Change::Deleted { source, key, version: self.version });
+                self.change(SourceEvent::Deleted { source, key, version: self.version });
             }
         } else {
             let after = placement_of(&address, &object);
@@ -174,7 +174,7 @@ impl Hub {
         Some((source, key))
     }
 
-    fn change(&self, change: Change) {
+    fn change(&self, change: SourceEvent) {
         self.mirror.change(change, Moment(self.now));
     }
 
@@ -190,7 +190,12 @@ impl Hub {
     fn show_text(&self, source: &Source, key: &ObjectKey, text: &str) {
         let object: HubObject = serde_json::from_str(text).expect("it was read before");
         let row = source.prune(&object, &ControllerName::new(CONTROLLER)).expect("objects come from it");
-        self.change(Change::Applied { source: source.clone(), key: key.clone(), version: self.version, row });
+        self.change(SourceEvent::Applied {
+            source: source.clone(),
+            key: key.clone(),
+            version: self.version,
+            row,
+        });
     }
 
     /// Watches the sources of the watch plan.

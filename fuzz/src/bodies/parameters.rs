@@ -11,7 +11,7 @@ pub fn body(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let checked = Params::check(text);
     for fault in checked.faults.iter().chain(&checked.warnings) {
-        is_told(fault);
+        check_report(fault);
     }
     match Params::parse(text) {
         Ok(params) => {
@@ -29,7 +29,7 @@ pub fn body(data: &[u8]) {
     }
 }
 
-fn is_told(fault: &ParamsError) {
+fn check_report(fault: &ParamsError) {
     let text = fault.to_string();
     assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
     assert!(text.len() <= LIMIT, "{} bytes: {text:?}", text.len());

@@ -20,7 +20,7 @@ use policy_sync_sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES
 use serde_json::{Value, json};
 
 use super::hub::{CONTROLLER, Hub, PREFIX};
-use super::secrets::only_what_may_travels;
+use super::secrets::check_copied_secrets;
 
 pub fn body(data: &[u8]) {
     let Ok(Value::Array(steps)) = serde_json::from_slice(data) else { return };
@@ -54,7 +54,7 @@ fn holds(hub: &Hub) {
             if origin.as_gateway().is_some() {
                 let copies =
                     params(hub, origin.object()).is_some_and(|params| params.tls_secrets == TlsSecrets::Copy);
-                only_what_may_travels(hub, origin.object(), copies, &companions);
+                check_copied_secrets(hub, origin.object(), copies, &companions);
                 is_of_the_downstream_class(hub, origin.object(), copy);
             } else {
                 assert!(companions.is_empty(), "something travels with a policy");

@@ -19,8 +19,8 @@ pub fn body(data: &[u8]) {
         }
     };
     let objects = taken(&objects(json["objects"].as_array().map(Vec::as_slice).unwrap_or_default()));
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let ask = |request: Option<Request>| {
         let report = EffectiveReport::new(&graph, &Scope::default(), request, Vec::new());
         serde_json::to_value(report).expect("a report can be written")

@@ -16,7 +16,7 @@ const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
 /// The copy of the Gateway `key` is accompanied by exactly the allowed Secrets; `copies` is whether its class
 /// copies Secrets.
-pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
+pub(super) fn check_copied_secrets(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
     let of = |kind: &'static str| companions.iter().copied().filter(move |object| object["kind"] == kind);
     let text =
         |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
                 kind.is_null() || kind == "Secret",
                 namespace,
                 reference["name"].as_str(),
-            ) && may_travel(hub, &key.namespace, namespace, name)
+            ) && may_be_copied(hub, &key.namespace, namespace, name)
             {
                 allowed.insert((namespace.to_owned(), name.to_owned()));
             }
@@ -90,7 +90,7 @@ fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
     allowed
 }
 
-fn may_travel(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
+fn may_be_copied(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
     let Some(secret) = hub.objects.get(&(SECRETS.all(), ObjectKey::new(namespace, name))) else {
         return false;
     };

@@ -48,8 +48,8 @@ pub fn taken(list: &[HubObject]) -> Objects {
 
 fn printed(list: &[HubObject]) -> [String; 3] {
     let objects = taken(list);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
     let json = serde_json::to_string(&report).expect("a report can be written");
     [json, dot::dot(&report), tree::tree(&report).join("\n")]

@@ -6,8 +6,8 @@ use kube::api::{Patch, PatchParams};
 use policy_sync_api::work::ManifestWork;
 use serde_json::json;
 
-use super::raw::{self, Ready};
-use policy_sync_testenv::tenant::Answer;
+use super::raw::{self, PreparedRequest};
+use policy_sync_testenv::tenant::WorkReport;
 
 /// Number of concurrent status patches.
 pub(super) const AT_ONCE: usize = 32;
@@ -18,13 +18,13 @@ fn message(text: &str) -> String {
 }
 
 /// The agent's status patch for `work`, with a message that starts with `text`.
-pub(super) fn answer(work: &ManifestWork, text: &str) -> Result<Ready> {
-    let answer = Answer::applied().condition("Enforced", "True", "Enforced", &message(text));
-    let patch = Patch::Merge(json!({ "status": answer.status_of(work) }));
+pub(super) fn report(work: &ManifestWork, text: &str) -> Result<PreparedRequest> {
+    let report = WorkReport::applied().condition("Enforced", "True", "Enforced", &message(text));
+    let patch = Patch::Merge(json!({ "status": report.status_of(work) }));
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
         .context("making an answer")?;
-    Ok(raw::answered_by_metadata(request))
+    Ok(raw::with_metadata_response(request))
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use axum::{Json, Router};
 use k8s_openapi::ByteString;
 use kube::Client;
 use policy_sync_connections::{Descriptors, Limits, listen, tls};
-use policy_sync_controller::server::certificate_files::Files;
-use policy_sync_hub::certificates::Certificates;
+use policy_sync_controller::server::certificate_files::CertificateFiles;
+use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_testenv::apply::{apply, apply_all, delete};
 use policy_sync_testenv::fixtures;
 use policy_sync_testenv::webhooks::Webhooks;
@@ -28,13 +28,13 @@ pub(super) const MUTATING: &str = "MutatingWebhookConfiguration";
 pub(super) const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
 /// A running webhook. Dropping it stops the server.
-pub(super) struct Allowing {
+pub(super) struct AllowWebhook {
     _webhooks: Webhooks,
-    asking: Vec<Value>,
+    configurations: Vec<Value>,
     _stop: DropGuard,
 }
 
-impl Allowing {
+impl AllowWebhook {
     /// Starts the webhook and registers it for writes of this kind in a namespace, once for each kind of
     /// configuration. It applies `patch` to each object.
     pub(super) async fn start(
@@ -46,8 +46,9 @@ impl Allowing {
     ) -> Result<Self> {
         apply(hub, &fixtures::namespace(namespace)).await?;
         let webhooks = Webhooks::with_files(namespace)?;
-        let certificates = Arc::new(Certificates::default());
-        Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
+        let certificates = Arc::new(CertificateResolver::default());
+        CertificateFiles::read(webhooks.folder()?, certificates.clone())
+            .context("reading the certificate")?;
         let listener = listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
         let patch = patch.map(|patch| ByteString(patch.to_string().into_bytes()));
         let allow = async move |Json(review): Json<Value>| allow(&review, patch.as_ref());
@@ -55,18 +56,18 @@ impl Allowing {
         let stop = CancellationToken::new();
         let limits = Limits::webhooks(Descriptors::raise());
         tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));
-        let asking = registered
+        let configurations = registered
             .iter()
-            .map(|configuration| webhooks.asked_about(configuration, kind.parts(), namespace))
+            .map(|configuration| webhooks.configuration_for(configuration, kind.parts(), namespace))
             .collect::<Result<Vec<_>>>()?;
-        apply_all(hub, &asking).await?;
-        Ok(Self { _webhooks: webhooks, asking, _stop: stop.drop_guard() })
+        apply_all(hub, &configurations).await?;
+        Ok(Self { _webhooks: webhooks, configurations, _stop: stop.drop_guard() })
     }
 
     /// Deletes the webhook configurations and stops the server.
     pub(super) async fn stop(self, hub: &Client) -> Result<()> {
-        for asking in &self.asking {
-            delete(hub, asking).await?;
+        for configurations in &self.configurations {
+            delete(hub, configurations).await?;
         }
         Ok(())
     }

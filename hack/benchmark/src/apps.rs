@@ -16,7 +16,7 @@ use super::documents::DEPLOYMENTS;
 use super::hub::LIMIT;
 
 /// Interval between creates.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An app that requires PCI certification, and so is placed by the policy.
 pub(super) fn app(namespace: &str, name: &str) -> Value {
@@ -39,7 +39,7 @@ pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Resul
 
 /// Creates apps at an interval, and returns the time when the first one is placed.
 pub(super) async fn placed(hub: &Client, namespace: &'static str) -> Result<Instant> {
-    let (mut apps, mut every) = (JoinSet::new(), interval(ASK_EVERY));
+    let (mut apps, mut every) = (JoinSet::new(), interval(POLL_INTERVAL));
     let (mut number, mut last) = (0, None);
     let placed = async {
         loop {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use policy_sync_api::admission::Asked;
-use policy_sync_controller::admission::review::{Registration, review};
-use policy_sync_controller::placement_policy::question::{self, Said};
-use policy_sync_hub::json_client::{Files, JsonClient};
+use policy_sync_api::admission::AdmissionReview;
+use policy_sync_controller::admission::review::{AdmissionPhase, review};
+use policy_sync_controller::placement_policy::evaluation::{self, PlacementDecision};
+use policy_sync_hub::json_client::{CredentialFiles, JsonClient};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::{Engine, Evaluator};
 use policy_sync_rego::opa::{Opa, push};
@@ -32,7 +32,7 @@ const ADMISSION: (&str, &str) = ("admission", "data.admission.deny");
 
 /// A kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum Query {
     /// The placement of an app.
     Placement,
     /// The denials of a pod.
@@ -44,9 +44,9 @@ pub(super) enum Question {
 }
 
 /// An engine with a query and its inputs.
-pub(super) struct Arm {
+pub(super) struct QueryArm {
     snapshot: Snapshot,
-    question: Question,
+    question: Query,
     objects: Arc<[Object]>,
 }
 
@@ -56,7 +56,7 @@ struct Object {
     body: Vec<u8>,
 }
 
-impl Question {
+impl Query {
     fn objects(self) -> Arc<[Object]> {
         let object = |index: usize| match self {
             Self::Placement => json!({
@@ -107,15 +107,15 @@ fn admission_review([group, version, resource]: [&str; 3], object: &Value) -> Va
 /// Starts an OPA server with these modules and data, and creates an engine that queries it.
 pub(super) async fn in_opa(bundle: &Bundle, data: Value) -> Result<(Server, Engine)> {
     let server = Server::start().await?;
-    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);
     let engine = Evaluator::Opa(opa.clone()).engine(bundle)?.with_data(data.into())?;
-    let contents = engine.in_opa().context("it is not OPA that evaluates")?.contents().clone();
+    let contents = engine.opa_engine().context("it is not OPA that evaluates")?.contents().clone();
     push(&opa, bundle, None, &contents).await.context("filling OPA")?;
     Ok((server, engine))
 }
 
-impl Arm {
-    pub(super) fn new(engine: Engine, question: Question) -> Self {
+impl QueryArm {
+    pub(super) fn new(engine: Engine, question: Query) -> Self {
         Self { snapshot: Snapshot::new(engine, BTreeMap::new()), question, objects: question.objects() }
     }
 
@@ -124,38 +124,42 @@ impl Arm {
         let Object { value, body } = object;
         let began = Instant::now();
         match self.question {
-            Question::Placement => drop(black_box(question::ask(&self.snapshot, value, value)?)),
-            Question::Deny => {
-                drop(black_box(self.snapshot.ask(ADMISSION.0, ADMISSION.1, &value.clone().into())?));
+            Query::Placement => drop(black_box(evaluation::evaluate(&self.snapshot, value, value)?)),
+            Query::Deny => {
+                drop(black_box(self.snapshot.query_value(
+                    ADMISSION.0,
+                    ADMISSION.1,
+                    &value.clone().into(),
+                )?));
             }
-            Question::Review | Question::ReviewOfIngress(_) => drop(black_box(self.review(body)?)),
+            Query::Review | Query::ReviewOfIngress(_) => drop(black_box(self.review(body)?)),
         }
         Ok(began.elapsed())
     }
 
     /// The response body for a request body.
     fn review(&self, body: &[u8]) -> Result<Vec<u8>> {
-        let asked = Asked::read(body).map_err(Error::msg)?;
+        let asked = AdmissionReview::read(body).map_err(Error::msg)?;
         let request = asked.request().map_err(Error::msg)?;
-        let reviewed = review(&self.snapshot, &request, &asked, Registration::Mutating)?;
-        Ok(asked.answer(&reviewed.verdict).to_string().into_bytes())
+        let reviewed = review(&self.snapshot, &request, &asked, AdmissionPhase::Mutating)?;
+        Ok(asked.response(&reviewed.verdict).to_string().into_bytes())
     }
 
     fn answer(&self, object: &Object) -> Result<Value> {
         let Object { value, body } = object;
         match self.question {
-            Question::Placement => match question::ask(&self.snapshot, value, value)? {
-                Said::Placed(placed) if placed != *value => Ok(placed),
+            Query::Placement => match evaluation::evaluate(&self.snapshot, value, value)? {
+                PlacementDecision::Placed(placed) if placed != *value => Ok(placed),
                 said => bail!("the app is not placed: {said:?}"),
             },
-            Question::Deny => {
-                let denied = self.snapshot.ask(ADMISSION.0, ADMISSION.1, &value.clone().into())?;
+            Query::Deny => {
+                let denied = self.snapshot.query_value(ADMISSION.0, ADMISSION.1, &value.clone().into())?;
                 match serde_json::to_value(denied).context("reading an answer")? {
                     Value::Array(denied) if !denied.is_empty() => Ok(Value::Array(denied)),
                     other => bail!("nothing is denied: {other}"),
                 }
             }
-            Question::Review | Question::ReviewOfIngress(_) => {
+            Query::Review | Query::ReviewOfIngress(_) => {
                 let answer: Value =
                     serde_json::from_slice(&self.review(body)?).context("reading an answer")?;
                 match answer["response"]["status"]["code"] == 403 {
@@ -180,7 +184,7 @@ impl Arm {
 
 /// Runs all of `arms` in turns, every other time in reverse order. Returns the query durations of each in
 /// milliseconds. Blocks the thread.
-pub(super) fn take_turns(arms: &[Arm], turns: usize) -> Result<Vec<Sample>> {
+pub(super) fn take_turns(arms: &[QueryArm], turns: usize) -> Result<Vec<Sample>> {
     let mut took = vec![Vec::with_capacity(turns * TURN); arms.len()];
     for turn in 0..WARM_UP + turns {
         let order: Vec<usize> =

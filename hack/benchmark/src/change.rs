@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::counts::Counts;
 use super::hub::MeasuredHub;
 use super::observer::Observer;
-use super::raw::{self, Ready};
+use super::raw::{self, PreparedRequest};
 use super::report::{Measure, progress};
 use super::sample::{self, Sample};
 use super::scene::AT_ONCE;
@@ -54,7 +54,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
         progress(&format!("changes {} to {} of {changes}", share.start + 1, share.end));
     }
     // The statuses are now for older specs.
-    hub.unsettle();
+    hub.mark_unsettled();
     let (raw, controller) = (Sample::seconds(&raw), Sample::seconds(&controller));
     let ratio = |part: f64| controller.quantile(part) / raw.quantile(part);
     let detail = |part: f64| {
@@ -137,7 +137,7 @@ async fn work(hub: &MeasuredHub, cluster: &str, name: &str) -> Result<ManifestWo
 }
 
 /// The patch that the controller would send for `work` with this limit.
-fn patch(mut work: ManifestWork, limit: &Value) -> Result<Ready> {
+fn patch(mut work: ManifestWork, limit: &Value) -> Result<PreparedRequest> {
     let place = work.spec.workload.manifests.last_mut().and_then(|copy| copy.0.pointer_mut(LIMIT));
     *place.context("a work without a limit")? = limit.clone();
     let metadata = &work.metadata;
@@ -156,5 +156,5 @@ fn patch(mut work: ManifestWork, limit: &Value) -> Result<Ready> {
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch(&work.name_any(), &PatchParams::default(), &Patch::<()>::Json(patch))
         .context("making a patch")?;
-    Ok(raw::answered_by_metadata(request))
+    Ok(raw::with_metadata_response(request))
 }

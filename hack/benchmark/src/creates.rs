@@ -7,11 +7,11 @@ use kube::api::PostParams;
 use kube::core::request::Request as Requests;
 use serde_json::{Value, json};
 
-use super::allowing::{Allowing, MUTATING};
+use super::allowing::{AllowWebhook, MUTATING};
 use super::documents::{self, DEPLOYMENTS, PODS, Variety};
 use super::hub::MeasuredHub;
 use super::pace::{create, take_turns};
-use super::policed::{self, Reviewing};
+use super::rego_policies::{self, Reviewer};
 use super::report::Measure;
 use super::sample::Sample;
 use super::{Options, apps};
@@ -31,18 +31,18 @@ const MORE_GOAL: f64 = 5.0;
 
 /// Measures creates with the controller and with the raw webhooks.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    let reviewing = Reviewing::start(hub, PLACED, options.documents, &[policed::exempt()]).await?;
-    let allowing = Allowing::start(&hub.client, ALLOWED, DEPLOYMENTS, &[MUTATING], None).await?;
+    let reviewer = Reviewer::start(hub, PLACED, options.documents, &[rego_policies::exempt()]).await?;
+    let allowing = AllowWebhook::start(&hub.client, ALLOWED, DEPLOYMENTS, &[MUTATING], None).await?;
     let patch = patch(&hub.client).await?;
-    let changing = Allowing::start(&hub.client, CHANGED, DEPLOYMENTS, &[MUTATING], Some(&patch)).await?;
+    let changing = AllowWebhook::start(&hub.client, CHANGED, DEPLOYMENTS, &[MUTATING], Some(&patch)).await?;
     let took = take_turns(options, ARMS, async |namespace, numbers| {
         let app = |number| apps::app(namespace, &format!("app-{number:06}"));
         create(&hub.client, &DEPLOYMENTS.within(namespace), options.rate, numbers, app).await
     })
     .await?;
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     allowing.stop(&hub.client).await?;
     changing.stop(&hub.client).await?;
     let namespaces = ARMS.map(str::to_owned).into_iter();

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::hub::{MeasuredHub, Stored};
-use super::observer::Seen;
+use super::hub::{MeasuredHub, WorkBody};
+use super::observer::ObservedEvent;
 use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
@@ -45,12 +45,14 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Me
 }
 
 /// Sends the creates, and returns the time until the last of these works exists.
-pub(super) async fn by_raw(hub: &MeasuredHub, works: &[Stored], at_once: usize) -> Result<Duration> {
-    let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
+pub(super) async fn by_raw(hub: &MeasuredHub, works: &[WorkBody], at_once: usize) -> Result<Duration> {
+    let creates = works.iter().map(WorkBody::create).collect::<Result<Vec<_>>>()?;
     let mut observer = hub.observe().await?;
     let started = Instant::now();
-    let (_, last) =
-        tokio::try_join!(raw::send(&hub.client, creates, at_once), observer.until(works.len(), Seen::came))?;
+    let (_, last) = tokio::try_join!(
+        raw::send(&hub.client, creates, at_once),
+        observer.until(works.len(), ObservedEvent::added)
+    )?;
     Ok(last - started)
 }
 
@@ -59,6 +61,6 @@ pub(super) async fn by_controller(hub: &MeasuredHub) -> Result<(Duration, Contro
     let mut observer = hub.observe().await?;
     let started = Instant::now();
     let controller = hub.launch()?;
-    let last = observer.until(hub.size(), Seen::came).await?;
+    let last = observer.until(hub.size(), ObservedEvent::added).await?;
     Ok((last - started, controller))
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::documents::{self, PODS, Variety};
 use super::hub::{LIMIT, MeasuredHub};
 use super::pace::at_rate;
-use super::policed::{self, Reviewing};
+use super::rego_policies::{self, Reviewer};
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::usage::processor_time;
@@ -29,17 +29,17 @@ const SHARE_GOAL: f64 = 15.0;
 
 /// Measures the delay of documents and the processor time of updates.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    let reviewing = Reviewing::start(hub, NAMESPACE, options.documents, &[policed::exempt()]).await?;
+    let reviewer = Reviewer::start(hub, NAMESPACE, options.documents, &[rego_policies::exempt()]).await?;
     progress(&format!("{} changes a second for {} s", options.rate, options.load));
-    let share = keeping_up(hub, reviewing.controller.pid(), options).await?;
+    let share = processor_share(hub, reviewer.controller.pid(), options).await?;
     progress(&format!("{} documents among them", options.changes));
     let known = tokio::select! {
         known = known(hub, options.changes) => known?,
         ended = change(&hub.client, options, usize::MAX) => bail!("no more changes: {ended:?}"),
     };
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let known = Sample::new(known.iter().map(|took| 1e3 * took.as_secs_f64()));
     let what = format!("{} changes a second", options.rate);
@@ -57,7 +57,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
 }
 
 /// Processor time of the process `pid` while documents change and no reviews run, in percent of a core.
-async fn keeping_up(hub: &MeasuredHub, pid: u32, options: &Options) -> Result<f64> {
+async fn processor_share(hub: &MeasuredHub, pid: u32, options: &Options) -> Result<f64> {
     let (before, began) = (processor_time(pid)?, Instant::now());
     change(&hub.client, options, options.rate * options.load).await?;
     Ok(100.0 * (processor_time(pid)? - before).as_secs_f64() / began.elapsed().as_secs_f64())
@@ -74,7 +74,7 @@ async fn change(hub: &Client, options: &Options, count: usize) -> Result<()> {
             let patch = Patch::Merge(json!({"metadata": {"labels": {"turn": number.to_string()}}}));
             let pods = Requests::new(PODS.within(&documents::namespace(index)));
             let patch = pods.patch(name, &PatchParams::default(), &patch).context("making a patch")?;
-            let patch = raw::answered_by_metadata(patch);
+            let patch = raw::with_metadata_response(patch);
             hub.request::<IgnoredAny>(patch).await.map(drop).context("changing a pod")
         }
     });

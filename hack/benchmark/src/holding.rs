@@ -6,7 +6,7 @@ use policy_sync_testenv::Opa;
 use super::Options;
 use super::documents::{self, PODS, Variety};
 use super::hub::MeasuredHub;
-use super::policed;
+use super::rego_policies;
 use super::report::{Measure, progress};
 use super::usage::Memory;
 
@@ -15,14 +15,14 @@ const RATIO_GOAL: f64 = 0.4;
 
 /// Memory of a controller with the embedded engine, and of an OPA server filled by another controller.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct MemoryUse {
     controller: Memory,
     opa: Memory,
 }
 
 /// The controller's additional memory with documents, and its ratio to OPA's.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     let idle = held(hub, 0, options).await?;
     let mut measures = Vec::new();
     for (variety, goal) in [(Variety::Different, 90.0), (Variety::Alike, 40.0)] {
@@ -53,14 +53,14 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     Ok(measures)
 }
 
-async fn held(hub: &MeasuredHub, pods: usize, options: &Options) -> Result<Held> {
-    let embedded = policed::start(hub, pods, &[]).await?;
+async fn held(hub: &MeasuredHub, pods: usize, options: &Options) -> Result<MemoryUse> {
+    let embedded = rego_policies::start(hub, pods, &[]).await?;
     let server = Opa::start().await?;
-    let filling = policed::start(hub, pods, &[format!("--opa-url={}", server.url())]).await?;
+    let filling = rego_policies::start(hub, pods, &[format!("--opa-url={}", server.url())]).await?;
     tokio::time::sleep(options.settles).await;
     let (controller, opa) = (Memory::of_process(embedded.pid())?, Memory::of_process(server.pid())?);
     embedded.terminate().await?;
     filling.terminate().await?;
     progress(&format!("{pods} pods: {:.1} MiB, OPA {:.1} MiB", controller.resident, opa.resident));
-    Ok(Held { controller, opa })
+    Ok(MemoryUse { controller, opa })
 }

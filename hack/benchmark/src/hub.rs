@@ -15,9 +15,9 @@ use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use super::counts::Counts;
-use super::observer::{Observer, Seen};
-use super::policed_by::Policed;
-use super::raw::{self, Ready};
+use super::observer::{ObservedEvent, Observer};
+use super::raw::{self, PreparedRequest};
+use super::rego_webhooks::RegoWebhooks;
 use super::report::progress;
 use super::scene::{self, AT_ONCE, Scene, create_all};
 use super::{Options, agents};
@@ -34,7 +34,7 @@ const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 /// Page size for lists of works.
 const PAGE: u32 = 500;
 /// Interval of readiness checks. Shorter than in tests, because the start is measured.
-const ASK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time limit for a start.
 const START: Duration = Duration::from_secs(120);
 /// Time limit for steps that are not measured.
@@ -50,24 +50,24 @@ pub(super) struct MeasuredHub {
     pub(super) clusters: Vec<String>,
     pub(super) policies: usize,
     /// The policies' works as the controller creates them.
-    works: Arc<Vec<Stored>>,
+    works: Arc<Vec<WorkBody>>,
     /// Whether all works exist and have a status, and the policies' annotations are up to date.
     settled: bool,
     /// The Rego policies of the controller, if any.
-    pub(super) policed: Option<Policed>,
+    pub(super) rego_policies: Option<RegoWebhooks>,
     /// Whether the controller stores the topology.
     pub(super) topology: bool,
 }
 
 /// A work as the controller creates it, without fields of the server.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct WorkBody {
     cluster: String,
     /// JSON, because many works are kept only to be sent.
     body: Vec<u8>,
 }
 
-impl Stored {
+impl WorkBody {
     pub(super) fn new(mut work: ManifestWork) -> Result<Self> {
         let metadata = std::mem::take(&mut work.metadata);
         let cluster = metadata.namespace.clone().unwrap_or_default();
@@ -78,9 +78,9 @@ impl Stored {
     }
 
     /// The request that creates the work.
-    pub(super) fn create(&self) -> Result<Ready> {
+    pub(super) fn create(&self) -> Result<PreparedRequest> {
         let create = raw::works_of(&self.cluster).create(&PostParams::default(), self.body.clone());
-        Ok(raw::answered_by_metadata(create.context("making a create")?))
+        Ok(raw::with_metadata_response(create.context("making a create")?))
     }
 }
 
@@ -114,7 +114,7 @@ impl MeasuredHub {
             policies: 0,
             works,
             settled: false,
-            policed: None,
+            rego_policies: None,
             topology: false,
         };
         hub.set_policies(options.policies).await?;
@@ -171,7 +171,7 @@ impl MeasuredHub {
     }
 
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = self.policed.as_ref().map(Policed::arguments).unwrap_or_default();
+        let mut arguments = self.rego_policies.as_ref().map(RegoWebhooks::arguments).unwrap_or_default();
         arguments.extend(self.topology.then(|| "--topology".to_owned()));
         arguments
     }
@@ -196,7 +196,7 @@ impl MeasuredHub {
         // Requests fail until the controller listens.
         while !matches!(controller.readiness().await, Ok((200, _))) {
             ensure!(started.elapsed() < START, "the controller is not ready; its log: {}", controller.log()?);
-            tokio::time::sleep(ASK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok((started.elapsed(), controller))
     }
@@ -223,12 +223,12 @@ impl MeasuredHub {
 
     /// The controller's works for policies. On the first call, runs the controller to get them; they stay on the
     /// hub.
-    pub(super) async fn works(&mut self) -> Result<Arc<Vec<Stored>>> {
+    pub(super) async fn works(&mut self) -> Result<Arc<Vec<WorkBody>>> {
         if self.works.len() != self.size() {
             self.clear().await?;
             let mut observer = self.observe().await?;
             let controller = self.launch()?;
-            observer.until(self.size(), Seen::came).await?;
+            observer.until(self.size(), ObservedEvent::added).await?;
             controller.terminate().await?;
             self.works = Arc::new(self.stored().await?);
         }
@@ -244,29 +244,29 @@ impl MeasuredHub {
         progress(&format!("settling {} works", self.size()));
         let (_, controller) = self.start_controller().await?;
         self.quiet().await?;
-        self.answer_all("all is well").await?;
+        self.report_all("all is well").await?;
         self.quiet().await?;
         controller.terminate().await?;
-        self.note_settled();
+        self.mark_settled();
         Ok(())
     }
 
     /// Patches the statuses of all works of policies as fast as possible.
-    pub(super) async fn answer_all(&self, text: &str) -> Result<()> {
+    pub(super) async fn report_all(&self, text: &str) -> Result<()> {
         self.pages(async |page| {
-            let answers = page.iter().map(|work| agents::answer(work, text)).collect::<Result<_>>()?;
-            raw::send(&self.client, answers, AT_ONCE).await.map(drop)
+            let reports = page.iter().map(|work| agents::report(work, text)).collect::<Result<_>>()?;
+            raw::send(&self.client, reports, AT_ONCE).await.map(drop)
         })
         .await
     }
 
     /// Records that the hub is in the state after [`MeasuredHub::settle`].
-    pub(super) fn note_settled(&mut self) {
+    pub(super) fn mark_settled(&mut self) {
         self.settled = true;
     }
 
     /// Records that the hub is no longer settled.
-    pub(super) fn unsettle(&mut self) {
+    pub(super) fn mark_unsettled(&mut self) {
         self.settled = false;
     }
 
@@ -285,11 +285,11 @@ impl MeasuredHub {
         }
     }
 
-    async fn stored(&self) -> Result<Vec<Stored>> {
+    async fn stored(&self) -> Result<Vec<WorkBody>> {
         let mut stored = Vec::with_capacity(self.size());
         self.pages(async |page| {
             for work in page {
-                stored.push(Stored::new(work)?);
+                stored.push(WorkBody::new(work)?);
             }
             Ok(())
         })

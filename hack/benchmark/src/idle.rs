@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::counts::Counts;
 use super::hub::MeasuredHub;
-use super::policed::POLICIES;
+use super::rego_policies::POLICIES;
 use super::report::{Measure, progress};
 use super::scrape::scraped;
 use super::usage::processor_time;

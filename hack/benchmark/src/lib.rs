@@ -39,11 +39,11 @@ mod modules;
 mod moving;
 mod observer;
 mod pace;
-mod policed;
-mod policed_by;
 mod question;
 mod raw;
 mod refill;
+mod rego_policies;
+mod rego_webhooks;
 mod report;
 mod restart;
 mod sample;
@@ -101,7 +101,7 @@ pub enum Row {
     Spoke,
     /// A query of Rego policies, compared with OPA.
     #[value(name = "R1")]
-    Question,
+    Query,
     /// A query with more documents and more policies.
     #[value(name = "R2")]
     Scale,
@@ -227,16 +227,16 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
 
 impl Row {
     /// The rows of the topology.
-    pub const OF_TOPOLOGY: [Self; 4] = [Self::Rebuild, Self::Statuses, Self::Largest, Self::Beside];
+    pub const TOPOLOGY_ROWS: [Self; 4] = [Self::Rebuild, Self::Statuses, Self::Largest, Self::Beside];
 
     /// The rows of the web pages.
-    pub const OF_WEB: [Self; 3] = [Self::Matrix, Self::GatewayPage, Self::PagesStart];
+    pub const WEB_ROWS: [Self; 3] = [Self::Matrix, Self::GatewayPage, Self::PagesStart];
 
     /// Whether the row requires Rego policies in the controller that syncs.
     fn is_policed(self, options: &Options) -> bool {
         match self {
             Self::IdlePolicies => true,
-            Self::Question | Self::Scale | Self::Creates | Self::Holding => false,
+            Self::Query | Self::Scale | Self::Creates | Self::Holding => false,
             Self::Fresh | Self::Moving | Self::Refill => false,
             Self::Admitted | Self::Review | Self::Authorized | Self::Standing => false,
             Self::AuditGrowth | Self::Reports | Self::Traffic => false,
@@ -258,8 +258,8 @@ async fn hub_for<'h>(
         None => hub.insert(MeasuredHub::start(options).await?),
     };
     match row.is_policed(options) {
-        true => policed::turn_on(hub, options.documents).await?,
-        false => policed::turn_off(hub).await?,
+        true => rego_policies::enable(hub, options.documents).await?,
+        false => rego_policies::disable(hub).await?,
     }
     Ok(hub)
 }
@@ -277,7 +277,7 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Tenants => tenants::measure(hub.await?, options.changes).await,
         Row::Spoke => spoke::measure(hub.await?, options.patches).await,
         Row::Restart => restart::measure(hub.await?, options.runs).await,
-        Row::Question => question::measure(options).await,
+        Row::Query => question::measure(options).await,
         Row::Scale => scale::measure(options).await,
         Row::Holding => holding::measure(hub.await?, options).await,
         Row::Creates => creates::measure(hub.await?, options).await,

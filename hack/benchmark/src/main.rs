@@ -67,8 +67,8 @@ impl Arguments {
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
         let rows = match self.only {
-            _ if self.topology => Row::OF_TOPOLOGY.to_vec(),
-            _ if self.web => Row::OF_WEB.to_vec(),
+            _ if self.topology => Row::TOPOLOGY_ROWS.to_vec(),
+            _ if self.web => Row::WEB_ROWS.to_vec(),
             rows if rows.is_empty() => Row::value_variants().to_vec(),
             rows => rows,
         };

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use policy_sync_api::work::ManifestWork;
-use policy_sync_sync::PLACEMENT_SETTLES;
+use policy_sync_sync::PLACEMENT_SETTLE_TIME;
 
 use super::agents;
-use super::hub::{CLASS, MeasuredHub, Stored, register};
+use super::hub::{CLASS, MeasuredHub, WorkBody, register};
 use super::observer::Observer;
-use super::raw::{self, Ready};
+use super::raw::{self, PreparedRequest};
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::scene::Scene;
@@ -34,11 +34,11 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize)
     let scene = Scene::set(&hub.client, "wide", CLASS, &clusters[..1]).await?;
     scene.add(0..policies).await?;
 
-    let mut arena = Arena { observer: hub.observe().await?, hub, scene, clusters, policies };
-    let Written { works, annotations } = arena.written().await?;
+    let mut arena = MembershipRun { observer: hub.observe().await?, hub, scene, clusters, policies };
+    let RecordedWrites { works, annotations } = arena.written().await?;
     let none = [Vec::new(), Vec::new()];
     let mut at_once = [(Duration::MAX, 0); 2];
-    for tried in raw::TRIED {
+    for tried in raw::CONCURRENCIES {
         let took = arena.raw(&works, &none, [tried; 2]).await?;
         at_once = [0, 1].map(|index| at_once[index].min((took[index], tried)));
     }
@@ -71,13 +71,13 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize)
 }
 
 /// The controller's writes for joining and leaving.
-struct Written {
-    works: Vec<Stored>,
+struct RecordedWrites {
+    works: Vec<WorkBody>,
     /// Requests that annotate the policies after the cluster has joined, and after it has left.
-    annotations: [Vec<Ready>; 2],
+    annotations: [Vec<PreparedRequest>; 2],
 }
 
-struct Arena<'s> {
+struct MembershipRun<'s> {
     hub: &'s MeasuredHub,
     observer: Observer,
     scene: Scene,
@@ -85,20 +85,20 @@ struct Arena<'s> {
     policies: usize,
 }
 
-impl Arena<'_> {
+impl MembershipRun<'_> {
     /// Records the controller's writes. Afterwards the cluster has left, and no controller runs.
-    async fn written(&mut self) -> Result<Written> {
+    async fn written(&mut self) -> Result<RecordedWrites> {
         let (_, controller) = self.hub.start_controller().await?;
         self.hub.quiet().await?;
         self.join().await?;
         self.hub.quiet().await?;
         let joined = self.scene.annotations(&self.hub.controller()).await?;
-        let works = self.list().await?.into_iter().map(Stored::new).collect::<Result<_>>()?;
+        let works = self.list().await?.into_iter().map(WorkBody::new).collect::<Result<_>>()?;
         self.leave().await?;
         self.hub.quiet().await?;
         let left = self.scene.annotations(&self.hub.controller()).await?;
         controller.terminate().await?;
-        Ok(Written { works, annotations: [joined, left] })
+        Ok(RecordedWrites { works, annotations: [joined, left] })
     }
 
     /// The times for the controller to join and to leave.
@@ -106,7 +106,7 @@ impl Arena<'_> {
         let (_, controller) = self.hub.start_controller().await?;
         self.hub.quiet().await?;
         let joined = self.join().await?;
-        self.answer().await?;
+        self.report().await?;
         self.hub.quiet().await?;
         let left = self.leave().await?;
         controller.terminate().await?;
@@ -116,44 +116,44 @@ impl Arena<'_> {
     async fn join(&mut self) -> Result<Duration> {
         let placed = self.scene.place(&self.clusters).await?;
         let last =
-            self.observer.until(self.policies, |seen| seen.came() && seen.namespace == CLUSTER).await?;
+            self.observer.until(self.policies, |seen| seen.added() && seen.namespace == CLUSTER).await?;
         Ok(last.saturating_duration_since(placed.decided))
     }
 
     async fn leave(&mut self) -> Result<Duration> {
         let placed = self.scene.place(&self.clusters[..1]).await?;
-        let last = self.gone().await?;
-        Ok(last.saturating_duration_since(placed.counted + PLACEMENT_SETTLES))
+        let last = self.deleted().await?;
+        Ok(last.saturating_duration_since(placed.counted + PLACEMENT_SETTLE_TIME))
     }
 
     /// Writes the statuses of the cluster's works, so that the Gateway is created after the policies.
-    async fn answer(&self) -> Result<()> {
+    async fn report(&self) -> Result<()> {
         let works = self.list().await?;
-        let answers = works.iter().map(|work| agents::answer(work, "all is well")).collect::<Result<_>>()?;
-        raw::send(&self.hub.client, answers, agents::AT_ONCE).await.map(drop)
+        let reports = works.iter().map(|work| agents::report(work, "all is well")).collect::<Result<_>>()?;
+        raw::send(&self.hub.client, reports, agents::AT_ONCE).await.map(drop)
     }
 
-    async fn gone(&mut self) -> Result<Instant> {
-        self.observer.until(self.policies, |seen| seen.gone() && seen.namespace == CLUSTER).await
+    async fn deleted(&mut self) -> Result<Instant> {
+        self.observer.until(self.policies, |seen| seen.deleted() && seen.namespace == CLUSTER).await
     }
 
     /// The times for raw creates and deletes of the same works, interleaved with `annotations`.
     async fn raw(
         &mut self,
-        works: &[Stored],
-        annotations: &[Vec<Ready>; 2],
+        works: &[WorkBody],
+        annotations: &[Vec<PreparedRequest>; 2],
         at_once: [usize; 2],
     ) -> Result<[Duration; 2]> {
-        let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
+        let creates = works.iter().map(WorkBody::create).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
         let creates = raw::send(&self.hub.client, in_turn(creates, &annotations[0]), at_once[0]);
-        let came = self.observer.until(self.policies, |seen| seen.came() && seen.namespace == CLUSTER);
-        let created = tokio::try_join!(creates, came)?.1 - started;
-        self.answer().await?;
+        let added = self.observer.until(self.policies, |seen| seen.added() && seen.namespace == CLUSTER);
+        let created = tokio::try_join!(creates, added)?.1 - started;
+        self.report().await?;
         let deletes = self.list().await?.iter().map(delete).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
         let deletes = raw::send(&self.hub.client, in_turn(deletes, &annotations[1]), at_once[1]);
-        let deleted = tokio::try_join!(deletes, self.gone())?.1 - started;
+        let deleted = tokio::try_join!(deletes, self.deleted())?.1 - started;
         Ok([created, deleted])
     }
 
@@ -172,16 +172,16 @@ impl Arena<'_> {
 }
 
 /// The requests in `first`, each followed by one from `second` while there are any.
-fn in_turn(first: Vec<Ready>, second: &[Ready]) -> Vec<Ready> {
+fn in_turn(first: Vec<PreparedRequest>, second: &[PreparedRequest]) -> Vec<PreparedRequest> {
     let second = second.iter().cloned().map(Some).chain(iter::repeat(None));
     first.into_iter().zip(second).flat_map(|(first, second)| iter::once(first).chain(second)).collect()
 }
 
 /// A delete like the controller's, guarded by the work's uid.
-fn delete(work: &ManifestWork) -> Result<Ready> {
+fn delete(work: &ManifestWork) -> Result<PreparedRequest> {
     let preconditions = Preconditions { uid: work.metadata.uid.clone(), resource_version: None };
     let parameters = DeleteParams::background().preconditions(preconditions);
     let name = work.metadata.name.as_deref().unwrap_or_default();
     let delete = raw::works_of(CLUSTER).delete(name, &parameters).context("making a delete")?;
-    Ok(raw::answered_by_metadata(delete))
+    Ok(raw::with_metadata_response(delete))
 }

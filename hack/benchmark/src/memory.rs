@@ -64,13 +64,13 @@ pub(super) async fn footprint(hub: &mut MeasuredHub, idle: f64) -> Result<Footpr
     hub.clear().await?;
     let (fan_out, controller) = fan_out::by_controller(hub).await?;
     let settle = async {
-        hub.answer_all("all is well").await?;
+        hub.report_all("all is well").await?;
         hub.quiet().await
     };
     scraped(&controller, settle).await?;
     let Memory { resident, peak } = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
-    hub.note_settled();
+    hub.mark_settled();
     progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", hub.size()));
     Ok(Footprint { fan_out, settled: resident - idle, peak: peak - idle })
 }

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use super::counts::Counts;
 use super::documents::{self, DEPLOYMENTS};
 use super::hub::MeasuredHub;
-use super::observer::{Observer, What};
-use super::raw::{self, Ready};
+use super::observer::{EventType, Observer};
+use super::raw::{self, PreparedRequest};
 use super::report::{self, Measure, progress};
 use super::sample::{self, Sample};
-use super::{Options, apps, policed};
+use super::{Options, apps, rego_policies};
 
 /// The class that syncs apps, and the namespace of its parameters.
 const NAME: &str = "moving";
@@ -67,17 +67,17 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
 
 /// Creates the apps, and runs a controller until the policy has placed those without a placement.
 async fn set(hub: &MeasuredHub, documents: usize) -> Result<[Value; 2]> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     let params = json!({"resourcesToSync": [fixtures::resources("apps", "deployments")]});
     let objects = [
         fixtures::params_config_map(NAME, "params", &params),
-        fixtures::gateway_class(NAME, policed::CONTROLLER_NAME, Some((NAME, "params"))),
+        fixtures::gateway_class(NAME, rego_policies::CONTROLLER_NAME, Some((NAME, "params"))),
     ];
     apply(&hub.client, &fixtures::namespace(NAME)).await?;
     apply_all(&hub.client, &objects).await?;
     progress(&format!("{documents} apps"));
     documents::create(&hub.client, DEPLOYMENTS, (0..documents).map(app)).await?;
-    let controller = policed::start(hub, 0, &[]).await?;
+    let controller = rego_policies::start(hub, 0, &[]).await?;
     hub.quiet().await?;
     controller.terminate().await?;
     Ok(objects)
@@ -110,12 +110,12 @@ async fn observe(hub: &MeasuredHub) -> Result<Observer> {
 /// Changes a cluster. Returns the time until the last app has moved, and the number of patches.
 async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool) -> Result<(Duration, f64)> {
     // A new process each time: the controller pauses for an app that it has moved three times.
-    let controller = policed::start(hub, 0, &[]).await?;
+    let controller = rego_policies::start(hub, 0, &[]).await?;
     hub.quiet().await?;
     let (before, mut observer) = (Counts::now(&hub.client).await?, observe(hub).await?);
     apply(&hub.client, &documents::cluster_of(0, is_certified)).await?;
     let written = Instant::now();
-    let last = observer.until(count, |seen| seen.what == What::Changed).await?;
+    let last = observer.until(count, |seen| seen.what == EventType::Modified).await?;
     hub.quiet().await?;
     let patched = Counts::now(&hub.client).await?.since(&before).writes_of("deployments");
     controller.terminate().await?;
@@ -134,7 +134,7 @@ async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[
         let began = Instant::now();
         let (_, last) = tokio::try_join!(
             raw::send(&hub.client, patches, at_once),
-            observer.until(count, |seen| seen.what == What::Changed)
+            observer.until(count, |seen| seen.what == EventType::Modified)
         )?;
         *took = last - began;
     }
@@ -142,7 +142,7 @@ async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[
 }
 
 /// A patch like the controller's; `more` is appended to the values that the policy has set.
-fn patch(app: &DynamicObject, more: &str) -> Result<Ready> {
+fn patch(app: &DynamicObject, more: &str) -> Result<PreparedRequest> {
     let found = |key: &str| app.annotations().get(key).map(|value| format!("{value}{more}"));
     let set =
         json!({REPLICA_PREFERENCES: found(REPLICA_PREFERENCES), PLACED_BY_POLICY: found(PLACED_BY_POLICY)});
@@ -150,5 +150,5 @@ fn patch(app: &DynamicObject, more: &str) -> Result<Ready> {
     let patch = Patch::Merge(json!({"metadata": {"uid": app.uid(), "annotations": set}}));
     let apps = Requests::new(DEPLOYMENTS.within(&app.namespace().unwrap_or_default()));
     let patch = apps.patch(&app.name_any(), &PatchParams::default(), &patch);
-    Ok(raw::answered_by_metadata(patch.context("making a patch")?))
+    Ok(raw::with_metadata_response(patch.context("making a patch")?))
 }

@@ -16,39 +16,39 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Maximum time between events.
-const SILENCE: Duration = Duration::from_secs(60);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    Came,
-    Changed,
-    Gone,
+pub(super) enum EventType {
+    Added,
+    Modified,
+    Deleted,
 }
 
 /// An event with the time of its arrival.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedEvent {
     pub(super) at: Instant,
-    pub(super) what: What,
+    pub(super) what: EventType,
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-impl Seen {
-    pub(super) fn came(&self) -> bool {
-        self.what == What::Came
+impl ObservedEvent {
+    pub(super) fn added(&self) -> bool {
+        self.what == EventType::Added
     }
 
-    pub(super) fn gone(&self) -> bool {
-        self.what == What::Gone
+    pub(super) fn deleted(&self) -> bool {
+        self.what == EventType::Deleted
     }
 }
 
 /// A watch of one kind.
 #[derive(Debug)]
 pub(super) struct Observer {
-    seen: mpsc::UnboundedReceiver<Result<Seen>>,
+    seen: mpsc::UnboundedReceiver<Result<ObservedEvent>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -74,18 +74,22 @@ impl Observer {
     }
 
     /// Waits for the next event.
-    pub(super) async fn next(&mut self) -> Result<Seen> {
-        let seen = tokio::time::timeout(SILENCE, self.seen.recv()).await;
+    pub(super) async fn next(&mut self) -> Result<ObservedEvent> {
+        let seen = tokio::time::timeout(EVENT_TIMEOUT, self.seen.recv()).await;
         seen.context("nothing happened any more")?.context("the watch ended")?
     }
 
     /// All pending events, without waiting.
-    pub(super) fn so_far(&mut self) -> Result<Vec<Seen>> {
+    pub(super) fn so_far(&mut self) -> Result<Vec<ObservedEvent>> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
     /// Waits until `fits` has accepted events of `count` different objects. Returns the time of the last one.
-    pub(super) async fn until(&mut self, count: usize, fits: impl Fn(&Seen) -> bool) -> Result<Instant> {
+    pub(super) async fn until(
+        &mut self,
+        count: usize,
+        fits: impl Fn(&ObservedEvent) -> bool,
+    ) -> Result<Instant> {
         let mut found = HashSet::new();
         loop {
             let seen = match self.next().await {
@@ -103,13 +107,13 @@ impl Observer {
 }
 
 #[derive(Clone, Deserialize)]
-struct Watched {
-    metadata: Named,
+struct WatchedObject {
+    metadata: WatchedMetadata,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct WatchedMetadata {
     name: String,
     #[serde(default)]
     namespace: String,
@@ -122,24 +126,24 @@ async fn watch(
     request: &Request,
     params: &WatchParams,
     version: &mut String,
-    sender: &mpsc::UnboundedSender<Result<Seen>>,
+    sender: &mpsc::UnboundedSender<Result<ObservedEvent>>,
 ) -> Result<()> {
     let watch = request.watch_metadata(params, version).context("making a watch")?;
-    let mut events = std::pin::pin!(client.request_events::<Watched>(watch).await.context("watching")?);
+    let mut events = std::pin::pin!(client.request_events::<WatchedObject>(watch).await.context("watching")?);
     while let Some(event) = events.try_next().await.context("watching")? {
         let (what, object) = match event {
-            WatchEvent::Added(object) => (What::Came, object),
-            WatchEvent::Modified(object) => (What::Changed, object),
-            WatchEvent::Deleted(object) => (What::Gone, object),
+            WatchEvent::Added(object) => (EventType::Added, object),
+            WatchEvent::Modified(object) => (EventType::Modified, object),
+            WatchEvent::Deleted(object) => (EventType::Deleted, object),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
                 continue;
             }
             WatchEvent::Error(status) => bail!("the watch was refused: {}", status.message),
         };
-        let Named { name, namespace, resource_version } = object.metadata;
+        let WatchedMetadata { name, namespace, resource_version } = object.metadata;
         *version = resource_version;
-        let _ = sender.send(Ok(Seen { at: Instant::now(), what, namespace, name }));
+        let _ = sender.send(Ok(ObservedEvent { at: Instant::now(), what, namespace, name }));
     }
     Ok(())
 }

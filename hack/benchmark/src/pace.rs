@@ -21,7 +21,7 @@ const TURN: usize = 5;
 
 /// A completed request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answered<T> {
+pub(super) struct CompletedRequest<T> {
     /// When the request was due.
     pub(super) due: Instant,
     /// The time from the due time to the response, which includes delays before sending.
@@ -35,7 +35,7 @@ pub(super) async fn at_rate<F, T>(
     rate: usize,
     count: usize,
     request: impl Fn(usize) -> F,
-) -> Result<Vec<Answered<T>>>
+) -> Result<Vec<CompletedRequest<T>>>
 where
     F: Future<Output = Result<T>> + Send + 'static,
     T: Send + 'static,
@@ -45,13 +45,15 @@ where
     for number in 0..count {
         let due = every.tick().await;
         let request = request(number);
-        sent.spawn(async move { request.await.map(|value| Answered { due, took: due.elapsed(), value }) });
+        sent.spawn(
+            async move { request.await.map(|value| CompletedRequest { due, took: due.elapsed(), value }) },
+        );
     }
-    let mut answered = Vec::new();
+    let mut completed = Vec::new();
     while let Some(one) = sent.join_next().await {
-        answered.push(one.context("a request ended early")??);
+        completed.push(one.context("a request ended early")??);
     }
-    Ok(answered)
+    Ok(completed)
 }
 
 /// Creates the objects with these numbers at the rate.
@@ -61,12 +63,12 @@ pub(super) async fn create(
     rate: usize,
     numbers: Range<usize>,
     object: impl Fn(usize) -> Value,
-) -> Result<Vec<Answered<()>>> {
+) -> Result<Vec<CompletedRequest<()>>> {
     at_rate(rate, numbers.len(), |number| {
         let (hub, object) = (hub.clone(), object(numbers.start + number));
         let create = Requests::new(path).create(&PostParams::default(), object.to_string().into_bytes());
         async move {
-            let create = raw::answered_by_metadata(create.context("making a create")?);
+            let create = raw::with_metadata_response(create.context("making a create")?);
             hub.request::<IgnoredAny>(create).await.map(drop).context("creating an object")
         }
     })
@@ -77,7 +79,7 @@ pub(super) async fn create(
 pub(super) async fn take_turns<const ARMS: usize>(
     options: &Options,
     arms: [&'static str; ARMS],
-    mut send: impl AsyncFnMut(&'static str, Range<usize>) -> Result<Vec<Answered<()>>>,
+    mut send: impl AsyncFnMut(&'static str, Range<usize>) -> Result<Vec<CompletedRequest<()>>>,
 ) -> Result<[Vec<Duration>; ARMS]> {
     let mut took = arms.map(|_| Vec::new());
     let turn = turn(options);
@@ -86,8 +88,8 @@ pub(super) async fn take_turns<const ARMS: usize>(
     for number in 0..=turns {
         let numbers = number * turn..(number + 1) * turn;
         for arm in (0..ARMS).map(|arm| (arm + number) % ARMS) {
-            let answered = send(arms[arm], numbers.clone()).await?;
-            took[arm].extend(answered.iter().filter(|_| number > 0).map(|answered| answered.took));
+            let completed = send(arms[arm], numbers.clone()).await?;
+            took[arm].extend(completed.iter().filter(|_| number > 0).map(|completed| completed.took));
         }
         progress(&format!("{} a second: turn {number} of {turns}", options.rate));
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};
 
 use super::Options;
-use super::asking::{Arm, Question, in_opa, spread, take_turns};
+use super::asking::{Query, QueryArm, in_opa, spread, take_turns};
 use super::documents;
 use super::modules::{self, DENYING};
 use super::report::{Measure, progress};
@@ -16,8 +16,8 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let embedded = Evaluator::Embedded.engine(&bundle)?.with_data(data.clone().into())?;
     let (_server, in_opa) = in_opa(&bundle, data).await?;
     progress("questions to the embedded engine and to OPA");
-    let arms = [Question::Placement, Question::Deny].map(|question| {
-        let arm = |engine: &Engine| Arm::new(engine.clone(), question);
+    let arms = [Query::Placement, Query::Deny].map(|question| {
+        let arm = |engine: &Engine| QueryArm::new(engine.clone(), question);
         [arm(&embedded), arm(&in_opa)]
     });
     let turns = options.turns;

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::report::progress;
 
 /// Concurrencies to try.
-pub(super) const TRIED: [usize; 5] = [8, 16, 32, 64, 128];
+pub(super) const CONCURRENCIES: [usize; 5] = [8, 16, 32, 64, 128];
 /// Page sizes for lists to try.
 const PAGES: [u32; 3] = [100, 250, 500];
 /// As in the controller's requests: the server returns only metadata.
@@ -27,7 +27,7 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 pub(super) const WORKS: &str = "/apis/work.open-cluster-management.io/v1/manifestworks";
 
 /// A prepared request.
-pub(super) type Ready = Request<Vec<u8>>;
+pub(super) type PreparedRequest = Request<Vec<u8>>;
 
 /// Requests for the works of `cluster`.
 pub(super) fn works_of(cluster: &str) -> Requests {
@@ -35,13 +35,17 @@ pub(super) fn works_of(cluster: &str) -> Requests {
 }
 
 /// Limits the response to metadata.
-pub(super) fn answered_by_metadata(mut request: Ready) -> Ready {
+pub(super) fn with_metadata_response(mut request: PreparedRequest) -> PreparedRequest {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA_ONLY));
     request
 }
 
 /// Sends all requests, `at_once` at a time. Returns the time from the first request to the last response.
-pub(super) async fn send(client: &Client, requests: Vec<Ready>, at_once: usize) -> Result<Duration> {
+pub(super) async fn send(
+    client: &Client,
+    requests: Vec<PreparedRequest>,
+    at_once: usize,
+) -> Result<Duration> {
     let waiting = Arc::new(Mutex::new(requests.into_iter()));
     let mut senders = JoinSet::new();
     let started = Instant::now();
@@ -63,7 +67,7 @@ pub(super) async fn send(client: &Client, requests: Vec<Ready>, at_once: usize) 
 /// Finds the concurrency with the shortest `time`.
 pub(super) async fn best(mut time: impl AsyncFnMut(usize) -> Result<Duration>) -> Result<usize> {
     let mut best = (Duration::MAX, 1);
-    for at_once in TRIED {
+    for at_once in CONCURRENCIES {
         let took = time(at_once).await?;
         progress(&format!("raw, {at_once} at once: {:.3} s", took.as_secs_f64()));
         best = best.min((took, at_once));

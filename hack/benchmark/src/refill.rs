@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use policy_sync_hub::json_client::{Files, JsonClient};
+use policy_sync_hub::json_client::{CredentialFiles, JsonClient};
 use policy_sync_testenv::Opa;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::documents::{self, PODS, Variety};
 use super::hub::{LIMIT, MeasuredHub};
-use super::policed::{self, Reviewing};
+use super::rego_policies::{self, Reviewer};
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::{Options, apps};
@@ -20,17 +20,17 @@ use super::{Options, apps};
 /// The namespace whose apps are placed.
 const NAMESPACE: &str = "refilled";
 /// Poll interval for OPA's port.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Goal for the time as a multiple of the bare client's.
 const GOAL: f64 = 3.0;
 
 /// The time from OPA listening again until an app is placed, as a multiple of a bare client's upload.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
     let (mut opa, mut bare) = (Opa::start().await?, Opa::start().await?);
     let at = format!("--opa-url={}", opa.url());
-    let reviewing = Reviewing::start(hub, NAMESPACE, options.documents, &[at, policed::exempt()]).await?;
+    let reviewer = Reviewer::start(hub, NAMESPACE, options.documents, &[at, rego_policies::exempt()]).await?;
     apps::placed(&hub.client, NAMESPACE).await.context("before OPA is killed")?;
     let contents = contents(&opa).await?;
     let (mut raw, mut filled) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         bare.start_again().await?;
         let pushed = push(&bare, &contents).await?;
         bare.kill();
-        let decided = comes_back(hub, &mut opa).await?;
+        let decided = time_to_recover(hub, &mut opa).await?;
         progress(&format!(
             "OPA back {run} of {}: raw push {pushed:.3?}, decisions after {decided:.3?}",
             options.runs
@@ -48,14 +48,14 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         // OPA must be idle before it is killed again.
         hub.quiet().await?;
     }
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let what = format!("OPA killed and back, {} documents: decisions again", options.documents);
     Ok(vec![Measure::ratio("R8", what, &Sample::seconds(&filled), &Sample::seconds(&raw), GOAL)])
 }
 
 /// Kills and restarts OPA. Returns the time from OPA listening until an app is placed.
-async fn comes_back(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
+async fn time_to_recover(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
     let address = opa.url().replace("http://", "");
     opa.kill();
     let (started, listens, placed) =
@@ -83,14 +83,14 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
 
 /// Uploads `contents` one by one to an empty OPA. Returns the elapsed time.
 async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
-    let client = JsonClient::new(opa.url().parse()?, Files::default())?;
+    let client = JsonClient::new(opa.url().parse()?, CredentialFiles::default())?;
     // Copied before the measurement starts.
     let put = |(path, body): &(String, Vec<u8>)| (path.clone(), body.clone());
     let puts: Vec<_> = contents.iter().map(put).collect();
     let began = Instant::now();
     for (path, body) in puts {
-        let answer = client.once(Method::PUT, &path, body.into(), LIMIT).await?;
-        ensure!(answer.status.is_success(), "{}", client.refused(&answer));
+        let answer = client.send_once(Method::PUT, &path, body.into(), LIMIT).await?;
+        ensure!(answer.status.is_success(), "{}", client.status_error(&answer));
     }
     Ok(began.elapsed())
 }
@@ -99,7 +99,7 @@ async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
 async fn listens(address: &str) -> Result<Instant> {
     let connected = async {
         while TcpStream::connect(address).await.is_err() {
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Instant::now()
     };

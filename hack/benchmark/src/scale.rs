@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};
 
 use super::Options;
-use super::asking::{Arm, Question, spread, take_turns};
+use super::asking::{Query, QueryArm, spread, take_turns};
 use super::documents;
 use super::modules::{self, DENYING};
 use super::report::{Measure, progress};
@@ -30,14 +30,12 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let by_documents = [engine(&usual, &few)?, engine(&usual, &many)?];
     let by_policies =
         [engine(&modules::denying(POLICIES[0]), &many)?, engine(&modules::denying(POLICIES[1]), &many)?];
-    let arms = [
-        (&by_documents, Question::Placement),
-        (&by_documents, Question::Deny),
-        (&by_policies, Question::Deny),
-    ];
-    let arms: Vec<Arm> = arms
+    let arms = [(&by_documents, Query::Placement), (&by_documents, Query::Deny), (&by_policies, Query::Deny)];
+    let arms: Vec<QueryArm> = arms
         .into_iter()
-        .flat_map(|(engines, question)| engines.iter().map(move |engine| Arm::new(engine.clone(), question)))
+        .flat_map(|(engines, question)| {
+            engines.iter().map(move |engine| QueryArm::new(engine.clone(), question))
+        })
         .collect();
     progress("questions among more documents, and of more policies");
     let turns = options.turns;

@@ -8,12 +8,12 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use kube::{Client, ResourceExt};
-use policy_sync_api::annotations::OF_POLICY;
+use policy_sync_api::annotations::POLICY_ANNOTATIONS;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, Origin, WorkName};
-use policy_sync_controller::sync::write::objects::annotating;
+use policy_sync_controller::sync::write::objects::annotate_request;
 use serde_json::{Value, json};
 
-use super::raw::{self, Ready};
+use super::raw::{self, PreparedRequest};
 use policy_sync_testenv::apply::{apply, apply_all, apply_with_status};
 use policy_sync_testenv::fixtures;
 
@@ -32,7 +32,7 @@ pub(super) struct Scene {
 }
 
 /// Times when a placement was written.
-pub(super) struct Placed {
+pub(super) struct PlacementTimes {
     /// All decisions were written.
     pub(super) decided: Instant,
     /// The number of clusters was written to the Placement.
@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Places the Gateway on `clusters`. Writes decisions first, as OCM's placement controller does.
-    pub(super) async fn place(&self, clusters: &[String]) -> Result<Placed> {
+    pub(super) async fn place(&self, clusters: &[String]) -> Result<PlacementTimes> {
         // An empty placement has one empty slice.
         let slices = clusters.chunks(SLICE).chain(clusters.is_empty().then_some(clusters));
         for (index, slice) in slices.enumerate() {
@@ -69,7 +69,7 @@ impl Scene {
         let decided = Instant::now();
         let placement = fixtures::placement(self.namespace, NAME, clusters.len());
         apply_with_status(&self.client, &placement).await?;
-        Ok(Placed { decided, counted: Instant::now() })
+        Ok(PlacementTimes { decided, counted: Instant::now() })
     }
 
     /// Creates the policies with these numbers sequentially. So the order of names is that of ages, and no copy
@@ -98,7 +98,7 @@ impl Scene {
     }
 
     /// Requests that write the current annotations of the policies as `controller` does.
-    pub(super) async fn annotations(&self, controller: &ControllerName) -> Result<Vec<Ready>> {
+    pub(super) async fn annotations(&self, controller: &ControllerName) -> Result<Vec<PreparedRequest>> {
         let manager = controller.hub_field_manager();
         let (gvr, kind) =
             (GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), "RateLimitPolicy");
@@ -106,13 +106,14 @@ impl Scene {
         let policies: ObjectList<DynamicObject> =
             self.client.request(list).await.context("listing policies")?;
         let annotate = |policy: &DynamicObject| {
-            let found =
-                OF_POLICY.into_iter().filter_map(|key| Some((key, policy.annotations().get(key)?.clone())));
+            let found = POLICY_ANNOTATIONS
+                .into_iter()
+                .filter_map(|key| Some((key, policy.annotations().get(key)?.clone())));
             let origin =
                 Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
             let uid = policy.uid().unwrap_or_default();
-            let request = annotating(&manager, (&gvr, kind), &origin, &uid, &found.collect());
-            Ok(raw::answered_by_metadata(request.context("making a patch")?))
+            let request = annotate_request(&manager, (&gvr, kind), &origin, &uid, &found.collect());
+            Ok(raw::with_metadata_response(request.context("making a patch")?))
         };
         policies.items.iter().map(annotate).collect()
     }

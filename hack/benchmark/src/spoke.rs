@@ -9,10 +9,10 @@ use policy_sync_api::work::ManifestWork;
 use serde_json::json;
 
 use super::hub::MeasuredHub;
-use super::raw::{self, Ready};
+use super::raw::{self, PreparedRequest};
 use super::report::{Measure, progress};
 use super::usage::Memory;
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 
 /// Size of each condition's message, in bytes.
 const BYTES: usize = 64 * 1024;
@@ -36,7 +36,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec
     hub.quiet().await?;
     let after = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
-    hub.unsettle();
+    hub.mark_unsettled();
     let what = format!("memory kept of {patches} statuses of {} KiB", CONDITIONS.len() * BYTES / 1024);
     let detail = format!(
         "over {:.1} MiB; {:.1} MiB more for a moment; in {:.1} s",
@@ -48,8 +48,8 @@ pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec
 }
 
 /// A status patch for `work` with all conditions, and messages that differ in each turn.
-fn patch(work: &ManifestWork, turn: usize) -> Result<Ready> {
-    let answer = CONDITIONS.iter().enumerate().fold(Answer::applied(), |answer, (number, condition)| {
+fn patch(work: &ManifestWork, turn: usize) -> Result<PreparedRequest> {
+    let answer = CONDITIONS.iter().enumerate().fold(WorkReport::applied(), |answer, (number, condition)| {
         let message = format!("{turn}-{number}-{}", "x".repeat(BYTES));
         answer.condition(condition, "True", "Accepted", &message)
     });
@@ -57,5 +57,5 @@ fn patch(work: &ManifestWork, turn: usize) -> Result<Ready> {
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
         .context("making a patch")?;
-    Ok(raw::answered_by_metadata(request))
+    Ok(raw::with_metadata_response(request))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::hub::MeasuredHub;
-use super::observer::{Observer, What};
+use super::observer::{EventType, Observer};
 use super::report::Measure;
 use super::sample;
 use super::{agents, raw};
@@ -24,18 +24,18 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, controller) = hub.start_controller().await?;
     hub.quiet().await?;
-    let mut answers = Vec::with_capacity(hub.size());
+    let mut reports = Vec::with_capacity(hub.size());
     hub.pages(async |page| {
         for work in &page {
-            answers.push(agents::answer(work, "all is well after a storm")?);
+            reports.push(agents::report(work, "all is well after a storm")?);
         }
         Ok(())
     })
     .await?;
-    let works = answers.len();
+    let works = reports.len();
     let (mut observer, mut told) =
         (Observer::start(&hub.client, &hub.scene.path(), "").await?, hub.observe().await?);
-    let took = raw::send(&hub.client, answers, agents::AT_ONCE).await?;
+    let took = raw::send(&hub.client, reports, agents::AT_ONCE).await?;
     let last_status = Instant::now();
     hub.quiet().await?;
     controller.terminate().await?;
@@ -43,7 +43,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let last_told = told.so_far()?.last().context("no status changed")?.at;
     let mut folds: HashMap<String, Vec<Instant>> = HashMap::new();
     for seen in observer.so_far()? {
-        if seen.what == What::Changed {
+        if seen.what == EventType::Modified {
             folds.entry(seen.name).or_default().push(seen.at);
         }
     }

@@ -56,7 +56,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec
     }
     let mut observer = hub.observe().await?;
     progress(&format!("{changes} changes by a raw writer beside {} tenants", TENANTS.len()));
-    let (telling, mut told) = tell(hub).await?;
+    let (telling, mut told) = watch_changes(hub).await?;
     let raw = beside(hub, async {
         let mut took = Vec::new();
         for index in 0..changes {
@@ -80,7 +80,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec
     let (took, resident) = changed.await?;
     let peak = Memory::of_process(controller.pid())?.peak;
     controller.terminate().await?;
-    hub.unsettle();
+    hub.mark_unsettled();
     leave(hub).await?;
     let (took, resident) = (Sample::seconds(&took), Sample::new(resident));
     let what = format!(
@@ -124,7 +124,9 @@ async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> 
 }
 
 /// Watches the policies of all namespaces, as a controller must, and sends the names of changed ones.
-async fn tell(hub: &MeasuredHub) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
+async fn watch_changes(
+    hub: &MeasuredHub,
+) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
     let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
     let newest = requests.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
     let newest: ObjectList<HubObject> = hub.client.request(newest).await.context("listing")?;
@@ -157,7 +159,7 @@ async fn change_raw(
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/raw": index.to_string() } } }));
     let patches = hub.clusters.iter().map(|cluster| {
         let patch = raw::works_of(cluster).patch(&work, &PatchParams::default(), &patch);
-        patch.map(raw::answered_by_metadata).context("making a patch")
+        patch.map(raw::with_metadata_response).context("making a patch")
     });
     let patches: Vec<_> = patches.collect::<Result<_>>()?;
     hub.scene.change(policy, 1_000_000 + index).await?;
@@ -220,7 +222,7 @@ async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/turn": turn.to_string() } } }));
     let requests = TENANTS.map(|tenant| {
         let patch = Requests::new(path(tenant)).patch(NAME, &PatchParams::default(), &patch);
-        patch.map(raw::answered_by_metadata).context("making a patch")
+        patch.map(raw::with_metadata_response).context("making a patch")
     });
     raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }

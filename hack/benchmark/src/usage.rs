@@ -25,7 +25,7 @@ impl Memory {
     }
 
     /// Resets the peak of the process `pid`.
-    pub(super) fn forget_peak(pid: u32) -> Result<()> {
+    pub(super) fn reset_peak(pid: u32) -> Result<()> {
         let path = format!("/proc/{pid}/clear_refs");
         fs::write(&path, "5").with_context(|| format!("writing {path}: this needs Linux"))
     }

@@ -86,7 +86,7 @@ impl Request {
 
     /// Whether the hub rejected the request. A timeout of a busy hub (504) does not count.
     #[must_use]
-    pub fn is_refused(&self) -> bool {
+    pub fn is_rejected(&self) -> bool {
         !matches!(self.code(), 200..300 | 504)
     }
 

@@ -19,7 +19,7 @@ use crate::certificates::{Authority, User};
 use crate::crds::Crd;
 use crate::kubeconfig::Access;
 use crate::ports::Port;
-use crate::process::{Server, Workplace};
+use crate::process::{RuntimeDirectory, Server};
 
 /// Time limit for the start of an API server. Alone on a machine, it needs a few seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -53,7 +53,7 @@ pub struct ControlPlane {
     binaries: Binaries,
     api_port: Port,
     etcd_port: Port,
-    workplace: Workplace,
+    runtime_directory: RuntimeDirectory,
     audit: Log,
     authorization: Mutex<Option<PathBuf>>,
 }
@@ -68,15 +68,15 @@ impl ControlPlane {
 
     async fn start_unnamed(options: ControlPlaneOptions) -> Result<Self> {
         let binaries = binaries::ensure().await?;
-        let workplace = match &options.directory {
-            Some(directory) => Workplace::lasting(directory)?,
-            None => Workplace::temporary(&options.name)?,
+        let runtime_directory = match &options.directory {
+            Some(directory) => RuntimeDirectory::lasting(directory)?,
+            None => RuntimeDirectory::temporary(&options.name)?,
         };
         let authority = Authority::new(&format!("{} authority", options.name))?;
         let (api_port, etcd_port) = (Port::reserve()?, Port::reserve()?);
-        servers::write_certificates(&authority, workplace.path())?;
+        servers::write_certificates(&authority, runtime_directory.path())?;
 
-        let kubeconfig = workplace.path().join("admin.kubeconfig");
+        let kubeconfig = runtime_directory.path().join("admin.kubeconfig");
         let admin = User::admin();
         let access = Access {
             cluster: options.name.clone(),
@@ -97,7 +97,7 @@ impl ControlPlane {
             binaries,
             api_port,
             etcd_port,
-            workplace,
+            runtime_directory,
             audit: Log::default(),
             authorization: Mutex::default(),
         };
@@ -115,7 +115,7 @@ impl ControlPlane {
 
     /// The directory of its files: kubeconfigs, logs, data.
     pub fn directory(&self) -> &Path {
-        self.workplace.path()
+        self.runtime_directory.path()
     }
 
     pub(crate) fn audit(&self) -> &Log {
@@ -123,8 +123,8 @@ impl ControlPlane {
     }
 
     /// Starts further programs that end with this control plane.
-    pub fn workplace(&self) -> &Workplace {
-        &self.workplace
+    pub fn runtime_directory(&self) -> &RuntimeDirectory {
+        &self.runtime_directory
     }
 
     /// The API server's URL.
@@ -156,7 +156,7 @@ impl ControlPlane {
     pub fn kubeconfig_for(&self, user: &User) -> Result<PathBuf> {
         let slug: String =
             user.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let path = self.workplace.path().join(format!("{slug}.kubeconfig"));
+        let path = self.runtime_directory.path().join(format!("{slug}.kubeconfig"));
         self.access(user)?.write(&path)?;
         Ok(path)
     }
@@ -223,7 +223,7 @@ impl ControlPlane {
     pub async fn with_etcd_stopped(&self, change: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.stop_api_server();
         self.servers().remove(servers::ETCD);
-        change(&self.workplace.path().join(servers::ETCD_DATA))?;
+        change(&self.runtime_directory.path().join(servers::ETCD_DATA))?;
         self.start_server(servers::ETCD)?;
         self.start_api_server().await
     }
@@ -240,7 +240,7 @@ impl ControlPlane {
 
     fn start_server(&self, name: &'static str) -> Result<()> {
         let (program, arguments) = servers::command(name, self)?;
-        let server = self.workplace.spawn(name, program, &arguments)?;
+        let server = self.runtime_directory.spawn(name, program, &arguments)?;
         self.servers().insert(name, server);
         Ok(())
     }

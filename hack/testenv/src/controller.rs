@@ -111,7 +111,7 @@ impl Controller {
             all.push("--topology=false".to_owned());
         }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let server = hub.workplace().spawn_with(name, binary, &all, environment)?;
+        let server = hub.runtime_directory().spawn_with(name, binary, &all, environment)?;
         Ok(Self { server, user, probes, metrics })
     }
 

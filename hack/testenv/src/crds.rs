@@ -55,7 +55,7 @@ impl Crd {
 
 /// The type of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ClusterType {
     /// The hub: Gateway API, works, clusters, placements, the sample policies.
     Hub,
     /// A spoke: Gateway API, applied works, the sample policies.
@@ -63,7 +63,7 @@ pub enum Side {
 }
 
 /// All CRDs of `side`. Published ones replace generated ones.
-pub fn for_side(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
+pub fn for_cluster_type(side: ClusterType, binaries: &Binaries) -> Result<Vec<Crd>> {
     let published = match published_folder() {
         Some(folder) => published::read(&folder)?,
         None => Vec::new(),
@@ -84,10 +84,10 @@ pub fn more_routes(binaries: &Binaries) -> Result<Vec<Crd>> {
 }
 
 /// The CRDs that this project provides, without the Gateway API.
-pub fn generated(side: Side) -> Result<Vec<Crd>> {
+pub fn generated(side: ClusterType) -> Result<Vec<Crd>> {
     let mut crds = match side {
-        Side::Hub => ocm::hub(),
-        Side::Spoke => ocm::spoke(),
+        ClusterType::Hub => ocm::hub(),
+        ClusterType::Spoke => ocm::spoke(),
     }
     .context("generating the CRDs of Open Cluster Management")?;
     crds.extend(policies::all().context("reading the sample policies' CRDs")?);

@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use crate::apply::{apply, apply_all};
 use crate::binaries;
 use crate::control_plane::{ControlPlane, ControlPlaneOptions};
-use crate::crds::{self, Side};
+use crate::crds::{self, ClusterType};
 use crate::fixtures;
 use crate::rights;
 use crate::spoke::Spoke;
@@ -73,8 +73,10 @@ impl Fleet {
     /// Starts the hub and the spokes in parallel, then the agents.
     pub async fn start(options: FleetOptions) -> Result<Self> {
         let binaries = binaries::ensure().await?;
-        let (hub_crds, spoke_crds) =
-            (crds::for_side(Side::Hub, &binaries)?, crds::for_side(Side::Spoke, &binaries)?);
+        let (hub_crds, spoke_crds) = (
+            crds::for_cluster_type(ClusterType::Hub, &binaries)?,
+            crds::for_cluster_type(ClusterType::Spoke, &binaries)?,
+        );
         let hub = async {
             let hub = ControlPlane::start(options.plane("hub", hub_crds)).await?;
             register(&hub.client()?, &options).await?;

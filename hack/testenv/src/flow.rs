@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 use policy_sync_api::names::ControllerName;
-use policy_sync_controller::flow::Flow;
+use policy_sync_controller::manager::Manager;
 use policy_sync_controller::sync::metrics::HubMetrics;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
@@ -18,10 +18,10 @@ use policy_sync_sync::{Mirror, Settings};
 /// # Errors
 ///
 /// Returns an error if the metrics cannot be registered.
-pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
+pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Manager> {
     let (controller, metrics) = (ControllerName::new(name), Metrics::new()?);
     let hub_metrics = HubMetrics::new(&metrics)?;
-    Ok(Flow {
+    Ok(Manager {
         client,
         mirror: Mirror::new(controller.clone()).into(),
         controller,
@@ -37,6 +37,6 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         remediation: None,
         auditing: None,
         topology: None,
-        registration: None,
+        webhook_config: None,
     })
 }

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 pub use author::COSTLY;
-pub use tenant::Deed;
+pub use tenant::Operation;
 
 /// Name of the hostile spoke in tests.
 pub const ROGUE: &str = "rogue";
@@ -46,21 +46,21 @@ const SUSPECT: [&str; 16] = [
 #[derive(Clone, Debug)]
 pub struct Hostile {
     seed: u64,
-    dice: Rng,
+    rng: Rng,
     /// Number of invented names.
-    made_up: usize,
+    invented_names: usize,
 }
 
 impl Hostile {
     /// A source with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, dice: Rng::with_seed(seed), made_up: 0 }
+        Self { seed, rng: Rng::with_seed(seed), invented_names: 0 }
     }
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
-        self.dice.usize(..limit)
+        self.rng.usize(..limit)
     }
 
     fn one<T: Clone>(&mut self, all: &[T]) -> T {
@@ -79,7 +79,7 @@ impl Hostile {
             0 => "\"".repeat(length),
             1 => "x".repeat(length),
             2 => "💥".repeat(length / 4),
-            3 => (0..length.min(100)).map(|_| self.dice.char(..)).collect(),
+            3 => (0..length.min(100)).map(|_| self.rng.char(..)).collect(),
             _ => self.one(&SUSPECT).to_owned(),
         };
         let end = text.floor_char_boundary(longest);
@@ -90,8 +90,8 @@ impl Hostile {
     /// A valid name: a known one, or one that never existed.
     fn name(&mut self, known: &[&str]) -> String {
         if known.is_empty() || self.once_in(3) {
-            self.made_up += 1;
-            return format!("made-up-{}-{}", self.seed, self.made_up);
+            self.invented_names += 1;
+            return format!("made-up-{}-{}", self.seed, self.invented_names);
         }
         self.one(known).to_owned()
     }
@@ -100,9 +100,9 @@ impl Hostile {
     fn json(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 5 } else { 8 }) {
             0 => Value::Null,
-            1 => self.dice.bool().into(),
-            2 => json!(self.dice.i64(..)),
-            3 => json!(self.dice.f64() * 1e18),
+            1 => self.rng.bool().into(),
+            2 => json!(self.rng.i64(..)),
+            3 => json!(self.rng.f64() * 1e18),
             4 => self.text(200).into(),
             5 => (0..self.below(4)).map(|_| self.json(depth - 1)).collect(),
             _ => Value::Object((0..self.below(4)).map(|_| (self.text(20), self.json(depth - 1))).collect()),
@@ -163,9 +163,9 @@ mod tests {
             let mut hostile = Hostile::new(seed);
             let mut work = json!({"metadata": {"name": "w", "namespace": "rogue"}});
             (0..50).for_each(|_| hostile.work(&mut work));
-            (0..50).for_each(|_| hostile.answer(&mut work));
-            let deeds: Vec<Deed> = (0..50).map(|_| hostile.deed("mob", &["eu-1"])).collect();
-            (work, deeds, (0..50).flat_map(|_| hostile.deeds("mob")).collect::<Vec<_>>())
+            (0..50).for_each(|_| hostile.respond(&mut work));
+            let operations: Vec<Operation> = (0..50).map(|_| hostile.operation("mob", &["eu-1"])).collect();
+            (work, operations, (0..50).flat_map(|_| hostile.operations("mob")).collect::<Vec<_>>())
         };
         assert_eq!(values(1), values(1));
         assert_ne!(values(1), values(2));
@@ -181,7 +181,7 @@ mod tests {
         });
         for _ in 0..2_000 {
             hostile.work(&mut work);
-            hostile.answer(&mut work);
+            hostile.respond(&mut work);
             serde_json::from_value::<ManifestWork>(work.clone()).expect("a work");
         }
     }
@@ -200,7 +200,7 @@ mod tests {
                     {"resourceIdentifier": identifier, "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}]},
                 ],
             }});
-            hostile.answer(&mut work);
+            hostile.respond(&mut work);
             let manifest = &work["status"]["resourceStatus"]["manifests"][0];
             let is_read = manifest["resourceMeta"]["resource"] == "ratelimitpolicies";
             let is_applied = manifest["conditions"][0]["observedGeneration"] == 7;
@@ -222,13 +222,13 @@ mod tests {
         let mut hostile = Hostile::new(1);
         let mut seen = BTreeSet::new();
         for _ in 0..2_000 {
-            let deeds = hostile.deeds("mob");
-            if let [Deed::Write(held), Deed::Delete(_), Deed::Write(_)] = &deeds[..] {
+            let operations = hostile.operations("mob");
+            if let [Operation::Write(held), Operation::Delete(_), Operation::Write(_)] = &operations[..] {
                 assert!(held["metadata"]["finalizers"].is_array(), "{held}");
                 seen.insert("terminates".to_owned());
             }
-            for deed in deeds {
-                let (Deed::Write(object) | Deed::Delete(object)) = deed;
+            for operation in operations {
+                let (Operation::Write(object) | Operation::Delete(object)) = operation;
                 let text = object.to_string();
                 assert!(text.len() < 1_048_576, "{} is larger than etcd takes", object["kind"]);
                 let kind = object["kind"].as_str().unwrap();

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 /// An HTTP response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status code.
     pub status: u16,
     /// The headers, with names in lower case.
@@ -17,7 +17,7 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Answer {
+impl Response {
     /// The header with this lowercase name, or empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
@@ -29,22 +29,22 @@ impl Answer {
 /// # Errors
 ///
 /// Returns an error if the connection fails or the response cannot be parsed.
-pub async fn send(host: &str, request: &[u8]) -> Result<Answer> {
+pub async fn send(host: &str, request: &[u8]) -> Result<Response> {
     let mut stream = TcpStream::connect(host).await.context("connecting")?;
     // The server may respond and close the connection before it has read everything.
     let _ = stream.write_all(request).await;
-    let mut answer = Vec::new();
-    let ended = stream.read_to_end(&mut answer).await;
-    if answer.is_empty() {
+    let mut response = Vec::new();
+    let ended = stream.read_to_end(&mut response).await;
+    if response.is_empty() {
         ended.context("reading an answer")?;
     }
-    let text = String::from_utf8_lossy(&answer);
+    let text = String::from_utf8_lossy(&response);
     let (head, body) = text.split_once("\r\n\r\n").with_context(|| format!("no answer: {text:?}"))?;
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status")?.parse()?;
     let headers = lines.filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
-    Ok(Answer { status, headers, body: body.to_owned() })
+    Ok(Response { status, headers, body: body.to_owned() })
 }
 
 /// A request with these header lines and `Connection: close`.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::binaries;
 use crate::ports::Port;
-use crate::process::{Server, Workplace};
+use crate::process::{RuntimeDirectory, Server};
 use crate::wait;
 
 /// Time limit for the start on a busy machine.
@@ -22,7 +22,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Opa {
     program: PathBuf,
-    workplace: Workplace,
+    runtime_directory: RuntimeDirectory,
     arguments: Vec<String>,
     port: Port,
     is_secure: bool,
@@ -53,7 +53,7 @@ impl Opa {
         let arguments = arguments.chain([format!("--addr={address}")]).chain(more.iter().cloned()).collect();
         let mut opa = Self {
             program,
-            workplace: Workplace::temporary("opa")?,
+            runtime_directory: RuntimeDirectory::temporary("opa")?,
             arguments,
             port,
             is_secure: more.iter().any(|argument| argument.starts_with("--tls-cert-file")),
@@ -82,7 +82,8 @@ impl Opa {
     /// Returns an error if the server does not start.
     pub async fn start_again(&mut self) -> Result<()> {
         self.server = None;
-        let server = self.server.insert(self.workplace.spawn("opa", &self.program, &self.arguments)?);
+        let server =
+            self.server.insert(self.runtime_directory.spawn("opa", &self.program, &self.arguments)?);
         let address = ("127.0.0.1", self.port.number());
         let opened = wait::until("OPA listens", STARTS_WITHIN, || async {
             tokio::net::TcpStream::connect(address).await.context("nobody listens").map(drop)

@@ -27,8 +27,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use tables::{Source, Tables, Write};
-use verdict::Answers;
+use tables::{Source, StatusWrite, Tables};
+use verdict::StatusForm;
 
 /// Number of concurrent status writes.
 const WRITERS: usize = 16;
@@ -129,8 +129,8 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
 }
 
 /// The sample kind with `targetRefs` reports status for each target.
-fn answers(kind: &GroupVersionResource) -> Answers {
-    if *kind.kind.group == *"policies.example.com" { Answers::Ancestors } else { Answers::Whole }
+fn answers(kind: &GroupVersionResource) -> StatusForm {
+    if *kind.kind.group == *"policies.example.com" { StatusForm::Ancestors } else { StatusForm::Whole }
 }
 
 fn take(tables: &mut Tables, source: Source, event: watcher::Result<watcher::Event<DynamicObject>>) {
@@ -146,8 +146,8 @@ fn take(tables: &mut Tables, source: Source, event: watcher::Result<watcher::Eve
 async fn write(
     client: &Client,
     kinds: &[GroupVersionResource],
-    write: Write,
-) -> (Write, kube::Result<DynamicObject>) {
+    write: StatusWrite,
+) -> (StatusWrite, kube::Result<DynamicObject>) {
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), &write.key.namespace, &resource(&kinds[write.kind]));
     let patch = Patch::Merge(&write.patch);

@@ -45,7 +45,7 @@ const LOG_LINES_IN_ERRORS: usize = 15;
 
 /// A directory for servers' files, with the watchdog that stops the servers and removes the directory.
 #[derive(Debug, Clone)]
-pub struct Workplace {
+pub struct RuntimeDirectory {
     inner: Arc<Inner>,
 }
 
@@ -61,7 +61,7 @@ struct Watchdog {
     orders: Option<ChildStdin>,
 }
 
-impl Workplace {
+impl RuntimeDirectory {
     /// A new temporary directory. It is removed with the last server, unless `POLICY_SYNC_TESTENV_KEEP` is set to
     /// keep the logs.
     pub fn temporary(name: &str) -> Result<Self> {
@@ -106,7 +106,7 @@ impl Workplace {
         self.spawn_with(name, program, arguments, &[])
     }
 
-    /// Like [`Workplace::spawn`], with additional environment variables.
+    /// Like [`RuntimeDirectory::spawn`], with additional environment variables.
     pub fn spawn_with(
         &self,
         name: &str,
@@ -129,7 +129,7 @@ impl Workplace {
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("starting {}", program.display()))?;
-        Ok(Server { name: name.to_owned(), log, child, workplace: self.clone() })
+        Ok(Server { name: name.to_owned(), log, child, runtime_directory: self.clone() })
     }
 
     /// The write end of the watchdog's pipe, for a launcher.
@@ -166,7 +166,7 @@ pub struct Server {
     name: String,
     log: PathBuf,
     child: Child,
-    workplace: Workplace,
+    runtime_directory: RuntimeDirectory,
 }
 
 impl Server {
@@ -206,7 +206,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         // Killed before the watchdog removes its id: the id is not reused before `wait`.
         let _ = self.child.kill();
-        let _ = self.workplace.forget(self.pid());
+        let _ = self.runtime_directory.forget(self.pid());
         let _ = self.child.wait();
     }
 }

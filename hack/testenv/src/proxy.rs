@@ -45,12 +45,12 @@ pub enum Fault {
     /// Request: not forwarded; the connection breaks.
     NeverSent,
     /// Request: processed, but the connection breaks before the response.
-    AnswerLost,
+    ResponseLost,
     /// Request: rejected with this status code, not forwarded.
     Refused(u16),
     /// Request or event: delayed.
     Late(Duration),
-    /// Request: processed, but the response never arrives; with [`Proxy::struck`], a test can then crash a
+    /// Request: processed, but the response never arrives; with [`Proxy::injected`], a test can then crash a
     /// process.
     Halted,
     /// Event: the stream ends before it.
@@ -70,7 +70,7 @@ struct Shared {
     plan: Option<(Target, Fault)>,
     /// Number of matching requests or events so far.
     seen: Mutex<usize>,
-    struck: Notify,
+    injected: Notify,
 }
 
 impl Shared {
@@ -83,7 +83,7 @@ impl Shared {
         let mut seen = self.seen.lock();
         *seen += 1;
         (*seen == target.nth).then(|| {
-            self.struck.notify_one();
+            self.injected.notify_one();
             fault
         })
     }
@@ -112,7 +112,7 @@ impl Proxy {
     pub async fn start(plane: &ControlPlane, name: &str, plan: Option<(Target, Fault)>) -> Result<Self> {
         let user = User::new(name).in_group("system:masters");
         let upstream = plane.client_for(&user).await?;
-        let shared = Arc::new(Shared { upstream, plan, seen: Mutex::default(), struck: Notify::new() });
+        let shared = Arc::new(Shared { upstream, plan, seen: Mutex::default(), injected: Notify::new() });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listening")?;
         let url = format!("http://{}", listener.local_addr().context("listening")?);
         let kubeconfig = plane.directory().join(format!("{name}.proxy.kubeconfig"));
@@ -142,25 +142,25 @@ impl Proxy {
     }
 
     /// Waits until the fault has occurred.
-    pub async fn struck(&self) {
-        self.shared.struck.notified().await;
+    pub async fn injected(&self) {
+        self.shared.injected.notified().await;
     }
 
     /// Whether the planned request or event has occurred.
-    pub fn has_struck(&self) -> bool {
+    pub fn is_injected(&self) -> bool {
         self.shared.plan.is_none_or(|(target, _)| *self.shared.seen.lock() >= target.nth)
     }
 }
 
 async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let (verb, resource) = asked(&request);
+    let (verb, resource) = verb_and_resource(&request);
     if verb == "watch" {
         return match forward(&shared, request).await {
-            Ok(answer) if answer.status().is_success() => {
-                let (head, body) = answer.into_parts();
+            Ok(response) if response.status().is_success() => {
+                let (head, body) = response.into_parts();
                 Response::from_parts(head, Body::from_stream(lines::disturbed(shared, resource, body)))
             }
-            Ok(answer) => answer,
+            Ok(response) => response,
             Err(broken) => broken,
         };
     }
@@ -184,7 +184,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 }
 
 /// The verb and the resource of a request.
-fn asked(request: &Request) -> (&'static str, String) {
+fn verb_and_resource(request: &Request) -> (&'static str, String) {
     let mut steps: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
     steps.drain(..steps.len().min(if steps.first() == Some(&"api") { 2 } else { 3 }));
     if steps.first() == Some(&"namespaces") && steps.len() > 2 {
@@ -210,8 +210,8 @@ async fn forward(shared: &Shared, request: Request) -> Result<Response, Response
     }
     let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| broken())?;
     let request = http::Request::from_parts(head, kube::client::Body::from(body.to_vec()));
-    let answer = shared.upstream.send(request).await.map_err(|_| broken())?;
-    let (mut head, body) = answer.into_parts();
+    let response = shared.upstream.send(request).await.map_err(|_| broken())?;
+    let (mut head, body) = response.into_parts();
     for name in ["connection", "content-length", "transfer-encoding"] {
         head.headers.remove(name);
     }

@@ -48,7 +48,7 @@ impl Spoke {
             spoke_kubeconfig: plane.kubeconfig_for(&rights::spoke_user())?,
             agent_id: format!("agent-{cluster}"),
             raw_feedback,
-            workplace: plane.workplace().clone(),
+            runtime_directory: plane.runtime_directory().clone(),
             cluster,
         };
         Ok(Self {

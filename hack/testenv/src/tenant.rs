@@ -3,7 +3,7 @@
 //! Controllers with different names do not affect each other, so many tenants can share a hub. A test reads and
 //! breaks only the objects of its tenant.
 
-mod answer;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::audit::Request;
 use crate::{ControlPlane, Controller, fixtures, wait};
 
-pub use answer::Answer;
+pub use report::WorkReport;
 
 /// Time limit for any operation on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -275,10 +275,10 @@ impl<'h> Tenant<'h> {
     /// # Errors
     ///
     /// Returns an error if the hub rejects it.
-    pub async fn answer(&self, work: &ManifestWork, answer: &Answer) -> Result<()> {
+    pub async fn report(&self, work: &ManifestWork, report: &WorkReport) -> Result<()> {
         let api: Api<ManifestWork> =
             Api::namespaced(self.client.clone(), &work.namespace().unwrap_or_default());
-        let status = json!({ "status": answer.status_of(work) });
+        let status = json!({ "status": report.status_of(work) });
         let patched =
             api.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(status)).await;
         patched.map(drop).context("answering for an agent")

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 /// Poll interval.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Calls `look` until it succeeds, for at most `limit`.
 ///
@@ -16,7 +16,7 @@ pub async fn until<T, F>(what: &str, limit: Duration, look: impl FnMut() -> F) -
 where
     F: Future<Output = Result<T>>,
 {
-    until_seen(what, limit, LOOK_EVERY, look).await
+    until_seen(what, limit, POLL_INTERVAL, look).await
 }
 
 /// Like [`until`], with a longer poll interval for expensive checks.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 
-use crate::http::{Answer, request, send};
+use crate::http::{Response, request, send};
 use crate::running::Running;
 
 /// A running web server, with the key of its pages.
@@ -70,7 +70,7 @@ impl Pages {
     /// # Errors
     ///
     /// Returns an error if there is no response.
-    pub async fn get(&self, path: &str) -> Result<Answer> {
+    pub async fn get(&self, path: &str) -> Result<Response> {
         let request = request(&format!("GET {path}"), &[&self.host_line(), &self.cookie()]);
         send(&self.host, &request).await
     }

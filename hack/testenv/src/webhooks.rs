@@ -187,7 +187,7 @@ impl Webhooks {
     ///
     /// Returns an error if the controller creates its own certificate.
     pub fn placement_of_deployments(&self, namespace: &str) -> Result<Value> {
-        self.asked_about("MutatingWebhookConfiguration", ("apps", "deployments"), namespace)
+        self.configuration_for("MutatingWebhookConfiguration", ("apps", "deployments"), namespace)
     }
 
     /// A configuration of this kind that sends writes of a resource in `namespace` to `/placement`.
@@ -195,7 +195,7 @@ impl Webhooks {
     /// # Errors
     ///
     /// Returns an error if the controller creates its own certificate.
-    pub fn asked_about(
+    pub fn configuration_for(
         &self,
         configuration: &str,
         (group, plural): (&str, &str),

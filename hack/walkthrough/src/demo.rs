@@ -58,16 +58,16 @@ impl Demo {
         arguments.extend(opa.iter().map(|opa| format!("--opa-url={}", opa.url())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
-        report.seen(match story {
+        report.print_result(match story {
             Story::Sync | Story::Placement | Story::Web => {
                 "hub and spokes are up, each with its own API server"
             }
             Story::Gates => "the hub is up",
         });
         let controller = Controller::start(program, fleet.hub(), &arguments).await?;
-        report.seen("policy-sync controller is ready");
+        report.print_result("policy-sync controller is ready");
         if let Some(opa) = &opa {
-            report.seen(&format!("OPA evaluates policies, at {}", opa.url()));
+            report.print_result(&format!("OPA evaluates policies, at {}", opa.url()));
         }
         let (controller, program) = (Mutex::new(Some(controller)), program.clone());
         Ok(Self { controller, _opa: opa, fleet, program, webhooks, authorization })
@@ -134,7 +134,7 @@ impl Demo {
     /// Prints how to connect to the running servers, and how to stop them.
     pub(super) fn say_how_to_reach(&self, report: &Report) {
         println!();
-        report.say("Everything keeps running. In another terminal, one of:");
+        report.print("Everything keeps running. In another terminal, one of:");
         println!("# hub");
         println!("export KUBECONFIG={}", self.fleet.hub().kubeconfig().display());
         for spoke in self.fleet.spokes() {
@@ -146,6 +146,6 @@ impl Demo {
         println!("{kubectl} get gateways,ratelimitpolicies,manifestworks -A");
         println!("# logs are next to the kubeconfigs");
         println!();
-        report.say("Ctrl-C here stops and removes everything.");
+        report.print("Ctrl-C here stops and removes everything.");
     }
 }

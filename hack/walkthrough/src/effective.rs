@@ -16,7 +16,7 @@ use super::sync::{self, DOWNSTREAM, SHOP, SPOKES};
 /// Arguments of the command: the rules for a host on all clusters.
 const ARGUMENTS: [&str; 4] = ["effective", "--host", "shop.example.com", "--clusters"];
 
-pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<()> {
     before(demo, report).await?;
     after(demo, report).await
 }
@@ -43,7 +43,7 @@ async fn before(demo: &Demo, report: &Report) -> Result<()> {
     let mut expected = answer("eu-1", 100, "");
     expected.extend(answer("us-1", 50, "; overrides for this cluster change /limits/all/rates"));
     expected.extend(unknown());
-    asked(demo, report, &expected)
+    check_output(demo, report, &expected)
 }
 
 async fn after(demo: &Demo, report: &Report) -> Result<()> {
@@ -68,7 +68,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
         String::new(),
     ]);
     expected.extend(unknown());
-    asked(demo, report, &expected)
+    check_output(demo, report, &expected)
 }
 
 /// The first lines about a cluster: the path, and the number of attached routes.
@@ -111,20 +111,20 @@ async fn enforced(demo: &Demo, spokes: usize) -> Result<Fold> {
 }
 
 /// Runs the command, prints its output, and compares it with the expected lines.
-fn asked(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
-    report.say(&format!("policy-sync {}", ARGUMENTS.join(" ")));
+fn check_output(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
+    report.print(&format!("policy-sync {}", ARGUMENTS.join(" ")));
     let output =
         Command::new(demo.program()).args(ARGUMENTS).arg("--kubeconfig").arg(demo.kubeconfig()).output()?;
     let (answer, error) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && error.is_empty(), "it exited with {}: {error}{answer}", output.status);
     for line in answer.lines() {
-        report.say(format!("   {line}").trim_end());
+        report.print(format!("   {line}").trim_end());
     }
     let lines: Vec<&str> = answer.lines().collect();
     for (found, expected) in lines.iter().zip(expected) {
         ensure!(found == expected, "the line is {found:?}, expected {expected:?}");
     }
     ensure!(lines.len() == expected.len(), "it has {} lines, expected {}", lines.len(), expected.len());
-    report.seen("each line has the expected text");
+    report.print_result("each line has the expected text");
     Ok(())
 }

@@ -33,7 +33,7 @@ const GATES: [(&str, &str); 3] = [
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs all steps.
-pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     for namespace in [POLICIES, SHOP] {
         apply(&hub, &fixtures::namespace(namespace)).await?;
@@ -45,8 +45,8 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     open_a_third_door(&hub, report).await?;
     warn_only(demo, &hub, report).await?;
     take_policies_away(&hub, report).await?;
-    standing::tell(demo, &hub, report).await?;
-    access::tell(demo, &hub, report).await
+    standing::run_steps(demo, &hub, report).await?;
+    access::run_steps(demo, &hub, report).await
 }
 
 fn policies(enforcement: &str) -> Value {
@@ -69,8 +69,10 @@ async fn write_policies(hub: &Client, report: &Report) -> Result<()> {
         Ok(())
     })
     .await?;
-    report.say(&format!("ConfigMap {POLICIES}/gates: {}", GATES.map(|(key, _)| key).join(", ")));
-    report.seen("they are loaded, and the API server sends reviews only for Pods, Ingresses and Services:");
+    report.print(&format!("ConfigMap {POLICIES}/gates: {}", GATES.map(|(key, _)| key).join(", ")));
+    report.print_result(
+        "they are loaded, and the API server sends reviews only for Pods, Ingresses and Services:",
+    );
     report.excerpt(&said(found.annotations()));
     Ok(())
 }
@@ -112,7 +114,7 @@ async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
     until_refused(hub, &other, words).await?;
     let error = apply(hub, &other).await.err().context("it is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    report.seen("the API server rejects it, with the policy's message:");
+    report.print_result("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
     wait::until("an Event", LIMIT, || async {
@@ -123,7 +125,8 @@ async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
         Ok(())
     })
     .await?;
-    report.seen(&format!("and an Event AdmissionDenied in the namespace {SHOP} has the same message"));
+    report
+        .print_result(&format!("and an Event AdmissionDenied in the namespace {SHOP} has the same message"));
     Ok(())
 }
 
@@ -142,7 +145,9 @@ async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
     .await?;
     let policy = &stored.data["spec"]["containers"][0]["imagePullPolicy"];
     ensure!(policy == "Always", "it is stored with {policy}");
-    report.seen("it is created, with a change by the policy: spec.containers[0].imagePullPolicy is Always");
+    report.print_result(
+        "it is created, with a change by the policy: spec.containers[0].imagePullPolicy is Always",
+    );
     Ok(())
 }
 
@@ -151,19 +156,19 @@ async fn open_a_third_door(hub: &Client, report: &Report) -> Result<()> {
     let words = "load-balancers: shop would have 3 load balancers, 2 are allowed";
     let error = apply(hub, &balancer("three")).await.err().context("it is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    report.seen("it is rejected:");
+    report.print_result("it is rejected:");
     report.excerpt(&words.into());
     let mut two = balancer("two");
     two["metadata"]["labels"] = json!({"team": SHOP});
     apply(hub, &two).await?;
-    report.seen("the second can be applied again: it counts once");
+    report.print_result("the second can be applied again: it counts once");
     Ok(())
 }
 
 async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("The same policies only warn");
     apply(hub, &policies("warn")).await?;
-    report.say("annotation kuadrant.io/enforcement: warn");
+    report.print("annotation kuadrant.io/enforcement: warn");
     let words = "Warning: load-balancers: shop would have 3 load balancers, 2 are allowed";
     let told = wait::until("kubectl shows the warning", LIMIT, || async {
         let told = kubectl(demo, &["create", "-f", "-", "--dry-run=server"], &balancer("three"))?;
@@ -171,10 +176,10 @@ async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
         Ok(told)
     })
     .await?;
-    report.say("$ kubectl create -f three.yaml --dry-run=server");
+    report.print("$ kubectl create -f three.yaml --dry-run=server");
     report.excerpt(&told.trim().into());
     apply(hub, &balancer("three")).await?;
-    report.seen("and the third is created");
+    report.print_result("and the third is created");
     Ok(())
 }
 
@@ -209,6 +214,8 @@ async fn take_policies_away(hub: &Client, report: &Report) -> Result<()> {
         })
         .await?;
     }
-    report.seen("no webhook configuration has a webhook any more: the hub does not depend on the controller");
+    report.print_result(
+        "no webhook configuration has a webhook any more: the hub does not depend on the controller",
+    );
     Ok(())
 }

@@ -90,15 +90,15 @@ impl Story {
     }
 
     /// Runs the steps. Returns a process that must run until the end, if any.
-    async fn tell(self, demo: &Demo, report: &Report) -> Result<Option<Child>> {
+    async fn run_steps(self, demo: &Demo, report: &Report) -> Result<Option<Child>> {
         match self {
             Self::Sync => {
-                sync::tell(demo, report).await?;
-                effective::tell(demo, report).await?;
+                sync::run_steps(demo, report).await?;
+                effective::run_steps(demo, report).await?;
             }
-            Self::Placement => placement::tell(demo, report).await?,
-            Self::Gates => gates::tell(demo, report).await?,
-            Self::Web => return web::tell(demo, report).await.map(Some),
+            Self::Placement => placement::run_steps(demo, report).await?,
+            Self::Gates => gates::run_steps(demo, report).await?,
+            Self::Web => return web::run_steps(demo, report).await.map(Some),
         }
         Ok(None)
     }
@@ -120,7 +120,7 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let told = tokio::select! {
-        told = options.story.tell(&demo, &report) => told,
+        told = options.story.run_steps(&demo, &report) => told,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if let Err(error) = &told {

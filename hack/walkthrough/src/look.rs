@@ -45,7 +45,7 @@ pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<
 }
 
 /// Waits until the Gateway's work in `cluster` has the timestamp of the end of its placement, and returns it.
-pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
+pub(super) async fn unplaced_at(hub: &Client, cluster: &str) -> Result<String> {
     let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
     let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
     wait::until(&format!("the Gateway's work of {cluster} is marked as unplaced"), LIMIT, || async {

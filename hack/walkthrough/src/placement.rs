@@ -58,19 +58,19 @@ pub(super) fn arguments(webhooks: &Webhooks) -> Vec<String> {
 }
 
 /// Runs all steps.
-pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     apply(&hub, &fixtures::namespace(POLICIES)).await?;
     demo.webhooks().install(&hub).await?;
     prepare(&hub, report).await?;
     write_a_policy_with_a_fault(&hub, report).await?;
-    mend_it(&hub, report).await?;
-    ask_where_an_app_would_go(demo, &hub, report).await?;
+    fix_policy(&hub, report).await?;
+    evaluate_placement(demo, &hub, report).await?;
     write_an_app(&hub, report).await?;
-    it_runs_where_policy_says(demo, &hub, report).await?;
-    wish_for_another_cluster(&hub, report).await?;
-    the_fleet_changes(demo, &hub, report).await?;
-    the_policy_goes(demo, &hub, report).await
+    check_placement(demo, &hub, report).await?;
+    request_another_cluster(&hub, report).await?;
+    change_fleet(demo, &hub, report).await?;
+    delete_policy(demo, &hub, report).await
 }
 
 /// Creates a class that syncs Deployments, and a Placement that selects both spokes.
@@ -79,7 +79,7 @@ async fn prepare(hub: &Client, report: &Report) -> Result<()> {
     let mut deployments = fixtures::resources("apps", "deployments");
     deployments["placement"] = FLEET.into();
     let parameters = json!({"resourcesToSync": [deployments]});
-    report.say("parameters of the GatewayClass:");
+    report.print("parameters of the GatewayClass:");
     report.excerpt(&parameters);
     for object in [
         fixtures::namespace(SHOP),
@@ -92,7 +92,7 @@ async fn prepare(hub: &Client, report: &Report) -> Result<()> {
     for object in [fixtures::placement_decision(SHOP, FLEET, 0, &SPOKES), placement] {
         apply_with_status(hub, &object).await?;
     }
-    report.seen(&format!(
+    report.print_result(&format!(
         "those in the namespace {SHOP} are synced to the clusters of its Placement {FLEET}: c1 and c2"
     ));
     Ok(())
@@ -128,31 +128,32 @@ async fn write_a_policy_with_a_fault(hub: &Client, report: &Report) -> Result<()
     let faulty = PCI.replacen("count(certified) > 0", "cuont(certified) > 0", 1);
     ensure!(faulty != PCI, "the policy has no such line");
     let line = faulty.lines().position(|line| line.contains("cuont")).context("no such line")? + 1;
-    report.say(&format!("ConfigMap {POLICIES}/pci, whose line {line} is:"));
+    report.print(&format!("ConfigMap {POLICIES}/pci, whose line {line} is:"));
     report.excerpt(&faulty.lines().nth(line - 1).unwrap_or_default().trim().into());
     apply(hub, &policy(&faulty)).await?;
     let status = until_status(hub, "error").await?;
     let error = &status["error"]["errors"][0];
     ensure!(error["location"]["row"] == line, "{status}");
     ensure!(error["message"].as_str().is_some_and(|text| text.contains("cuont")), "{status}");
-    report.seen(&format!("it is rejected, with the location of the error in the annotation {STATUS}:"));
+    report
+        .print_result(&format!("it is rejected, with the location of the error in the annotation {STATUS}:"));
     report.excerpt(&status);
     Ok(())
 }
 
-async fn mend_it(hub: &Client, report: &Report) -> Result<()> {
+async fn fix_policy(hub: &Client, report: &Report) -> Result<()> {
     report.step("The administrator fixes it");
     let began = Instant::now();
     apply(hub, &policy(PCI)).await?;
     let status = until_status(hub, "ok").await?;
     let took = began.elapsed();
     ensure!(took < SOON, "it took {took:?}");
-    report.seen(&format!("it is loaded after {} ms:", took.as_millis()));
+    report.print_result(&format!("it is loaded after {} ms:", took.as_millis()));
     report.excerpt(&status);
     Ok(())
 }
 
-async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+async fn evaluate_placement(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("Before it affects users: to which clusters would an app go?");
     let clusters = Api::<ManagedCluster>::all(hub.clone()).list(&ListParams::default()).await?.items;
     let clusters: BTreeMap<String, ManagedCluster> =
@@ -168,12 +169,12 @@ async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -
     }
     let query = "data.io.k8s.federation.admission";
     let arguments = ["rego", "eval", query, "-f", "pci.rego", "--data", "hub.json", "--input", "app.yaml"];
-    report.say(&format!("$ policy-sync {}", arguments.join(" ")));
+    report.print(&format!("$ policy-sync {}", arguments.join(" ")));
     let answer = run(demo.program(), folder.path(), &arguments)?;
     report.excerpt(&answer["annotations"]);
     let preferences = &answer["annotations"][PREFERENCES];
     ensure!(*preferences == json!({"clusters": {"c1": {"weight": 1}}, "rebalance": true}), "{answer}");
-    report.seen("only to c1: the cluster in the EU that is certified for card data");
+    report.print_result("only to c1: the cluster in the EU that is certified for card data");
     Ok(())
 }
 
@@ -205,15 +206,15 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     .await?;
     let written = apply(hub, &app("shop", &json!({}))).await?;
     let placed = written.annotations();
-    report.say("Deployment shop/shop, as it is stored:");
+    report.print("Deployment shop/shop, as it is stored:");
     report.excerpt(&json!({"metadata": {"annotations": placed}}));
     let preferences = placed.get(PREFERENCES).context("the policy has set no annotation")?;
     ensure!(preferences == r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#, "{preferences}");
-    report.seen("it is to run on c1");
+    report.print_result("it is to run on c1");
     Ok(())
 }
 
-async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+async fn check_placement(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("It runs only there, with all of its replicas");
     let copy = copy();
     let spoke = demo.spoke("c1")?;
@@ -222,7 +223,7 @@ async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -
         Ok(())
     })
     .await?;
-    report.seen(&format!("Deployment kuadrant-{SHOP}/shop is on c1, with 4 replicas"));
+    report.print_result(&format!("Deployment kuadrant-{SHOP}/shop is on c1, with 4 replicas"));
     // Writes the status in place of the controllers of a real spoke.
     let (api, name) = api_for(&spoke, &copy).await?;
     let generation = api.get(&name).await?.metadata.generation;
@@ -234,23 +235,23 @@ async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -
         Ok(())
     })
     .await?;
-    report.seen("the status of the hub's Deployment, as reported by the cluster:");
+    report.print_result("the status of the hub's Deployment, as reported by the cluster:");
     report.excerpt(&json!(fold.entries));
     ensure!(fold.entries[0].cluster.0.as_ref() == "c1", "it is on {}", fold.entries[0].cluster);
     let (api, name) = api_for(&demo.spoke("c2")?, &copy).await?;
     ensure!(api.get_opt(&name).await?.is_none(), "it is on c2 as well");
-    report.seen("c2 has no copy");
+    report.print_result("c2 has no copy");
     Ok(())
 }
 
-async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
+async fn request_another_cluster(hub: &Client, report: &Report) -> Result<()> {
     report.step("Another team selects c2");
     let wish = json!({PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
     let error = apply(hub, &app("till", &wish)).await.err().context("it is admitted")?;
     let words = "till handles card data: cluster c2 is not certified for it";
     let error = format!("{error:#}");
     ensure!(error.contains(words), "{error}");
-    report.seen("the API server rejects it, with the policy's message:");
+    report.print_result("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
     let event = wait::until("an Event", Duration::from_secs(30), || async {
@@ -262,7 +263,7 @@ async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
     })
     .await?;
     ensure!(event == words, "{event}");
-    report.seen("and an Event PlacementRefused on Deployment shop/till has the same message");
+    report.print_result("and an Event PlacementRefused on Deployment shop/till has the same message");
     Ok(())
 }
 
@@ -281,7 +282,7 @@ fn copy() -> Value {
     copy
 }
 
-async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+async fn change_fleet(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("Cluster c2 moves to the EU, and c1 loses its certificate");
     label(hub, "c2", json!({"zone": "eu"})).await?;
     look::there(hub, "the app can run on both", &app("shop", &json!({})), |app| {
@@ -290,7 +291,7 @@ async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result
         Ok(())
     })
     .await?;
-    report.seen("once both are in the EU, it can run on both");
+    report.print_result("once both are in the EU, it can run on both");
     label(hub, "c1", json!({"pci": null})).await?;
     let moved = look::there(hub, "the app is placed only on c2", &app("shop", &json!({})), |app| {
         let preferences = app.annotations().get(PREFERENCES).context("it has no such annotation")?;
@@ -298,7 +299,8 @@ async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result
         Ok(())
     })
     .await?;
-    report.seen("without the label pci, c1 is not allowed; the app did not have to be applied again:");
+    report
+        .print_result("without the label pci, c1 is not allowed; the app did not have to be applied again:");
     report.excerpt(&json!({"metadata": {"annotations": {PREFERENCES: moved.annotations()[PREFERENCES]}}}));
     look::there(&demo.spoke("c2")?, "the app is on c2", &copy(), |copy| {
         ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
@@ -306,11 +308,11 @@ async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result
     })
     .await?;
     look::gone(&demo.spoke("c1")?, "the app leaves c1", &copy()).await?;
-    report.seen("it runs on c2, with 4 replicas, and has left c1");
+    report.print_result("it runs on c2, with 4 replicas, and has left c1");
     Ok(())
 }
 
-async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+async fn delete_policy(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("The policy is deleted");
     let (api, name) = api_for(hub, &policy(PCI)).await?;
     api.delete(&name, &DeleteParams::default()).await?;
@@ -321,9 +323,9 @@ async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     })
     .await?;
     ensure!(back.annotations()["requires-pci"] == "true", "{:?}", back.annotations());
-    report.seen("the app is as its team created it, without a choice of clusters");
+    report.print_result("the app is as its team created it, without a choice of clusters");
     look::there(&demo.spoke("c1")?, "the app is on c1 again", &copy(), |_| Ok(())).await?;
-    report.seen("it runs on both clusters again");
+    report.print_result("it runs on both clusters again");
     Ok(())
 }
 

@@ -31,12 +31,12 @@ impl Report {
     }
 
     /// Prints a sentence.
-    pub(super) fn say(&self, text: &str) {
+    pub(super) fn print(&self, text: &str) {
         println!("   {text}");
     }
 
     /// Prints a result with the time since the start of the step.
-    pub(super) fn seen(&self, what: &str) {
+    pub(super) fn print_result(&self, what: &str) {
         println!("   {} {:5.1} s  {what}", self.paint("32", "ok"), self.since_step().as_secs_f64());
     }
 
@@ -50,7 +50,7 @@ impl Report {
 
     /// Prints the annotations of the demo's policy, shortened to one line for each cluster.
     pub(super) fn fold(&self, fold: &Fold) {
-        self.seen("hub: the annotations of RateLimitPolicy shop/limits, in short:");
+        self.print_result("hub: the annotations of RateLimitPolicy shop/limits, in short:");
         for entry in &fold.entries {
             let applied = if entry.applied { "applied" } else { "not applied" };
             let enforced = entry.conditions.iter().find(|condition| condition.condition_type == "Enforced");
@@ -59,9 +59,9 @@ impl Report {
                 format!("Enforced={} ({reason})", condition.status)
             });
             let fields = serde_json::to_string(&entry.fields).unwrap_or_default();
-            self.say(&format!("   {}  {applied}  {enforced:<27} {fields}", entry.cluster));
+            self.print(&format!("   {}  {applied}  {enforced:<27} {fields}", entry.cluster));
         }
-        self.say(&format!("   {}", serde_json::to_string(&fold.summary).unwrap_or_default()));
+        self.print(&format!("   {}", serde_json::to_string(&fold.summary).unwrap_or_default()));
     }
 
     /// Prints the error of a failed step.

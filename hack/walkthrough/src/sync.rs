@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, DynamicObject};
 use policy_sync_api::annotations::{
     CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, GRACE_TIMEOUT, MANAGED, POLICY_SYNCED, REVISION, Synced,
 };
-use policy_sync_sync::PLACEMENT_SETTLES;
+use policy_sync_sync::PLACEMENT_SETTLE_TIME;
 use serde_json::{Value, json};
 
 use super::demo::Demo;
@@ -26,13 +26,13 @@ pub(super) const SHOP: &str = "shop";
 pub(super) const DOWNSTREAM: &str = "kuadrant-shop";
 
 /// Runs all steps.
-pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<()> {
     configure(demo, report).await?;
     write_a_policy(demo, report).await?;
-    read_the_answers(demo, report).await?;
+    read_statuses(demo, report).await?;
     read_the_gateway(demo, report).await?;
     override_on_a_spoke(demo, report).await?;
-    override_goes(demo, report).await?;
+    delete_override(demo, report).await?;
     change_the_policy(demo, report).await?;
     differ_on_a_cluster(demo, report).await?;
     unplace_a_cluster(demo, report).await?;
@@ -43,7 +43,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
 pub(super) async fn overridden(demo: &Demo, report: &Report) -> Result<()> {
     configure(demo, report).await?;
     write_a_policy(demo, report).await?;
-    read_the_answers(demo, report).await?;
+    read_statuses(demo, report).await?;
     override_on_a_spoke(demo, report).await
 }
 
@@ -105,11 +105,12 @@ async fn configure(demo: &Demo, report: &Report) -> Result<()> {
     apply_all(&hub, &namespaces).await?;
     apply(&hub, &fixtures::params_config_map("policy-sync", "multi-cluster", &parameters)).await?;
     apply(&hub, &class()).await?;
-    report
-        .say("GatewayClass multi-cluster, of the controller kuadrant.io/policy-sync, with these parameters:");
+    report.print(
+        "GatewayClass multi-cluster, of the controller kuadrant.io/policy-sync, with these parameters:",
+    );
     report.excerpt(&parameters);
     place(demo, &SPOKES).await?;
-    report.say("Placement shop/everywhere; its decisions: eu-1, us-1");
+    report.print("Placement shop/everywhere; its decisions: eu-1, us-1");
     for kind in ["Accepted", "PoliciesResolved"] {
         let what = format!("GatewayClass multi-cluster is {kind}");
         let said = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
@@ -119,7 +120,7 @@ async fn configure(demo: &Demo, report: &Report) -> Result<()> {
             Ok(())
         })
         .await?;
-        report.seen(&format!("GatewayClass multi-cluster: {kind}=True"));
+        report.print_result(&format!("GatewayClass multi-cluster: {kind}=True"));
     }
     Ok(())
 }
@@ -137,7 +138,7 @@ async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
     try_join_all(SPOKES.map(|spoke| copies_arrive(demo, report, spoke))).await?;
     let copy =
         look::there(&demo.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
-    report.say("the copy on eu-1, which targets the Gateway there:");
+    report.print("the copy on eu-1, which targets the Gateway there:");
     report.excerpt(&json!({
         "kind": "RateLimitPolicy",
         "metadata": {
@@ -160,7 +161,7 @@ async fn copies_arrive(demo: &Demo, report: &Report, spoke: &str) -> Result<()> 
             Ok(())
         })
         .await?;
-        report.seen(&format!("{spoke}: Gateway {DOWNSTREAM}/web, of class istio"));
+        report.print_result(&format!("{spoke}: Gateway {DOWNSTREAM}/web, of class istio"));
         anyhow::Ok(())
     };
     let a_policy = policy_arrives(demo, report, spoke, 10);
@@ -180,11 +181,11 @@ pub(super) async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, li
         Ok(())
     })
     .await?;
-    report.seen(&format!("{spoke}: RateLimitPolicy {DOWNSTREAM}/limits, limit {limit}"));
+    report.print_result(&format!("{spoke}: RateLimitPolicy {DOWNSTREAM}/limits, limit {limit}"));
     Ok(())
 }
 
-async fn read_the_answers(demo: &Demo, report: &Report) -> Result<()> {
+async fn read_statuses(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The hub policy reports its state on each spoke");
     let fold = look::folded(&demo.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
         clusters(fold, &SPOKES)?;
@@ -272,7 +273,7 @@ pub(super) async fn delete_theirs(demo: &Demo) -> Result<()> {
     Ok(())
 }
 
-async fn override_goes(demo: &Demo, report: &Report) -> Result<()> {
+async fn delete_override(demo: &Demo, report: &Report) -> Result<()> {
     report.step("They delete it, and the unchanged copy is enforced again");
     let (hub, us) = (demo.hub()?, demo.spoke("us-1")?);
     delete_theirs(demo).await?;
@@ -289,7 +290,7 @@ async fn override_goes(demo: &Demo, report: &Report) -> Result<()> {
         Ok(())
     })
     .await?;
-    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is still of generation 1");
+    report.print_result("us-1: RateLimitPolicy kuadrant-shop/limits is still of generation 1");
     Ok(())
 }
 
@@ -340,35 +341,36 @@ fn answered(entry: &Synced) -> Option<i64> {
 }
 
 async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
-    let settles = PLACEMENT_SETTLES;
+    let settles = PLACEMENT_SETTLE_TIME;
     report.step("The Placement no longer selects us-1, where the Gateway keeps serving for the grace period");
-    report.say(&format!("(this takes effect when the Placement is unchanged for {settles:?}; users of us-1"));
-    report.say("have their own policy there again)");
+    report
+        .print(&format!("(this takes effect when the Placement is unchanged for {settles:?}; users of us-1"));
+    report.print("have their own policy there again)");
     let us = demo.spoke("us-1")?;
     apply(&us, &theirs()).await?;
     place(demo, &["eu-1"]).await?;
-    let since = look::displaced(&demo.hub()?, "us-1").await?;
-    report.seen(&format!("hub: the Gateway's work for us-1 is marked as unplaced since {since}"));
+    let since = look::unplaced_at(&demo.hub()?, "us-1").await?;
+    report.print_result(&format!("hub: the Gateway's work for us-1 is marked as unplaced since {since}"));
     for object in [gateway(), policy(100)] {
         look::there(&us, "the copies stay on us-1", &downstream(&object), |_| Ok(())).await?;
     }
-    report.seen(&format!("us-1: the Gateway keeps serving for {GRACE:?}, with its policy"));
+    report.print_result(&format!("us-1: the Gateway keeps serving for {GRACE:?}, with its policy"));
     look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
     let took = report.since_step();
     // The timestamp has whole seconds.
     let least = settles + GRACE - Duration::from_secs(1);
     ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before the end of the grace period");
-    report.seen("us-1: Gateway kuadrant-shop/web is gone");
+    report.print_result("us-1: Gateway kuadrant-shop/web is gone");
     look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
-    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    report.print_result("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::there(&demo.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
         ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
     })
     .await?;
-    report.seen("hub: Gateway shop/web has only the addresses of eu-1");
+    report.print_result("hub: Gateway shop/web has only the addresses of eu-1");
     look::there(&us, "the policy of us-1's users stays", &theirs(), |_| Ok(())).await?;
-    report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its users created, still exists");
+    report.print_result("us-1: RateLimitPolicy kuadrant-shop/ours, which its users created, still exists");
     look::there(&demo.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
         .await?;
     let fold = look::folded(&demo.hub()?, "the hub policy lists only eu-1", &policy(100), |fold| {
@@ -386,19 +388,20 @@ async fn delete(demo: &Demo, report: &Report) -> Result<()> {
     let (hub, eu) = (demo.hub()?, demo.spoke("eu-1")?);
     delete_object(demo, &policy(100)).await?;
     look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
-    report.seen("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    report.print_result("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
     look::no_works(&hub, "the policy's works are deleted", &["gateway", "access"]).await?;
-    report.seen("hub: the policy has no ManifestWork any more");
+    report.print_result("hub: the policy has no ManifestWork any more");
     delete_object(demo, &gateway()).await?;
     look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
-    report.seen("eu-1: Gateway kuadrant-shop/web is gone");
+    report.print_result("eu-1: Gateway kuadrant-shop/web is gone");
     look::no_works(&hub, "all works are deleted", &[]).await?;
-    report.seen("hub: no ManifestWork exists any more");
+    report.print_result("hub: no ManifestWork exists any more");
     for spoke in SPOKES {
         look::namespace_stays(&demo.spoke(spoke)?, DOWNSTREAM).await?;
     }
-    report.seen("eu-1 and us-1: the namespace kuadrant-shop still exists, with the objects of others");
+    report
+        .print_result("eu-1 and us-1: the namespace kuadrant-shop still exists, with the objects of others");
     Ok(())
 }
 

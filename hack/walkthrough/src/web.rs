@@ -17,10 +17,10 @@ use super::sync;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs all steps. The page is served as long as the returned process lives.
-pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
+pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<Child> {
     sync::overridden(demo, report).await?;
     report.step("A user opens the fleet in a browser, with their own rights");
-    report.say("policy-sync web");
+    report.print("policy-sync web");
     let mut process = Command::new(demo.program())
         .args(["web", "--kubeconfig"])
         .arg(demo.kubeconfig())
@@ -32,9 +32,9 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
     let address = timeout(LIMIT, lines.next_line()).await.context("it prints no address")??;
     let address = address.context("it has ended")?;
     shows(&address).await?;
-    report.seen("the page shows which cluster enforces the policy, and which overrides it");
-    report.say("Open it:");
-    report.say(&format!("   {address}"));
+    report.print_result("the page shows which cluster enforces the policy, and which overrides it");
+    report.print("Open it:");
+    report.print(&format!("   {address}"));
     Ok(process)
 }
 

@@ -15,17 +15,17 @@ use kube::discovery::ApiResource;
 use regorus::Value;
 
 use crate::cli::manifests::Manifest;
-use crate::cli::output::say;
+use crate::cli::output::print_message;
 use crate::cli::rego::files;
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
-use policy_sync_controller::admission::audit::{Existing, Findings, LeftOut, audit};
+use policy_sync_controller::admission::audit::{AuditExemptions, ExistingObject, Findings, audit};
 use policy_sync_controller::rego_loading::{DEFAULT_ALIAS, document};
-use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::exemptions::Exemptions;
-use policy_sync_rego::secrets::Contents;
-use policy_sync_rego::snapshot::{Gates, Snapshot};
+use policy_sync_rego::queries::QueriedPackages;
+use policy_sync_rego::secrets::SecretContents;
+use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 
 /// Finds the objects of `manifests` that violate `policies`. Returns `None` if the policies are invalid,
 /// after the faults were printed.
@@ -35,33 +35,34 @@ use policy_sync_rego::snapshot::{Gates, Snapshot};
 /// If a file of policies cannot be read, or the check of policies cannot run.
 pub(super) async fn find(
     manifests: &[Manifest],
-    (policies, packages, replicate): (&[PathBuf], Packages, &[String]),
+    (policies, packages, replicate): (&[PathBuf], QueriedPackages, &[String]),
     exemptions: &Exemptions,
 ) -> anyhow::Result<Option<Findings>> {
-    let files = files::read(policies)?.asking(packages);
+    let files = files::read(policies)?.with_packages(packages);
     let objects: Vec<Object> = manifests.iter().map(Object::of).collect::<Result<_, _>>()?;
     let Some((bundle, secrets)) = files.bundle().await? else { return Ok(None) };
     let secrets = match files::secrets_read(&bundle, secrets, replicate) {
-        Ok(reads) => reads.map_or(Contents::Readable, |reads| reads.withheld()),
+        Ok(reads) => reads.map_or(SecretContents::Readable, |reads| reads.withheld()),
         Err(faults) => {
-            say(files::lines(&faults).trim_end());
+            print_message(files::lines(&faults).trim_end());
             return Ok(None);
         }
     };
     let (snapshot, denied) = snapshot(&bundle, &files, &objects, secrets)?;
     let namespaces = objects.iter().filter(|object| &*object.gvr.kind.resource == "namespaces");
-    let left_out = LeftOut::new(exemptions, namespaces.map(|object| (object.name.as_str(), &object.value)));
+    let left_out =
+        AuditExemptions::new(exemptions, namespaces.map(|object| (object.name.as_str(), &object.value)));
     let is_denied = |kind: &GroupResource| {
         !Exemptions::is_exempt_kind(kind) && denied.as_ref().is_none_or(|kinds| kinds.contains(kind))
     };
-    let mut findings = Findings::keeping(usize::MAX);
+    let mut findings = Findings::with_limit(usize::MAX);
     for object in &objects {
         let existing = object.existing();
         if is_denied(&object.gvr.kind) && !left_out.has(existing) {
             audit(&snapshot, existing).violations.into_iter().for_each(|violation| findings.add(violation));
         }
     }
-    Ok(Some(findings.in_order()))
+    Ok(Some(findings.sorted()))
 }
 
 /// An object of a manifest.
@@ -87,8 +88,8 @@ impl Object {
         })
     }
 
-    fn existing(&self) -> Existing<'_> {
-        Existing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
+    fn existing(&self) -> ExistingObject<'_> {
+        ExistingObject { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
     }
 }
 
@@ -111,9 +112,9 @@ fn snapshot(
     bundle: &Bundle,
     files: &files::Files,
     objects: &[Object],
-    secrets: Contents,
+    secrets: SecretContents,
 ) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
-    let denies = bundle.denies();
+    let denies = bundle.denied_kinds();
     let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for name in bundle.reads().union(&denies.kinds) {
@@ -143,7 +144,7 @@ fn snapshot(
         let is_denied = |(_, of): &(&GroupResource, &BTreeSet<String>)| !of.is_disjoint(&denies.kinds);
         names.iter().filter(is_denied).map(|(kind, _)| kind.clone()).collect()
     });
-    let gates = Gates { names, lenient: files.enforcements(), secrets };
-    let snapshot = Snapshot::new(engine, BTreeMap::new()).asking(files.packages().clone());
-    Ok((snapshot.with_gates(gates), denied))
+    let review_inputs = ReviewInputs { names, enforcement_overrides: files.enforcements(), secrets };
+    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_packages(files.packages().clone());
+    Ok((snapshot.with_review_inputs(review_inputs), denied))
 }

@@ -3,16 +3,16 @@
 use anyhow::{anyhow, bail};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::OfHub;
+use super::HubPolicyArguments;
 use crate::cli::hub::HubArguments;
 use crate::cli::namespaces_exist;
-use crate::cli::output::say;
-use crate::cli::policies::{self, WITHIN};
+use crate::cli::output::print_message;
+use crate::cli::policies::{self, LOAD_TIMEOUT};
 use crate::cli::text::printable;
-use policy_sync_controller::admission::audit::{Findings, Found, Resource, Violation};
-use policy_sync_controller::admission::auditor::{Auditor, Misplaced};
-use policy_sync_controller::placement_policy::by_hand;
+use policy_sync_controller::admission::audit::{Finding, Findings, Resource, Violation};
+use policy_sync_controller::admission::auditor::{Auditor, PlacementViolation};
 use policy_sync_controller::placement_policy::compliance::Compliance;
+use policy_sync_controller::placement_policy::compliance_check;
 use policy_sync_controller::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 
@@ -24,7 +24,7 @@ use policy_sync_rego::exemptions::Exemptions;
 /// If the hub cannot be read, or a Rego policy cannot be evaluated.
 pub(super) async fn find(
     hub: &HubArguments,
-    arguments: &OfHub,
+    arguments: &HubPolicyArguments,
     settings: Settings,
     exemptions: Exemptions,
 ) -> anyhow::Result<Option<Findings>> {
@@ -38,41 +38,41 @@ pub(super) async fn find(
     let auditor = Auditor::new(loaded.clone(), exemptions.clone(), true);
     let _keeps = AbortOnDropHandle::new(tokio::spawn(auditor.clone().keep()));
     if !policies::wait(&loaded, auditor.ready()).await?
-        && let Some(missing) = auditor.unloaded()
+        && let Some(missing) = auditor.not_loaded_reason()
     {
-        bail!("still unknown after {} s: {missing}", WITHIN.as_secs());
+        bail!("still unknown after {} s: {missing}", LOAD_TIMEOUT.as_secs());
     }
     // Kinds that are not listed by now are reported as errors.
-    if let Some(kinds) = auditor.unnamed() {
+    if let Some(kinds) = auditor.implied_kinds() {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
-        say(printable(&format!(
+        print_message(printable(&format!(
             "policy-sync: a policy does not name the kinds that it denies: only kinds that policies read \
              are audited: {}",
             kinds.join(", ")
         )));
     }
-    let placed = match auditor.places() {
+    let placed = match auditor.has_placement_policies() {
         true => policies::placement(&reader, &controller, loaded, exemptions, None).await,
         false => Ok(Vec::new()),
     };
     let found = tokio::task::spawn_blocking(move || {
-        let mut findings = Findings::keeping(usize::MAX);
+        let mut findings = Findings::with_limit(usize::MAX);
         let mut add = |found| findings.note(found);
         auditor.audit(&mut add, || true)?;
         match placed {
-            Ok(found) => auditor.misplaced(found.into_iter().map(misplaced), &mut add),
+            Ok(found) => auditor.placement_violations(found.into_iter().map(placement_violation), &mut add),
             Err(error) => {
                 let why = format!("placement is not audited: {error:#}");
-                add(Found::Violation(Violation::error(Resource::default(), why)));
+                add(Finding::Violation(Violation::error(Resource::default(), why)));
             }
         }
-        Ok(findings.in_order())
+        Ok(findings.sorted())
     });
     found.await?.map(Some).map_err(|why: String| anyhow!(why))
 }
 
-fn misplaced(found: by_hand::Found) -> Misplaced {
+fn placement_violation(found: compliance_check::NonCompliantObject) -> PlacementViolation {
     let why = found.compliance.to_string().into();
-    let is_warning = !matches!(found.compliance, Compliance::Breaks(_));
-    Misplaced { kind: found.gvr.kind, key: found.key, why, is_warning }
+    let is_warning = !matches!(found.compliance, Compliance::Violates(_));
+    PlacementViolation { kind: found.gvr.kind, key: found.key, why, is_warning }
 }

@@ -16,32 +16,32 @@ fn fits(text: &str, width: usize) {
 #[test]
 fn wide_terminal_truncates_nothing() {
     let message = "conflict with \"kubectl\" ".repeat(20);
-    let whole = fitting(rows(&message), 1, None);
+    let whole = fitted_table(rows(&message), 1, None);
     assert!(whole.contains(message.trim_end()), "{whole}");
-    assert_eq!(fitting(rows("short"), 1, Some(200)), fitting(rows("short"), 1, None));
+    assert_eq!(fitted_table(rows("short"), 1, Some(200)), fitted_table(rows("short"), 1, None));
     // The exact width suffices.
-    let width = fitting(rows("short"), 1, None).lines().map(|line| line.chars().count()).max().unwrap();
-    assert_eq!(fitting(rows("short"), 1, Some(width)), fitting(rows("short"), 1, None));
-    assert_ne!(fitting(rows("short"), 1, Some(width - 1)), fitting(rows("short"), 1, None));
+    let width = fitted_table(rows("short"), 1, None).lines().map(|line| line.chars().count()).max().unwrap();
+    assert_eq!(fitted_table(rows("short"), 1, Some(width)), fitted_table(rows("short"), 1, None));
+    assert_ne!(fitted_table(rows("short"), 1, Some(width - 1)), fitted_table(rows("short"), 1, None));
 }
 
 #[test]
 fn widest_cells_are_truncated_first_and_names_last() {
     let message = "conflict with \"kubectl\" using v1";
-    insta::assert_snapshot!(fitting(rows(message), 1, Some(60)), @r#"
+    insta::assert_snapshot!(fitted_table(rows(message), 1, Some(60)), @r#"
     NAME          CLUSTERS         MESSAGE                   AGE
     a-long-name   eu-1,eu-2,eu-3   conflict with "kubectl…   5m
     web           -                -                         12d
     "#);
-    insta::assert_snapshot!(fitting(rows(message), 1, Some(44)), @r#"
+    insta::assert_snapshot!(fitted_table(rows(message), 1, Some(44)), @r#"
     NAME          CLUSTERS      MESSAGE      AGE
     a-long-name   eu-1,eu-2,…   conflict …   5m
     web           -             -            12d
     "#);
     for width in 36..100 {
-        fits(&fitting(rows(message), 1, Some(width)), width);
+        fits(&fitted_table(rows(message), 1, Some(width)), width);
     }
-    insta::assert_snapshot!(fitting(rows(message), 1, Some(36)), @r"
+    insta::assert_snapshot!(fitted_table(rows(message), 1, Some(36)), @r"
     NAME        CLUSTERS   MESSAGE   AGE
     a-long-n…   eu-1,eu…   confli…   5m
     web         -          -         12d
@@ -50,14 +50,14 @@ fn widest_cells_are_truncated_first_and_names_last() {
 
 #[test]
 fn headers_are_never_truncated() {
-    let narrowest = fitting(rows("conflict"), 1, Some(1));
+    let narrowest = fitted_table(rows("conflict"), 1, Some(1));
     assert_eq!(narrowest.lines().next(), Some("NAME   CLUSTERS   MESSAGE   AGE"));
-    assert_eq!(fitting(Vec::new(), 1, Some(1)), "");
+    assert_eq!(fitted_table(Vec::new(), 1, Some(1)), "");
 }
 
 #[test]
 fn escaped_cell_counts_with_its_printed_width() {
-    let text = fitting(rows("\u{1b}[2J\n".repeat(9).as_str()), 1, Some(60));
+    let text = fitted_table(rows("\u{1b}[2J\n".repeat(9).as_str()), 1, Some(60));
     fits(&text, 60);
     assert_eq!(text.lines().count(), 3, "{text}");
 }

@@ -7,14 +7,14 @@ use std::ffi::{OsStr, OsString};
 use clap_complete::engine::complete;
 
 use super::candidates;
-use crate::cli::called_as::CalledAs;
+use crate::cli::invocation::Invocation;
 
 /// The candidates for the word at the cursor, separated as the bash script expects.
-pub(super) fn answer(called: CalledAs, words: &[OsString]) -> String {
+pub(super) fn candidates_text(invocation: Invocation, words: &[OsString]) -> String {
     let index = var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok()).unwrap_or_default();
     let separator = var("_CLAP_IFS").unwrap_or_else(|_| "\n".to_owned());
-    let Words { words, index, before } = Words::joined(words, index);
-    let mut command = candidates::add(called.command(), words.get(..=index).unwrap_or(&words));
+    let BashWords { words, index, before } = BashWords::joined(words, index);
+    let mut command = candidates::add(invocation.command(), words.get(..=index).unwrap_or(&words));
     let found = complete(&mut command, words, index, current_dir().ok().as_deref()).unwrap_or_default();
     let values = found.iter().map(|candidate| {
         let value = candidate.get_value().to_string_lossy();
@@ -25,7 +25,7 @@ pub(super) fn answer(called: CalledAs, words: &[OsString]) -> String {
 
 /// Words as the user typed them.
 #[derive(Debug, PartialEq, Eq)]
-struct Words {
+struct BashWords {
     words: Vec<OsString>,
     /// The index of the word at the cursor.
     index: usize,
@@ -33,7 +33,7 @@ struct Words {
     before: String,
 }
 
-impl Words {
+impl BashWords {
     /// Joins the `words` that bash has split. `index` is the word at the cursor.
     fn joined(words: &[OsString], index: usize) -> Self {
         let mut joined = Self { words: Vec::new(), index: 0, before: String::new() };

@@ -11,18 +11,18 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
-use super::line::Line;
+use super::line::CommandLine;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_hub::HubClient;
-use policy_sync_report::{self as report, Meant, ServedKind, meant};
+use policy_sync_report::{self as report, KindMatch, ServedKind, match_kind};
 
 /// How long completion waits for the hub.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+const HUB_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The kind of names that an argument accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Names {
+enum NameKind {
     Contexts,
     Namespaces,
     Clusters,
@@ -33,12 +33,12 @@ enum Names {
 }
 
 /// Further words that `status` accepts as a kind.
-const OF_STATUS: &[&str] = &["gateways", "policies", "resources", "cluster"];
+const STATUS_WORDS: &[&str] = &["gateways", "policies", "resources", "cluster"];
 
 /// Adds the candidates to the arguments of `command`. `words` is the typed command line.
 pub(super) fn add(command: Command, words: &[OsString]) -> Command {
-    let line = Arc::new(Line::read(words));
-    let with = |command: Command, arguments: &[(&'static str, Names)]| {
+    let line = Arc::new(CommandLine::read(words));
+    let with = |command: Command, arguments: &[(&'static str, NameKind)]| {
         arguments.iter().fold(command, |command, &(argument, names)| {
             let line = line.clone();
             let completer = ArgValueCompleter::new(move |typed: &OsStr| candidates(&line, names, typed));
@@ -47,46 +47,48 @@ pub(super) fn add(command: Command, words: &[OsString]) -> Command {
     };
     let object = |kinds| {
         [
-            ("kind", Names::Kinds(kinds)),
-            ("name", Names::Objects),
-            ("namespace", Names::Namespaces),
-            ("cluster", Names::Clusters),
+            ("kind", NameKind::Kinds(kinds)),
+            ("name", NameKind::Objects),
+            ("namespace", NameKind::Namespaces),
+            ("cluster", NameKind::Clusters),
         ]
     };
-    with(command, &[("context", Names::Contexts)])
-        .mut_subcommand("status", |status| with(status, &object(OF_STATUS)))
+    with(command, &[("context", NameKind::Contexts)])
+        .mut_subcommand("status", |status| with(status, &object(STATUS_WORDS)))
         .mut_subcommand("explain", |explain| with(explain, &object(&["gateway"])))
-        .mut_subcommand("plan", |plan| with(plan, &[("namespace", Names::Namespaces)]))
+        .mut_subcommand("plan", |plan| with(plan, &[("namespace", NameKind::Namespaces)]))
         .mut_subcommand("controller", |controller| {
-            with(controller, &[("leader_elect_namespace", Names::Namespaces)])
+            with(controller, &[("leader_elect_namespace", NameKind::Namespaces)])
         })
 }
 
-fn candidates(line: &Arc<Line>, names: Names, typed: &OsStr) -> Vec<CompletionCandidate> {
+fn candidates(line: &Arc<CommandLine>, names: NameKind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     // Clap also tries options in the place of a name.
     if typed.starts_with('-') {
         return Vec::new();
     }
-    let found = match names {
-        Names::Contexts => line.hub.iter().flat_map(|hub| hub.contexts()).collect(),
-        Names::Kinds(words) => words.iter().map(|&word| word.to_owned()).chain(ask(line, names)).collect(),
-        Names::Namespaces | Names::Clusters | Names::Objects => ask(line, names),
+    let all_names = match names {
+        NameKind::Contexts => line.hub.iter().flat_map(|hub| hub.contexts()).collect(),
+        NameKind::Kinds(words) => {
+            words.iter().map(|&word| word.to_owned()).chain(query_hub(line, names)).collect()
+        }
+        NameKind::Namespaces | NameKind::Clusters | NameKind::Objects => query_hub(line, names),
     };
-    found.into_iter().filter(|name| name.starts_with(&*typed)).map(CompletionCandidate::new).collect()
+    all_names.into_iter().filter(|name| name.starts_with(&*typed)).map(CompletionCandidate::new).collect()
 }
 
 /// Queries the hub; empty after a timeout.
-fn ask(line: &Arc<Line>, names: Names) -> Vec<String> {
+fn query_hub(line: &Arc<CommandLine>, names: NameKind) -> Vec<String> {
     let Ok(runtime) = Handle::try_current() else { return Vec::new() };
     let line = line.clone();
     // A separate task, so that a login that never ends cannot block completion.
-    let asking = runtime.spawn(async move { found(&line, names).await.unwrap_or_default() });
-    let answer = block_in_place(|| runtime.block_on(async { timeout(ANSWERS_WITHIN, asking).await }));
-    answer.ok().and_then(Result::ok).unwrap_or_default()
+    let asking = runtime.spawn(async move { names_from_hub(&line, names).await.unwrap_or_default() });
+    let response = block_in_place(|| runtime.block_on(async { timeout(HUB_TIMEOUT, asking).await }));
+    response.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-async fn found(line: &Line, names: Names) -> anyhow::Result<Vec<String>> {
+async fn names_from_hub(line: &CommandLine, names: NameKind) -> anyhow::Result<Vec<String>> {
     let Some(hub) = &line.hub else { return Ok(Vec::new()) };
     let controller = line.controller();
     let config = hub.config().await?;
@@ -95,13 +97,13 @@ async fn found(line: &Line, names: Names) -> anyhow::Result<Vec<String>> {
     anyhow::ensure!(namespace.is_empty() || is_dns_subdomain(namespace), "no namespace has this name");
     let hub = hub.client(config)?;
     Ok(match names {
-        Names::Contexts => Vec::new(),
-        Names::Namespaces => report::namespaces(&hub).await?,
-        Names::Clusters => report::clusters(&hub).await?,
+        NameKind::Contexts => Vec::new(),
+        NameKind::Namespaces => report::namespaces(&hub).await?,
+        NameKind::Clusters => report::clusters(&hub).await?,
         // `explain` takes one object, `status` lists several.
-        Names::Kinds(OF_STATUS) => plurals(&report::synced_kinds(&hub, &controller).await?),
-        Names::Kinds(_) => singulars(&report::synced_kinds(&hub, &controller).await?),
-        Names::Objects => {
+        NameKind::Kinds(STATUS_WORDS) => plurals(&report::synced_kinds(&hub, &controller).await?),
+        NameKind::Kinds(_) => singulars(&report::synced_kinds(&hub, &controller).await?),
+        NameKind::Objects => {
             objects(&hub, &controller, line.kind.as_deref().unwrap_or_default(), namespace).await?
         }
     })
@@ -121,15 +123,15 @@ async fn objects(
     word: &str,
     namespace: &str,
 ) -> anyhow::Result<Vec<String>> {
-    if report::Asked::by(Some(word)) == report::Asked::Cluster {
+    if report::RequestedKinds::parse(Some(word)) == report::RequestedKinds::Cluster {
         return Ok(report::clusters(hub).await?);
     }
     let gateways = ServedKind::gateways();
-    if gateways.is_meant_by(word) {
+    if gateways.matches_name(word) {
         return Ok(report::objects(hub, &gateways, namespace).await?);
     }
-    match meant(&report::synced_kinds(hub, controller).await?, word) {
-        Meant::Kind(kind) => Ok(report::objects(hub, kind, namespace).await?),
-        Meant::Ambiguous(_) | Meant::Nothing => Ok(Vec::new()),
+    match match_kind(&report::synced_kinds(hub, controller).await?, word) {
+        KindMatch::Kind(kind) => Ok(report::objects(hub, kind, namespace).await?),
+        KindMatch::Ambiguous(_) | KindMatch::Nothing => Ok(Vec::new()),
     }
 }

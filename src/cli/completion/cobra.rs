@@ -9,7 +9,7 @@ use std::fmt::Write;
 use clap_complete::engine::{CompletionCandidate, complete};
 
 use super::candidates;
-use crate::cli::called_as::CalledAs;
+use crate::cli::invocation::Invocation;
 use crate::cli::text::printable;
 
 /// A directive: the shell must not complete file names.
@@ -18,8 +18,8 @@ const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
 /// The candidates for the last of `words`.
-pub(super) fn answer(called: CalledAs, words: Vec<OsString>) -> String {
-    let mut command = candidates::add(called.command(), &words);
+pub(super) fn candidates_text(invocation: Invocation, words: Vec<OsString>) -> String {
+    let mut command = candidates::add(invocation.command(), &words);
     let last = words.last().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let index = words.len().saturating_sub(1);
     let found = complete(&mut command, words, index, current_dir().ok().as_deref()).unwrap_or_default();

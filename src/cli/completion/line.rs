@@ -11,7 +11,7 @@ use policy_sync_api::names::ControllerName;
 
 /// A command line that is being typed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct CommandLine {
     /// The options that select the hub; `None` if they cannot be parsed.
     pub(super) hub: Option<HubArguments>,
     /// The value of `--controller-name`, if it is set.
@@ -24,7 +24,7 @@ pub(super) struct Line {
     pub(super) kind: Option<String>,
 }
 
-impl Line {
+impl CommandLine {
     /// Parses `words` except the last, which is being typed.
     pub(super) fn read(words: &[OsString]) -> Self {
         let typed = words.split_last().map_or(words, |(_, before)| before);

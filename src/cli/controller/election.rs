@@ -57,7 +57,7 @@ impl ElectionArguments {
 
     /// The leadership of this process, and the elector that decides it. Without leader election, this process
     /// always leads.
-    pub(super) fn stand(
+    pub(super) fn leadership(
         &self,
         client: &Client,
         controller: &ControllerName,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::duration;
-use policy_sync_hub::json_client::{Address, Files, Token};
+use policy_sync_hub::json_client::{CredentialFiles, ServerAddress, Token};
 use policy_sync_rego::external::{External, ExternalError, Options};
 
 /// The heading of these options in `--help`.
@@ -25,7 +25,7 @@ pub(in crate::cli) struct ExternalArguments {
         conflicts_with_all = ["opa_url", "placement_query"],
         help_heading = HEADING
     )]
-    placement_url: Option<Address>,
+    placement_url: Option<ServerAddress>,
     /// Read the URL of the external engine from a configuration file of Kubernetes federation's admission controller. Changes
     /// of the file take effect.
     #[arg(
@@ -72,10 +72,10 @@ impl ExternalArguments {
     pub(in crate::cli) fn engine(&self) -> Result<Option<External>, ExternalError> {
         let options = Options { always: self.placement_url_always, resync: self.placement_resync };
         if let Some(file) = &self.admission_control_config_file {
-            return External::of_file(file.clone(), self.placement_ca_file.clone(), options).map(Some);
+            return External::from_file(file.clone(), self.placement_ca_file.clone(), options).map(Some);
         }
         let Some(address) = &self.placement_url else { return Ok(None) };
-        let files = Files {
+        let files = CredentialFiles {
             token: self.placement_token_file.clone().map(Token::File),
             authority: self.placement_ca_file.clone(),
             identity: None,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use policy_sync_hub::json_client::{Address, Files, JsonClient, Token};
+use policy_sync_hub::json_client::{CredentialFiles, JsonClient, ServerAddress, Token};
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::{Opa, OpaMetrics};
 
@@ -17,7 +17,7 @@ pub(in crate::cli) struct OpaArguments {
     /// Evaluate policies in this OPA instead of in the controller. Each replica fills an OPA on its own machine; the leader
     /// fills any other OPA.
     #[arg(long, value_name = "URL", requires = "rego_namespace", help_heading = HEADING)]
-    opa_url: Option<Address>,
+    opa_url: Option<ServerAddress>,
     /// File with the bearer token for OPA. Changes of the file take effect.
     #[arg(long, value_name = "FILE", requires = "opa_url", help_heading = HEADING)]
     opa_token_file: Option<PathBuf>,
@@ -41,7 +41,7 @@ impl OpaArguments {
     /// If a file cannot be read.
     pub(in crate::cli) fn evaluator(&self, metrics: Option<OpaMetrics>) -> anyhow::Result<Evaluator> {
         let Some(address) = &self.opa_url else { return Ok(Evaluator::Embedded) };
-        let files = Files {
+        let files = CredentialFiles {
             token: self.opa_token_file.clone().map(Token::File),
             authority: self.opa_ca_file.clone(),
             identity: self.opa_cert_file.clone().zip(self.opa_key_file.clone()),

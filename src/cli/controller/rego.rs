@@ -11,12 +11,13 @@ use crate::cli::queries::{QueryArguments, plural};
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_controller::rego_loading::{DEFAULT_ALIAS, Settings};
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_rego::asked::Packages;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::OpaMetrics;
+use policy_sync_rego::queries::QueriedPackages;
 
 /// Keys of `data` that cannot be the name of a policy namespace.
-const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];
+const RESERVED_KEYS: [&str; 7] =
+    ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];
 
 /// The arguments of Rego policies. Without a namespace of Rego policies, they are disabled.
 #[derive(Debug, Args)]
@@ -67,7 +68,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    if TAKEN.contains(&text) {
+    if RESERVED_KEYS.contains(&text) {
         return Err("data has other contents at this name: choose another namespace".to_owned());
     }
     if is_dns_label(text) { Ok(text.to_owned()) } else { Err("expected a namespace name".to_owned()) }
@@ -84,7 +85,7 @@ impl RegoArguments {
     /// # Errors
     ///
     /// If one package has two purposes.
-    pub(in crate::cli) fn packages(&self) -> anyhow::Result<Packages> {
+    pub(in crate::cli) fn packages(&self) -> anyhow::Result<QueriedPackages> {
         self.queries.packages()
     }
 
@@ -109,7 +110,7 @@ impl RegoArguments {
         if namespaces.is_empty() {
             ensure!(self.replicate.is_empty(), "--replicate requires --rego-namespace");
             ensure!(
-                packages == Packages::default(),
+                packages == QueriedPackages::default(),
                 "--placement-query and --admit-query require --rego-namespace"
             );
             return Ok(None);

@@ -10,21 +10,21 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::{Bind, address};
+use super::{BindAddress, address};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_connections::{Limits, listen, tls};
-use policy_sync_controller::admission::events::Denied;
-use policy_sync_controller::flow::Flow;
-use policy_sync_controller::placement_policy::refusals::Refusals;
-use policy_sync_controller::rego_loading::{self, Loading, RegoMetrics};
+use policy_sync_controller::admission::events::DenialEvents;
+use policy_sync_controller::manager::Manager;
+use policy_sync_controller::placement_policy::rejection_events::RejectionEvents;
+use policy_sync_controller::rego_loading::{self, RegoLoading, RegoMetrics};
 use policy_sync_controller::server::audit::{self, Audit};
-use policy_sync_controller::server::authorize::{self, Authorize};
+use policy_sync_controller::server::authorize::{self, AuthorizationWebhook};
 use policy_sync_controller::server::bearer::Tokens;
-use policy_sync_controller::server::certificate_files::Files;
-use policy_sync_controller::server::webhooks::{self, Reporters, WebhookMetrics, Webhooks};
-use policy_sync_controller::webhook_config::{Authority, FailurePolicy, Registration, Settings, Url};
-use policy_sync_hub::certificates::Certificates;
+use policy_sync_controller::server::certificate_files::CertificateFiles;
+use policy_sync_controller::server::webhooks::{self, AdmissionWebhooks, Reporters, WebhookMetrics};
+use policy_sync_controller::webhook_config::{Authority, FailurePolicy, Settings, Url, WebhookConfigWriter};
+use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Events;
 use policy_sync_rego::exemptions::Exemptions;
@@ -44,7 +44,7 @@ pub(super) struct WebhookArguments {
         requires = "rego_namespace",
         help_heading = HEADING
     )]
-    webhook_bind_address: Bind,
+    webhook_bind_address: BindAddress,
     /// Directory with the certificate of the webhooks: tls.crt, tls.key, and its CA in ca.crt. Default: the controller creates
     /// a certificate.
     #[arg(long, value_name = "FOLDER", requires = "rego_namespace", help_heading = HEADING)]
@@ -127,9 +127,9 @@ pub(in crate::cli) fn pattern(text: &str) -> Result<String, String> {
 
 /// Webhooks that are configured, but not served yet.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    certificates: Arc<Certificates>,
-    files: Option<Files>,
+pub(super) struct PreparedWebhooks {
+    certificates: Arc<CertificateResolver>,
+    files: Option<CertificateFiles>,
     tokens: Option<Tokens>,
     namespaces: BTreeSet<String>,
     address: std::net::SocketAddr,
@@ -153,11 +153,11 @@ impl WebhookArguments {
         namespace: &str,
         (loading, exemptions): (&rego_loading::Settings, Exemptions),
         clock: Clock,
-    ) -> anyhow::Result<Option<(Prepared, Registration)>> {
-        let Bind(Some(address)) = self.webhook_bind_address else { return Ok(None) };
-        let certificates = Arc::new(Certificates::default());
+    ) -> anyhow::Result<Option<(PreparedWebhooks, WebhookConfigWriter)>> {
+        let BindAddress(Some(address)) = self.webhook_bind_address else { return Ok(None) };
+        let certificates = Arc::new(CertificateResolver::default());
         let folder = self.webhook_cert_dir.as_deref();
-        let files = folder.map(|folder| Files::read(folder, certificates.clone())).transpose()?;
+        let files = folder.map(|folder| CertificateFiles::read(folder, certificates.clone())).transpose()?;
         let tokens = self.authorize_token_file.as_deref().map(Tokens::read).transpose()?;
         let name = &self.webhook_name;
         let settings = Settings {
@@ -172,13 +172,14 @@ impl WebhookArguments {
             policy_namespaces: loading.namespaces.clone(),
             authority: files.as_ref().map_or(Authority::Own, |files| Authority::File(files.authority())),
         };
-        let registration = Registration::new(controller.clone(), settings, clock, certificates.clone());
+        let registration =
+            WebhookConfigWriter::new(controller.clone(), settings, clock, certificates.clone());
         let namespaces = loading.namespaces.clone();
-        Ok(Some((Prepared { certificates, files, tokens, namespaces, address }, registration)))
+        Ok(Some((PreparedWebhooks { certificates, files, tokens, namespaces, address }, registration)))
     }
 }
 
-impl Prepared {
+impl PreparedWebhooks {
     /// Serves webhooks that evaluate the policies of `loading`, until `stop`. The handle ends after the
     /// running requests.
     ///
@@ -187,8 +188,8 @@ impl Prepared {
     /// If the address cannot be opened.
     pub(super) fn serve(
         self,
-        flow: &Flow,
-        (loading, rego_metrics): &(Loading, RegoMetrics),
+        flow: &Manager,
+        (loading, rego_metrics): &(RegoLoading, RegoMetrics),
         limits: Limits,
         stop: &CancellationToken,
     ) -> anyhow::Result<JoinHandle<Option<()>>> {
@@ -197,20 +198,23 @@ impl Prepared {
             WebhookMetrics::new(&flow.metrics, tokens.is_some()).context("cannot set up metrics")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
-        let reporters =
-            Reporters { refusals: Refusals::new(events("Place")), denied: Denied::new(events("Admit")) };
+        let reporters = Reporters {
+            rejection_events: RejectionEvents::new(events("Place")),
+            denial_events: DenialEvents::new(events("Admit")),
+        };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
         let asked = (loading.loaded(), rego_metrics.clone());
-        let mut router = webhooks::router(Webhooks::new(asked.clone(), reporters, metrics.clone()));
+        let mut router = webhooks::router(AdmissionWebhooks::new(asked.clone(), reporters, metrics.clone()));
         if let Some(auditing) = &flow.auditing {
             let audit =
-                Audit::new(auditing.audited(), flow.client.clone(), flow.leadership.clone(), flow.clock);
+                Audit::new(auditing.audit_runner(), flow.client.clone(), flow.leadership.clone(), flow.clock);
             router = router.merge(audit::router(audit));
         }
         if let Some(tokens) = tokens {
             tokio::spawn(tasks.clone().watch("tokens", tokens.clone().follow(stop.clone())));
-            router = router.merge(authorize::router(Authorize::new(asked, tokens, namespaces, metrics)));
+            router = router
+                .merge(authorize::router(AuthorizationWebhook::new(asked, tokens, namespaces, metrics)));
         }
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));

@@ -6,7 +6,7 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Struc
 use serde_json::{Map, Value};
 
 use super::Fault;
-use super::lenient::Lenient;
+use super::corrections::CorrectedText;
 use super::scalar::{self, Scalar};
 
 /// The maximum nesting of lists and objects, with aliases expanded.
@@ -25,12 +25,12 @@ const TAGS: &str = "tag:yaml.org,2002:";
 ///
 /// The first fault with its line.
 pub(super) fn read(text: &str, nodes: &mut usize) -> Result<Option<(u64, Value)>, Fault> {
-    let mut lenient = Lenient::new(text);
+    let mut corrected = CorrectedText::new(text);
     loop {
         let mut left = *nodes;
-        match compose(&lenient.text, &mut left) {
+        match compose(&corrected.text, &mut left) {
             Err(Failure::Fault(fault)) => return Err(fault),
-            Err(Failure::Scan(error)) if lenient.correct(&error) => {}
+            Err(Failure::Scan(error)) if corrected.correct(&error) => {}
             Err(Failure::Scan(error)) => {
                 let (mark, text) = (error.marker(), error.info());
                 return Err(Fault::new(mark.line() as u64, format!("{text} at column {}", mark.col() + 1)));
@@ -155,18 +155,18 @@ impl<'t> Composer<'t> {
                 node
             }
             Event::SequenceStart(style, anchor, _) => {
-                deep(above + 1, span)?;
+                check_depth(above + 1, span)?;
                 let sequence = self.within(style, |this| this.sequence(above + 1))?;
                 self.anchored(anchor, sequence, span)?
             }
             Event::MappingStart(style, anchor, _) => {
-                deep(above + 1, span)?;
+                check_depth(above + 1, span)?;
                 let mapping = self.within(style, |this| this.mapping(above + 1))?;
                 self.anchored(anchor, mapping, span)?
             }
             _ => return Err(fault(span, "expected a value")),
         };
-        deep(above + node.depth, span)?;
+        check_depth(above + node.depth, span)?;
         Ok(node)
     }
 
@@ -328,7 +328,7 @@ fn is_merge(event: &Event) -> bool {
         }
 }
 
-fn deep(depth: usize, span: Span) -> Result<(), Failure> {
+fn check_depth(depth: usize, span: Span) -> Result<(), Failure> {
     if depth > MAX_DEPTH {
         return Err(fault(span, format!("lists and objects are nested more than {MAX_DEPTH} deep")));
     }

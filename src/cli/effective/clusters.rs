@@ -5,70 +5,70 @@ use anyhow::anyhow;
 use super::Arguments;
 use super::text::rules;
 use crate::cli::hub::HubArguments;
-use crate::cli::manifests::Unreadable;
-use crate::cli::output::say_each;
-use crate::cli::{Answer, manifests, names, plan, progress};
+use crate::cli::manifests::UnreadableDocuments;
+use crate::cli::output::print_messages;
+use crate::cli::{Outcome, manifests, names, plan, progress};
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
 use policy_sync_hub::HubError;
 use policy_sync_report::snapshot::ReadError;
-use policy_sync_report::{Across, AcrossQuery, across, across_files};
+use policy_sync_report::{FleetObjects, FleetObjectsQuery, fleet_objects, fleet_objects_from_files};
 use policy_sync_sync::dry_run::Severity;
 use policy_sync_topology::Request;
-use policy_sync_topology::show::{ClusterAnswer, ClustersReport, Scope};
+use policy_sync_topology::show::{ClusterResult, ClustersReport, Scope};
 
 pub(super) async fn run(
     hub: &HubArguments,
     arguments: &Arguments,
     scope: &Scope,
     request: Option<Request>,
-) -> anyhow::Result<Answer> {
-    let world = &arguments.world;
-    world.check()?;
+) -> anyhow::Result<Outcome> {
+    let input = &arguments.input;
+    input.check()?;
     names(&[("--cluster", arguments.cluster.as_ref())])?;
-    let (settings, controller) = (world.settings.settings()?, world.settings.controller()?);
+    let (settings, controller) = (input.settings.settings()?, input.settings.controller()?);
     let cluster = arguments.cluster.as_deref().map(ClusterName::from);
-    let (mut is_fine, mut unreadable) = (true, Unreadable::default());
-    let query = AcrossQuery { settings: &settings, cluster: cluster.as_ref(), scope };
-    let Across { objects, fleet, faults, unknown, unread } = if world.filenames.is_empty() {
+    let (mut is_fine, mut unreadable) = (true, UnreadableDocuments::default());
+    let query = FleetObjectsQuery { settings: &settings, cluster: cluster.as_ref(), scope };
+    let FleetObjects { objects, fleet, faults, unknown, unread } = if input.filenames.is_empty() {
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
-        match across(&client, &controller, query).await {
+        match fleet_objects(&client, &controller, query).await {
             Err(ReadError::Hub(error @ HubError::Absent { .. })) => {
-                say_each([format!("policy-sync: {error}")]);
-                return Ok(Answer::No);
+                print_messages([format!("policy-sync: {error}")]);
+                return Ok(Outcome::Negative);
             }
             found => found?,
         }
     } else {
-        let read = manifests::read_each(&world.filenames)?;
+        let read = manifests::read_each(&input.filenames)?;
         unreadable = read.unreadable;
         let (manifests, no_objects) = manifests::divided(read.read);
-        say_each(&no_objects);
+        print_messages(&no_objects);
         let (mirror, mut diagnostics) =
-            plan::mirror(manifests, world.namespace.as_deref().unwrap_or("default"), &controller);
+            plan::mirror(manifests, input.namespace.as_deref().unwrap_or("default"), &controller);
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
         is_fine = diagnostics.is_empty() && no_objects.is_empty();
-        say_each(&diagnostics);
-        let across = across_files(&mirror, query);
-        across.ok_or_else(|| {
+        print_messages(&diagnostics);
+        let fleet_objects = fleet_objects_from_files(&mirror, query);
+        fleet_objects.ok_or_else(|| {
             anyhow!("no ManagedCluster {} is given", arguments.cluster.as_deref().unwrap_or_default())
         })?
     };
     let mut report = ClustersReport::new(&objects, &fleet, scope, request, unknown);
     report.faults.extend(faults);
-    say_each(&report.faults);
+    print_messages(&report.faults);
     arguments.output.print(&report, text)?;
     let is_fine = is_fine && report.faults.is_empty() && !report.answers.is_empty();
-    unreadable.end(super::super::answer(is_fine, &unread)?)
+    unreadable.end(super::super::outcome(is_fine, &unread)?)
 }
 
 /// Formats a paragraph for each listener and group of clusters, followed by the unknown parts.
 pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     let mut lines = Vec::new();
     for answer in &report.answers {
-        lines.extend(of_answer(answer));
+        lines.extend(result_lines(answer));
         lines.push(String::new());
     }
     if report.answers.is_empty() {
@@ -84,7 +84,7 @@ pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     lines
 }
 
-fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
+fn result_lines(answer: &ClusterResult) -> Vec<String> {
     let clusters: Vec<&str> = answer.clusters.iter().map(|cluster| &*cluster.0).collect();
     let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
     let uncertain = if answer.certain { "" } else { " (uncertain)" };
@@ -93,7 +93,7 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
         format!("  {}", nodes.join(" > ")),
         format!("    hosts: {}", answer.hostnames.join(", ")),
     ];
-    if let Some(until) = &answer.gateway.until {
+    if let Some(until) = &answer.gateway.grace_period_end {
         lines.push(format!("    the Gateway is unplaced and keeps serving until {until}"));
     }
     if let Some((word, text)) = &answer.gateway.reason {
@@ -102,7 +102,7 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
     if let Some(attached) = answer.attached_routes {
         lines.push(format!("    attached routes of the cluster: {attached}"));
     }
-    if answer.policies.iter().all(|(_, there)| !there.counts) {
+    if answer.policies.iter().all(|(_, there)| !there.is_merged) {
         lines.push("    no policy of the hub is in force".to_owned());
     }
     lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));

@@ -1,7 +1,7 @@
 //! Formats the policy rules in force for a terminal.
 
 use policy_sync_api::text::cut;
-use policy_sync_topology::show::{Answer, EffectiveReport, InForce};
+use policy_sync_topology::show::{EffectivePolicyReport, EffectiveReport, PathResult};
 
 /// The maximum number of characters of a rule's value.
 const VALUE_LIMIT: usize = 100;
@@ -10,7 +10,7 @@ const VALUE_LIMIT: usize = 100;
 /// policy.
 pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
     if report.answers.is_empty() {
-        return vec![report.no_answer().to_owned()];
+        return vec![report.empty_message().to_owned()];
     }
     let mut lines = Vec::new();
     for answer in &report.answers {
@@ -23,7 +23,7 @@ pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
 }
 
 /// The lines for one path. `all_known` is whether each rule was evaluated for the request.
-fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
+fn of_path(answer: &PathResult, all_known: bool) -> Vec<String> {
     let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
     let mut lines = vec![nodes.join(" > "), format!("  hosts: {}", answer.hostnames.join(", "))];
     if let Some(chosen) = &answer.chosen {
@@ -44,7 +44,7 @@ fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
 }
 
 /// The rules of one kind that are in force, and the policies that were overridden.
-pub(super) fn rules(of: &InForce) -> Vec<String> {
+pub(super) fn rules(of: &EffectivePolicyReport) -> Vec<String> {
     let assumed = if of.assumed { " (assumed)" } else { "" };
     let mut lines = vec![format!("  {}{assumed}", of.kind)];
     if of.rules.is_empty() {

@@ -83,7 +83,7 @@ impl AccessReviewer {
         if class.data["spec"]["controllerName"] != controller.as_str() {
             return Ok(ClassFault::None);
         }
-        Ok(ClassFault::Found(ParamsError {
+        Ok(ClassFault::Invalid(ParamsError {
             place: "downstreamClass".into(),
             fault: format!(
                 "{name:?} is itself a class of {} on this hub: copies would be copied again",
@@ -98,7 +98,7 @@ pub(super) enum ClassFault {
     /// The class is valid.
     None,
     /// The class is invalid.
-    Found(ParamsError),
+    Invalid(ParamsError),
     /// The check lacks this right.
     Unchecked(HubError),
 }

@@ -12,7 +12,7 @@ use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::{Role, StatusField, StatusPath};
 
 /// The values that the fields of its kind select in an object.
-pub(super) struct Fields {
+pub(super) struct ObjectFields {
     /// The kind and the name, such as `RateLimitPolicy shop/limits`.
     object: String,
     fields: Vec<Field>,
@@ -59,7 +59,7 @@ impl Field {
 /// # Errors
 ///
 /// If the file cannot be read, contains no object, or an object of a kind that no valid parameters list.
-pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
+pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<ObjectFields>> {
     let (place, text) = documents::read(file)?;
     let documents = documents(&text).map_err(|fault| fault.in_file(&place))?;
     if documents.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields
     documents.iter().map(fields).collect()
 }
 
-fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
+fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<ObjectFields> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     if api_version.is_empty() || kind.is_empty() {
@@ -94,11 +94,11 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     if !is_listed {
         bail!("the parameters do not list the kind {kind} of {api_version}");
     }
-    Ok(Fields { object: format!("{kind} {key}"), fields })
+    Ok(ObjectFields { object: format!("{kind} {key}"), fields })
 }
 
 /// Formats a row for each field.
-pub(super) fn text(all: &[Fields]) -> String {
+pub(super) fn text(all: &[ObjectFields]) -> String {
     let rows = all.iter().flat_map(|of| {
         of.fields.iter().map(|field| {
             let message = field.message().unwrap_or("-").to_owned();
@@ -109,14 +109,14 @@ pub(super) fn text(all: &[Fields]) -> String {
 }
 
 /// The fields as JSON.
-pub(super) fn list(all: &[Fields]) -> Value {
+pub(super) fn list(all: &[ObjectFields]) -> Value {
     let field = |field: &Field| {
         json!({
             "name": field.name, "path": field.path, "values": field.values,
             "message": field.message().unwrap_or_default(),
         })
     };
-    let object = |of: &Fields| {
+    let object = |of: &ObjectFields| {
         let fields: Vec<Value> = of.fields.iter().map(field).collect();
         json!({"object": of.object, "fields": fields})
     };

@@ -7,13 +7,13 @@ use anyhow::bail;
 use serde_json::Value;
 
 use crate::cli::{documents, manifests};
-use policy_sync_api::params::{Checked, KEY, Params, ParamsError};
+use policy_sync_api::params::{CheckedParams, KEY, Params, ParamsError};
 
 /// Parameters with their place.
 pub(super) struct Source {
     /// The file, and the line if it contains several parameters.
     pub(super) place: String,
-    pub(super) checked: Checked,
+    pub(super) checked: CheckedParams,
 }
 
 /// Reads the parameters in `file`, or from standard input if it is `-`.
@@ -41,9 +41,9 @@ fn sources(file: &str, text: &str) -> anyhow::Result<Vec<Source>> {
         .map(|manifest| {
             let raw = manifest.object.data.as_ref().map_or("{}", |raw| raw.get());
             let data: BTreeMap<String, Value> = serde_json::from_str(raw).unwrap_or_default();
-            let fault = |fault: String| Checked {
+            let fault = |fault: String| CheckedParams {
                 faults: vec![ParamsError { place: String::new(), fault }],
-                ..Checked::default()
+                ..CheckedParams::default()
             };
             let checked = match data.get(KEY) {
                 Some(Value::String(text)) => Params::check(text),

@@ -11,9 +11,9 @@ use crate::cli::text::printable;
 use policy_sync_sync::dry_run::{Change, Verb};
 
 /// The number of unchanged lines around a change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// The time limit for minimizing one diff.
-const PATIENCE: Duration = Duration::from_millis(500);
+const MINIMIZE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Formats a heading and a unified diff for each object.
 ///
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// If YAML cannot represent an object.
 pub(super) fn text(changes: &[Change]) -> anyhow::Result<String> {
-    changes.iter().map(one).collect()
+    changes.iter().map(object_diff).collect()
 }
 
-fn one(change: &Change) -> anyhow::Result<String> {
+fn object_diff(change: &Change) -> anyhow::Result<String> {
     let document = |object: &Value| if object.is_null() { Ok(String::new()) } else { yaml(object) };
     let (mut before, mut after) = (document(&readable(&change.before))?, document(&readable(&change.after))?);
     if before == after {
@@ -36,8 +36,8 @@ fn one(change: &Change) -> anyhow::Result<String> {
         Verb::Change => ("hub", "plan"),
         Verb::Delete => ("hub", "/dev/null"),
     };
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
-    let diff = diff.unified_diff().context_radius(AROUND).header(names.0, names.1).to_string();
+    let diff = TextDiff::configure().timeout(MINIMIZE_TIMEOUT).diff_lines(&before, &after);
+    let diff = diff.unified_diff().context_radius(CONTEXT_LINES).header(names.0, names.1).to_string();
     Ok(format!("{}\n{diff}", printable(&change.heading())))
 }
 

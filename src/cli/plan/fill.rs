@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::{CONFIG_MAP, Inventory, is_policy, regarding, version};
-use super::kinds::{Definition, tell};
+use super::kinds::{KindResolution, resolve_kind};
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
-use policy_sync_api::params::{Params, ParamsFault, Role};
+use policy_sync_api::params::{InvalidParams, Params, Role};
 use policy_sync_hub::clock::Clock;
-use policy_sync_mirror::{Source, Wanted};
+use policy_sync_mirror::{Source, WatchedSources};
 use policy_sync_report::ServedKind;
 use policy_sync_sync::desired::eligibility::not_in_role;
 use policy_sync_sync::desired::watches;
@@ -22,7 +22,7 @@ use policy_sync_sync::{ClassParams, OfflineMirror, View};
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 
 /// A mirror with the objects of manifests.
-pub(super) struct Filled {
+pub(super) struct FilledMirror {
     pub(super) mirror: OfflineMirror,
     /// The Gateways and policies in the mirror.
     pub(super) origins: BTreeMap<Origin, Regarding>,
@@ -32,8 +32,8 @@ pub(super) struct Filled {
 }
 
 /// Fills a mirror with `inventory`.
-pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled {
-    let mut filled = Filled {
+pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> FilledMirror {
+    let mut filled = FilledMirror {
         mirror: OfflineMirror::new(controller.clone()),
         origins: BTreeMap::new(),
         policies: Vec::new(),
@@ -55,12 +55,12 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
 
 /// The kinds that parameters list, each with the manifest that lists it.
 #[derive(Default)]
-struct Listed {
+struct ListedKinds {
     by: Vec<(Role, GroupVersionResource, Regarding)>,
 }
 
-impl Filled {
-    fn look<T>(&self, at: impl FnOnce(View<'_>) -> T) -> T {
+impl FilledMirror {
+    fn with_view<T>(&self, at: impl FnOnce(View<'_>) -> T) -> T {
         at(self.mirror.read().view(OfflineMirror::settled(Clock::start().now())))
     }
 
@@ -68,8 +68,8 @@ impl Filled {
         self.mirror.list(source, objects, Clock::start().now());
     }
 
-    fn wanted(&self) -> Wanted {
-        self.look(watches::plan)
+    fn wanted(&self) -> WatchedSources {
+        self.with_view(watches::plan)
     }
 
     /// Configures the optional fields of works: those of their definition if it is in the manifests,
@@ -86,7 +86,8 @@ impl Filled {
     }
 
     fn classes(&mut self, inventory: &Inventory, controller: &ControllerName) {
-        let ours: BTreeSet<ObjectKey> = self.look(|view| view.our_classes().into_keys().cloned().collect());
+        let ours: BTreeSet<ObjectKey> =
+            self.with_view(|view| view.our_classes().into_keys().cloned().collect());
         let others = inventory.listed(&CLASSES.all()).filter(|(key, _)| !ours.contains(*key));
         for (_, manifest) in others {
             let text = format!("not used: spec.controllerName is not {}", controller.as_str());
@@ -121,14 +122,15 @@ impl Filled {
 
     fn policies(&mut self, inventory: &Inventory) {
         let listed = self.listed(inventory);
-        let mut definitions: BTreeMap<(Role, GroupVersionResource), Definition> = BTreeMap::new();
+        let mut definitions: BTreeMap<(Role, GroupVersionResource), KindResolution> = BTreeMap::new();
         for (role, gvr, regarding) in &listed.by {
-            if let Some(fault) = self.look(|view| not_in_role(view, *role, &gvr.kind)) {
+            if let Some(fault) = self.with_view(|view| not_in_role(view, *role, &gvr.kind)) {
                 self.diagnostics.push(regarding.error(format!("{gvr}: {fault}")));
                 continue;
             }
-            let definition =
-                definitions.entry((*role, gvr.clone())).or_insert_with(|| tell(inventory, *role, gvr));
+            let definition = definitions
+                .entry((*role, gvr.clone()))
+                .or_insert_with(|| resolve_kind(inventory, *role, gvr));
             self.diagnostics.extend(diagnostic(*role, gvr, definition, regarding));
         }
         for ((_, gvr), definition) in &definitions {
@@ -161,15 +163,15 @@ impl Filled {
             self.list(&source, &taken);
             // Without an object, only the name in the parameters is known.
             let name = if name.is_empty() { gvr.kind.resource.to_string() } else { name.to_owned() };
-            self.policies.push((ServedKind::given(role, gvr, &name), taken));
+            self.policies.push((ServedKind::of_object(role, gvr, &name), taken));
         }
         self.unused(inventory, &used);
     }
 
     /// The kinds that the classes list. Errors in parameters become diagnostics.
-    fn listed(&mut self, inventory: &Inventory) -> Listed {
-        let mut listed = Listed::default();
-        let classes: Vec<(ObjectKey, Option<ObjectKey>, Option<ClassParams>)> = self.look(|view| {
+    fn listed(&mut self, inventory: &Inventory) -> ListedKinds {
+        let mut listed = ListedKinds::default();
+        let classes: Vec<(ObjectKey, Option<ObjectKey>, Option<ClassParams>)> = self.with_view(|view| {
             let classes = view.our_classes().into_iter();
             classes
                 .map(|(key, class)| {
@@ -183,7 +185,7 @@ impl Filled {
             let regarding = regarding(manifest);
             match params {
                 Some(ClassParams::Valid(params)) => listed.take(&params, &regarding),
-                Some(ClassParams::Invalid { fault: ParamsFault { error, .. }, .. })
+                Some(ClassParams::Invalid { fault: InvalidParams { error, .. }, .. })
                     if config_map.is_some() =>
                 {
                     self.diagnostics
@@ -222,7 +224,7 @@ impl Filled {
     }
 }
 
-impl Listed {
+impl ListedKinds {
     fn take(&mut self, params: &Params, regarding: &Regarding) {
         self.by.extend(params.all_listed().map(|(role, gvr)| (role, gvr, regarding.clone())));
     }
@@ -231,7 +233,7 @@ impl Listed {
 fn diagnostic(
     role: Role,
     gvr: &GroupVersionResource,
-    definition: &Definition,
+    definition: &KindResolution,
     regarding: &Regarding,
 ) -> Option<Diagnostic> {
     let objects = match role {
@@ -240,13 +242,13 @@ fn diagnostic(
     };
     match definition {
         // Built-in kinds have no CustomResourceDefinition.
-        Definition::Inferred(_) if role == Role::Resource => None,
-        Definition::Defined(_, resolution) => (!resolution.fault().is_empty())
+        KindResolution::Inferred(_) if role == Role::Resource => None,
+        KindResolution::Defined(_, resolution) => (!resolution.fault().is_empty())
             .then(|| regarding.error(format!("{gvr}: {}", resolution.fault()))),
-        Definition::Inferred(kind) => Some(regarding.note(format!(
+        KindResolution::Inferred(kind) => Some(regarding.note(format!(
             "{gvr}: no CustomResourceDefinition is given: the kind {kind} of the given {objects} is assumed"
         ))),
-        Definition::Absent => Some(regarding.note(format!(
+        KindResolution::Absent => Some(regarding.note(format!(
             "{gvr}: neither a CustomResourceDefinition nor {} of this kind is given",
             if role == Role::Policy { "a policy" } else { "an object" }
         ))),

@@ -42,25 +42,25 @@ pub(super) struct Inventory {
     pub(super) namespace: String,
 }
 
-enum Role {
-    Of(Source),
+enum ManifestRole {
+    PlanInput(Source),
     ConfigMap,
     Definition,
     Other,
 }
 
-fn role(group: &str, kind: &str) -> Role {
+fn role(group: &str, kind: &str) -> ManifestRole {
     match (group, kind) {
-        (gateway::GROUP, "GatewayClass") => Role::Of(CLASSES.all()),
-        (gateway::GROUP, "Gateway") => Role::Of(GATEWAYS.all()),
-        (cluster::GROUP, "ManagedCluster") => Role::Of(CLUSTERS.all()),
-        (cluster::GROUP, "Placement") => Role::Of(PLACEMENTS.all()),
-        (cluster::GROUP, "PlacementDecision") => Role::Of(DECISIONS.all()),
-        (gateway::GROUP, "ReferenceGrant") => Role::Of(GRANTS.all()),
-        ("", "Secret") => Role::Of(SECRETS.all()),
-        CONFIG_MAP => Role::ConfigMap,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Role::Definition,
-        _ => Role::Other,
+        (gateway::GROUP, "GatewayClass") => ManifestRole::PlanInput(CLASSES.all()),
+        (gateway::GROUP, "Gateway") => ManifestRole::PlanInput(GATEWAYS.all()),
+        (cluster::GROUP, "ManagedCluster") => ManifestRole::PlanInput(CLUSTERS.all()),
+        (cluster::GROUP, "Placement") => ManifestRole::PlanInput(PLACEMENTS.all()),
+        (cluster::GROUP, "PlacementDecision") => ManifestRole::PlanInput(DECISIONS.all()),
+        (gateway::GROUP, "ReferenceGrant") => ManifestRole::PlanInput(GRANTS.all()),
+        ("", "Secret") => ManifestRole::PlanInput(SECRETS.all()),
+        CONFIG_MAP => ManifestRole::ConfigMap,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => ManifestRole::Definition,
+        _ => ManifestRole::Other,
     }
 }
 
@@ -105,23 +105,23 @@ impl Inventory {
         let (group, kind) = (group(&manifest.object.api_version).to_owned(), manifest.object.kind.clone());
         let role = role(&group, &kind);
         let namespaced = match role {
-            Role::Of(ref source) => !source.is(&CLASSES) && !source.is(&CLUSTERS),
-            Role::ConfigMap => true,
-            Role::Definition => false,
+            ManifestRole::PlanInput(ref source) => !source.is(&CLASSES) && !source.is(&CLUSTERS),
+            ManifestRole::ConfigMap => true,
+            ManifestRole::Definition => false,
             // Other kinds are assumed to be cluster-scoped, unless they have a target reference.
-            Role::Other => is_policy(&manifest.object),
+            ManifestRole::Other => is_policy(&manifest.object),
         };
         let metadata = &mut manifest.object.metadata;
         match (&role, namespaced, metadata.namespace.is_empty()) {
             (_, true, true) => namespace.clone_into(&mut metadata.namespace),
-            (Role::Other, ..) | (_, true, false) => {}
+            (ManifestRole::Other, ..) | (_, true, false) => {}
             (_, false, _) => metadata.namespace.clear(),
         }
         let objects = match role {
-            Role::Of(source) => self.by_source.entry(source).or_default(),
-            Role::ConfigMap => &mut self.config_maps,
-            Role::Other => self.others.entry((group, kind)).or_default(),
-            Role::Definition => return self.define(&manifest),
+            ManifestRole::PlanInput(source) => self.by_source.entry(source).or_default(),
+            ManifestRole::ConfigMap => &mut self.config_maps,
+            ManifestRole::Other => self.others.entry((group, kind)).or_default(),
+            ManifestRole::Definition => return self.define(&manifest),
         };
         let about = regarding(&manifest);
         let key = manifest.object.key();

@@ -3,11 +3,11 @@
 use super::inventory::Inventory;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
-use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, says_direct};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, is_direct};
 
 /// How a kind was resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Definition {
+pub(super) enum KindResolution {
     /// From its CustomResourceDefinition: its `kind`, and whether it can be synced.
     Defined(String, Resolution),
     /// From an object whose `kind` matches the plural.
@@ -16,7 +16,7 @@ pub(super) enum Definition {
     Absent,
 }
 
-impl Definition {
+impl KindResolution {
     /// Whether it can be synced.
     pub(super) fn resolution(&self) -> Resolution {
         match self {
@@ -36,18 +36,18 @@ impl Definition {
 }
 
 /// Resolves `gvr`, which parameters list under `role`.
-pub(super) fn tell(inventory: &Inventory, role: Role, gvr: &GroupVersionResource) -> Definition {
+pub(super) fn resolve_kind(inventory: &Inventory, role: Role, gvr: &GroupVersionResource) -> KindResolution {
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;
         let kind = &definition.names.kind;
-        let direct = says_direct(&given.definition);
+        let direct = is_direct(&given.definition);
         let info = check(definition, gvr, role).map(|info| KindInfo { direct, ..info });
         let resolution = info.map_or_else(|fault| fault, Resolution::Resolved);
-        return Definition::Defined(kind.clone(), resolution);
+        return KindResolution::Defined(kind.clone(), resolution);
     }
     let mut kinds = inventory.kinds();
     let fits = |(group, kind): &(&str, &str)| **group == *gvr.kind.group && gvr.kind.is_plural_of(kind);
-    kinds.find(fits).map_or(Definition::Absent, |(_, kind)| Definition::Inferred(kind.to_owned()))
+    kinds.find(fits).map_or(KindResolution::Absent, |(_, kind)| KindResolution::Inferred(kind.to_owned()))
 }
 
 #[cfg(test)]

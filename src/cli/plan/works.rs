@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::fill::Filled;
+use super::fill::FilledMirror;
 use policy_sync_api::names::{ClusterName, Origin, WorkName};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
@@ -24,8 +24,11 @@ type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 /// # Errors
 ///
 /// If a planned work cannot be parsed again, which is an internal error.
-pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
-    let Filled { mirror, origins, mut diagnostics, .. } = filled;
+pub(super) fn plan(
+    filled: FilledMirror,
+    settings: &Settings,
+) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
+    let FilledMirror { mirror, origins, mut diagnostics, .. } = filled;
     let mut works = Works::new();
     {
         let guard = mirror.read();

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::files;
-use crate::cli::Answer;
-use crate::cli::output::{print, say};
+use crate::cli::Outcome;
+use crate::cli::output::{print, print_message};
 use crate::cli::queries::{QueryArguments, plural};
 use crate::cli::text::printable;
 use policy_sync_rego::confined;
-use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::engine_kind::EngineKind;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::secrets::SecretReads;
 
@@ -44,25 +44,25 @@ pub struct Arguments {
     for_opa: bool,
 }
 
-pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.confined {
-        let evaluator = if arguments.for_opa { EvaluatedBy::Opa } else { EvaluatedBy::Embedded };
+        let evaluator = if arguments.for_opa { EngineKind::Opa } else { EngineKind::Embedded };
         print(&confined::serve(evaluator, arguments.queries.packages()?)?)?;
-        return Ok(Answer::Fine);
+        return Ok(Outcome::Positive);
     }
-    let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
+    let files = files::read(&arguments.paths)?.with_packages(arguments.queries.packages()?);
     let (bundle, secrets) = match files.checked().await? {
         Ok(checked) => checked,
         Err(faults) => {
             print(&files::lines(&faults))?;
-            return Ok(Answer::No);
+            return Ok(Outcome::Negative);
         }
     };
     let secrets = match files::secrets_read(&bundle, secrets, &arguments.replicate) {
         Ok(secrets) => secrets,
         Err(faults) => {
             print(&files::lines(&faults))?;
-            return Ok(Answer::No);
+            return Ok(Outcome::Negative);
         }
     };
     let advice = bundle.advice().into_iter().chain(secrets.iter().flat_map(SecretReads::advice));
@@ -71,17 +71,17 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     for Fault { module, place, text } in files.ignored.into_iter().chain(advice) {
         warnings += 1;
         let fault = Fault { module, place, text: format!("warning: {text}") };
-        say(printable(&fault.to_string()));
+        print_message(printable(&fault.to_string()));
     }
-    let modules = counted(count, "module");
+    let modules = counted_noun(count, "module");
     if arguments.strict && warnings > 0 {
-        print(&format!("{modules}: {}\n", counted(warnings, "warning")))?;
-        return Ok(Answer::No);
+        print(&format!("{modules}: {}\n", counted_noun(warnings, "warning")))?;
+        return Ok(Outcome::Negative);
     }
     print(&format!("{modules}: ok\n"))?;
-    Ok(Answer::Fine)
+    Ok(Outcome::Positive)
 }
 
-pub(super) fn counted(number: usize, what: &str) -> String {
+pub(super) fn counted_noun(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

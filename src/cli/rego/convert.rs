@@ -9,11 +9,11 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use serde_json::Value;
 
-use super::check::counted;
-use super::files::{self, below};
-use crate::cli::output::{print, say};
+use super::check::counted_noun;
+use super::files::{self, find_files};
+use crate::cli::output::{print, print_message};
 use crate::cli::text::printable;
-use crate::cli::{Answer, documents, manifests};
+use crate::cli::{Outcome, documents, manifests};
 use policy_sync_rego::constraints::{self, Case, Constraint, Converted, SuiteTest, Template};
 
 pub(super) const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub struct Arguments {
 #[derive(Debug, Default)]
 struct Objects {
     templates: BTreeMap<String, Template>,
-    constraints: Vec<Found>,
+    constraints: Vec<ConstraintFile>,
     /// The test cases, by the file of their constraint.
     cases: BTreeMap<PathBuf, Vec<Case>>,
     read: BTreeSet<PathBuf>,
@@ -48,17 +48,17 @@ struct Objects {
 
 /// A constraint in a file.
 #[derive(Debug)]
-struct Found {
+struct ConstraintFile {
     file: PathBuf,
     place: String,
     constraint: Constraint,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut files = Vec::new();
     for path in &arguments.paths {
         if path.is_dir() {
-            below(path, manifests::is_named_like_one, &mut files)?
+            find_files(path, manifests::is_named_like_one, &mut files)?
         } else {
             files.push(path.clone())
         }
@@ -76,9 +76,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         modules.iter().try_for_each(|module| write(&arguments.to, module))
     };
     write().with_context(|| format!("cannot write to {}", arguments.to.display()))?;
-    objects.faults.iter().for_each(|fault| say(printable(fault)));
-    print(&format!("{} in {}\n", counted(modules.len(), "module"), arguments.to.display()))?;
-    Ok(if objects.faults.is_empty() { Answer::Fine } else { Answer::No })
+    objects.faults.iter().for_each(|fault| print_message(printable(fault)));
+    print(&format!("{} in {}\n", counted_noun(modules.len(), "module"), arguments.to.display()))?;
+    Ok(if objects.faults.is_empty() { Outcome::Positive } else { Outcome::Negative })
 }
 
 fn write(folder: &Path, Converted { name, text }: &Converted) -> anyhow::Result<()> {
@@ -120,7 +120,7 @@ impl Objects {
         } else if let Some(constraint) = Constraint::read(object) {
             match constraint {
                 Ok(constraint) => {
-                    self.constraints.push(Found {
+                    self.constraints.push(ConstraintFile {
                         file: file.to_owned(),
                         place: place.to_owned(),
                         constraint,
@@ -165,7 +165,7 @@ impl Objects {
             }
         }
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for Found { file, place, constraint } in &mut self.constraints {
+        for ConstraintFile { file, place, constraint } in &mut self.constraints {
             let Constraint { kind, name, enforcement, .. } = &*constraint;
             if unconverted.contains(kind) {
                 continue;
@@ -176,7 +176,7 @@ impl Objects {
                 continue;
             };
             if enforcement != "deny" {
-                say(printable(&format!(
+                print_message(printable(&format!(
                     "warning: {}",
                     fault(&format!(
                         "annotate the ConfigMap of the module with kuadrant.io/enforcement: {enforcement}"
@@ -186,7 +186,7 @@ impl Objects {
             let unused = constraints::unused(names.entry(kind.clone()).or_default(), name, '-');
             if unused != *name {
                 let text = fault(&format!("its name is {unused} here: another constraint has this name"));
-                say(printable(&format!("warning: {text}")));
+                print_message(printable(&format!("warning: {text}")));
                 constraint.name = unused;
             }
             let tests = self.cases.get(file);

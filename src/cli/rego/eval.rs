@@ -7,8 +7,8 @@ use clap::Args;
 use regorus::Value;
 
 use super::files;
-use crate::cli::Answer;
-use crate::cli::output::{self, print, say};
+use crate::cli::Outcome;
+use crate::cli::output::{self, print, print_message};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use policy_sync_rego::embedded::Embedded;
@@ -42,7 +42,7 @@ pub struct Arguments {
     queries: QueryArguments,
 }
 
-pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let from_stdin = arguments.files.iter().chain(&arguments.data).chain(&arguments.input);
     ensure!(
         from_stdin.filter(|file| file.as_os_str() == "-").count() < 2,
@@ -52,8 +52,8 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         Ok(file.as_deref().map(files::document).transpose()?.map(Value::from))
     };
     let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
-    let files = files::read(&arguments.files)?.asking(arguments.queries.packages()?);
-    let Some((bundle, _)) = files.bundle().await? else { return Ok(Answer::No) };
+    let files = files::read(&arguments.files)?.with_packages(arguments.queries.packages()?);
+    let Some((bundle, _)) = files.bundle().await? else { return Ok(Outcome::Negative) };
     let mut engine = Embedded::new(&bundle, files.data.into())?;
     if let Some(data) = data {
         engine.add(data).map_err(|fault| anyhow::anyhow!("--data: {}", fault.text))?;
@@ -61,11 +61,11 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let evaluated = match engine.evaluate(&arguments.query, &input.unwrap_or(Value::Undefined)) {
         Ok(evaluated) => evaluated,
         Err(failure) => {
-            say(printable(&failure.to_string()));
-            return Ok(Answer::No);
+            print_message(printable(&failure.to_string()));
+            return Ok(Outcome::Negative);
         }
     };
-    evaluated.prints.iter().for_each(|line| say(printable(line)));
+    evaluated.prints.iter().for_each(|line| print_message(printable(line)));
     let values: Vec<Value> = evaluated
         .results
         .result
@@ -77,11 +77,11 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         .filter(|value| *value != Value::Undefined)
         .collect();
     if values.is_empty() {
-        say("undefined");
-        return Ok(Answer::No);
+        print_message("undefined");
+        return Ok(Outcome::Negative);
     }
     for value in &values {
         print(&output::json(value)?)?;
     }
-    Ok(Answer::Fine)
+    Ok(Outcome::Positive)
 }

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::cli::output::say;
+use crate::cli::output::print_message;
 use crate::cli::text::printable;
 use crate::cli::{documents, manifests};
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_rego::asked::Packages;
+use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_rego::bundle::Bundle;
-use policy_sync_rego::carrier::Carried;
+use policy_sync_rego::carrier::CarrierContents;
 use policy_sync_rego::confined::{Checker, Lane};
 use policy_sync_rego::constraints::Template;
 use policy_sync_rego::enforcement;
 use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::limit;
 use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_rego::secrets::{self, SecretReads};
 
 /// The extension of a file with a module.
-const ENDING: &str = "rego";
+const EXTENSION: &str = "rego";
 
 /// The modules and data in files.
 #[derive(Debug, Default)]
@@ -34,8 +34,8 @@ pub(in crate::cli) struct Files {
     faults: Vec<Fault>,
     /// Warnings about ignored parts of manifests.
     pub(super) ignored: Vec<Fault>,
-    enforcements: BTreeMap<ModuleId, Enforcement>,
-    packages: Packages,
+    enforcements: BTreeMap<ModuleId, EnforcementAction>,
+    packages: QueriedPackages,
 }
 
 /// Reads `paths`: modules, folders (all `.rego` files in them and their subfolders), manifests with modules
@@ -49,9 +49,9 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     let mut files = Files { data: json!({}), ..Files::default() };
     for path in paths {
         if path.is_dir() {
-            below(path, is_module, &mut modules)?;
+            find_files(path, is_module, &mut modules)?;
         } else if manifests::is_named_like_one(path) {
-            files.carried(path)?;
+            files.add_manifests(path)?;
         } else {
             modules.push(path.clone());
         }
@@ -71,16 +71,16 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
 
 impl Files {
     /// Sets the packages to query.
-    pub(in crate::cli) fn asking(self, packages: Packages) -> Self {
+    pub(in crate::cli) fn with_packages(self, packages: QueriedPackages) -> Self {
         Self { packages, ..self }
     }
 
     /// The packages to query.
-    pub(in crate::cli) fn packages(&self) -> &Packages {
+    pub(in crate::cli) fn packages(&self) -> &QueriedPackages {
         &self.packages
     }
 
-    fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn add_manifests(&mut self, path: &Path) -> anyhow::Result<()> {
         for manifest in manifests::read(&[path.to_owned()])? {
             if Template::is(&manifest.object.api_version, &manifest.object.kind) {
                 let text = format!(
@@ -89,7 +89,7 @@ impl Files {
                 );
                 self.faults.push(Fault::new(&ModuleId::new(&manifest.place.to_string()), None, text));
             }
-            let Some(carried) = Carried::by(&manifest.object) else { continue };
+            let Some(carried) = CarrierContents::from_object(&manifest.object) else { continue };
             for text in carried.texts.iter().filter(|text| carried.fault_of(&text.id).is_none()) {
                 self.texts.push(text.clone());
                 match &carried.enforcement {
@@ -107,8 +107,9 @@ impl Files {
     }
 
     /// The modules with another enforcement than `deny`.
-    pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, Enforcement> {
-        let lenient = self.enforcements.iter().filter(|(_, enforcement)| **enforcement != Enforcement::Deny);
+    pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, EnforcementAction> {
+        let lenient =
+            self.enforcements.iter().filter(|(_, enforcement)| **enforcement != EnforcementAction::Deny);
         lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
     }
 
@@ -121,16 +122,16 @@ impl Files {
         if let Some(fault) = limit::fault(&self.texts) {
             return Ok(Err(Faults::of(fault)));
         }
-        let checker = Checker::this_program()?.asking(self.packages.clone());
+        let checker = Checker::this_program()?.with_packages(self.packages.clone());
         let (mut left, mut faults) = (self.texts.clone(), Faults::default());
         let secrets = loop {
             // These are the limits of the hub's webhook.
             let found = checker.check(&left, Lane::Write).await?;
-            if faults.is_empty() || !found.deadly.is_empty() {
+            if faults.is_empty() || !found.crashing.is_empty() {
                 faults.told.extend(found.faults.told.iter().cloned());
                 faults.more += found.faults.more;
             }
-            if found.deadly.is_empty() {
+            if found.crashing.is_empty() {
                 break found.secrets;
             }
             // Other modules may end the check as well. Faults of later rounds may only be due to the removed
@@ -156,7 +157,7 @@ impl Files {
     /// As [`Self::checked`].
     pub(in crate::cli) async fn bundle(&self) -> anyhow::Result<Option<(Bundle, SecretReads)>> {
         let checked = self.checked().await?;
-        Ok(checked.map_err(|faults| say(lines(&faults).trim_end())).ok())
+        Ok(checked.map_err(|faults| print_message(lines(&faults).trim_end())).ok())
     }
 }
 
@@ -183,7 +184,7 @@ pub(in crate::cli) fn secrets_read(
 /// # Errors
 ///
 /// If a folder cannot be read.
-pub(super) fn below(
+pub(super) fn find_files(
     folder: &Path,
     is_wanted: fn(&Path) -> bool,
     files: &mut Vec<PathBuf>,
@@ -193,7 +194,7 @@ pub(super) fn below(
         let entry = entry.with_context(cannot)?;
         // Symbolic links are not followed, because they may form a cycle.
         if entry.file_type().with_context(cannot)?.is_dir() {
-            below(&entry.path(), is_wanted, files)?;
+            find_files(&entry.path(), is_wanted, files)?;
         } else if is_wanted(&entry.path()) {
             files.push(entry.path());
         }
@@ -217,7 +218,7 @@ pub(super) fn document(file: &Path) -> anyhow::Result<Value> {
 }
 
 fn is_module(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == ENDING)
+    path.extension().is_some_and(|ending| ending == EXTENSION)
 }
 
 /// Formats a line for each of `faults`.

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use regorus::Value;
 
-use super::check::counted;
+use super::check::counted_noun;
 use super::files;
-use crate::cli::Answer;
-use crate::cli::output::{print, say};
+use crate::cli::Outcome;
+use crate::cli::output::{print, print_message};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use policy_sync_controller::admission::sample::mended;
-use policy_sync_rego::asked::ADMISSION;
-use policy_sync_rego::called::{Called, SAMPLE, TEST};
-use policy_sync_rego::embedded::{Embedded, Evaluated};
+use policy_sync_controller::admission::sample::check_patches;
+use policy_sync_rego::embedded::{Embedded, EvaluationResult};
+use policy_sync_rego::prefixed_rules::{PrefixedRule, SAMPLE_PREFIX, TEST_PREFIX};
+use policy_sync_rego::queries::ADMISSION;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -35,12 +35,12 @@ pub struct Arguments {
     queries: QueryArguments,
 }
 
-pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
-    let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
-    let Some((bundle, _)) = files.bundle().await? else { return Ok(Answer::No) };
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let files = files::read(&arguments.paths)?.with_packages(arguments.queries.packages()?);
+    let Some((bundle, _)) = files.bundle().await? else { return Ok(Outcome::Negative) };
     let admission = files.packages().of(ADMISSION).to_owned();
     let engine = Embedded::new(&bundle, files.data.into())?;
-    let (tests, samples) = (bundle.called(TEST), bundle.called(SAMPLE));
+    let (tests, samples) = (bundle.rules_with_prefix(TEST_PREFIX), bundle.rules_with_prefix(SAMPLE_PREFIX));
     let failed = tests.iter().filter_map(|test| failure(&engine, test));
     let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, &admission, sample)));
     let mut count = 0;
@@ -50,21 +50,21 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     }
     let all = tests.len() + samples.len();
     if all == 0 {
-        say("no rule is called test_… or sample_…");
+        print_message("no rule is called test_… or sample_…");
     }
-    print(&format!("{}, {count} failed\n", counted(all, "test")))?;
-    Ok(if count == 0 && all > 0 { Answer::Fine } else { Answer::No })
+    print(&format!("{}, {count} failed\n", counted_noun(all, "test")))?;
+    Ok(if count == 0 && all > 0 { Outcome::Positive } else { Outcome::Negative })
 }
 
 /// The message of a failed test; `None` if it passes.
-fn failure(engine: &Embedded, test: &Called) -> Option<String> {
+fn failure(engine: &Embedded, test: &PrefixedRule) -> Option<String> {
     if test.definitions > 1 {
-        let Called { place, definitions, .. } = test;
+        let PrefixedRule { place, definitions, .. } = test;
         return Some(format!("{place} is defined {definitions} times: each test needs its own name"));
     }
     match engine.evaluate(&test.query, &Value::Undefined) {
         Ok(evaluated) => {
-            evaluated.prints.iter().for_each(|line| say(printable(line)));
+            evaluated.prints.iter().for_each(|line| print_message(printable(line)));
             let is_true = evaluated.into_value() == Some(Value::Bool(true));
             (!is_true).then(|| format!("{} is not true", test.place))
         }
@@ -73,9 +73,9 @@ fn failure(engine: &Embedded, test: &Called) -> Option<String> {
 }
 
 /// The message if the changes of the admission policies to a sample conflict; `None` if they can be applied.
-fn conflict(engine: &Embedded, admission: &str, sample: &Called) -> Option<String> {
-    let said = match engine.evaluate(&sample.query, &Value::Undefined).map(Evaluated::into_value) {
-        Ok(Some(input)) => mended(engine, admission, &input).err()?,
+fn conflict(engine: &Embedded, admission: &str, sample: &PrefixedRule) -> Option<String> {
+    let said = match engine.evaluate(&sample.query, &Value::Undefined).map(EvaluationResult::into_value) {
+        Ok(Some(input)) => check_patches(engine, admission, &input).err()?,
         Ok(None) => "it is undefined".to_owned(),
         Err(failure) => failure.to_string(),
     };

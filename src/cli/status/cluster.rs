@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use super::printer::Printer;
 use super::view::{Rows, View};
-use super::{Arguments, Format, Hub, checked, filter, unknown_availability, watch};
-use crate::cli::output::{self, print, say};
+use super::{Arguments, Format, HubClients, check_items, filter, unknown_availability, watch};
+use crate::cli::output::{self, print, print_message};
 use crate::cli::text::printable;
-use crate::cli::{Answer, terminal};
+use crate::cli::{Outcome, terminal};
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_mirror::Scope;
-use policy_sync_report::{self as report, Asked, Item, Query, Report};
+use policy_sync_report::{self as report, Item, Query, Report, RequestedKinds};
 
 /// Prints the items on the cluster of `arguments`, and checks them by `--fail-on`.
 pub(super) async fn answer(
-    hub: Hub,
+    hub: HubClients,
     controller: &ControllerName,
     arguments: &Arguments,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<Outcome> {
     let Some(name) = &arguments.name else {
         bail!("the name of the cluster is missing: status cluster NAME")
     };
@@ -32,8 +32,8 @@ pub(super) async fn answer(
     let unavailable = match report::cluster(&hub.client, &cluster).await {
         Ok(Some(cluster)) => cluster.status_as::<ManagedClusterStatus>().unavailable_since(),
         Ok(None) => {
-            say(printable(&format!("the hub has no ManagedCluster {name}")));
-            return Ok(Answer::No);
+            print_message(printable(&format!("the hub has no ManagedCluster {name}")));
+            return Ok(Outcome::Negative);
         }
         Err(error) if error.is_forbidden() => {
             unread.push(unknown_availability(&error, "get"));
@@ -41,24 +41,24 @@ pub(super) async fn answer(
         }
         Err(error) => return Err(error.into()),
     };
-    let (asked, scope) = (Asked::Cluster, Scope::All);
-    let query = Query { controller, asked, scope, cluster: Some(cluster), hint: "" };
+    let (requested, scope) = (RequestedKinds::Cluster, Scope::All);
+    let query = Query { controller, requested, scope, cluster: Some(cluster), hint: "" };
     let mut report = Report::read(&hub.client, &query).await?;
     unread.append(&mut report.unread);
     for fault in &report.faults {
-        say(printable(&format!("error: {fault}")));
+        print_message(printable(&format!("error: {fault}")));
     }
     if let Some(since) = unavailable {
-        say(printable(&format!("cluster {name}: no contact with its agent since {since}")));
+        print_message(printable(&format!("cluster {name}: no contact with its agent since {since}")));
     }
-    let mut items = report.seen.items();
+    let mut items = report.report_mirror.items();
     for item in &mut items {
         if let Item::Copy(copy) = item {
             copy.unavailable = unavailable.is_some();
         }
     }
     if items.is_empty() {
-        say(printable(&format!("no object of {} is on cluster {name}", controller.as_str())));
+        print_message(printable(&format!("no object of {} is on cluster {name}", controller.as_str())));
     }
     let wide = arguments.output == Format::Wide;
     let mut view = View {
@@ -66,23 +66,23 @@ pub(super) async fn answer(
         namespaces: true,
         wide,
         differences: None,
-        only: arguments.only(),
-        waits: None,
+        item_filter: arguments.item_filter(),
+        out_of_sync_times: None,
     };
     if arguments.watch {
         if !unread.is_empty() {
-            say(printable(&unread.join("; ")));
+            print_message(printable(&unread.join("; ")));
         }
         let printer = Printer::new(view, arguments.output, arguments.screen()).with_note(watch::NOTE);
-        return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
+        return watch::watch(hub, report.report_mirror, printer).await.map(|()| Outcome::Positive);
     }
     let fail_on = arguments.fail_on.fail_on();
-    let (passed, unknown) = checked(items.iter().map(|item| (item.check(None, fail_on), item)));
+    let (passed, unknown) = check_items(items.iter().map(|item| (item.check(None, fail_on), item)));
     unread.extend(unknown);
     let in_sync = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
     let fine = in_sync && passed;
     let mut shown: Vec<&Item> = items.iter().collect();
-    if view.only.is_some() {
+    if view.item_filter.is_some() {
         filter(&hub.client, controller, &mut view, &mut shown, fail_on).await?;
     }
     let list = || {
@@ -98,5 +98,5 @@ pub(super) async fn answer(
             print(&view.tables(shown.iter().copied(), Timestamp::now(), terminal::width()))?;
         }
     }
-    crate::cli::answer(fine, &unread)
+    crate::cli::outcome(fine, &unread)
 }

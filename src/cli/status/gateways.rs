@@ -51,7 +51,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
     let (applied, programmed) = match on.copy {
         None => ("?", "?"),
         Some(None) => ("no", "no"),
-        Some(Some(copy)) => match (copy.deleting, copy.applied, copy.lacks.is_none()) {
+        Some(Some(copy)) => match (copy.deleting, copy.applied, copy.not_programmed.is_none()) {
             (true, ..) => ("deleting", "-"),
             (false, applied, programmed) => (yes(applied), yes(programmed)),
         },
@@ -66,7 +66,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
     let accepted = on.gateway.accepted().is_some_and(|condition| condition.status == "True");
     // A copy without a work may wait for a condition that only the Gateway reports.
     let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
-    let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
+    let text = refused.as_deref().or_else(|| copy?.not_programmed.as_deref());
     state.push(message(text, on.copy.is_some()));
     state
 }

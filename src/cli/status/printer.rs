@@ -18,7 +18,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 
 /// New output, for standard output and for standard error.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct News {
+pub(super) struct PrinterOutput {
     pub(super) printed: String,
     pub(super) diagnostics: Vec<String>,
 }
@@ -66,20 +66,21 @@ impl Printer {
     /// # Errors
     ///
     /// If an item cannot be formatted.
-    pub(super) fn news(
+    pub(super) fn update(
         &mut self,
         items: impl IntoIterator<Item = (ItemKey, Option<Item>)>,
         now: Timestamp,
-    ) -> anyhow::Result<News> {
-        let (mut news, mut cells) = (News::default(), BTreeMap::<Table, Vec<Vec<String>>>::new());
+    ) -> anyhow::Result<PrinterOutput> {
+        let (mut update, mut cells) = (PrinterOutput::default(), BTreeMap::<Table, Vec<Vec<String>>>::new());
         if self.screen.is_none() {
-            news.diagnostics.extend(self.note.take().map(str::to_owned));
+            update.diagnostics.extend(self.note.take().map(str::to_owned));
         }
         for (key, item) in items {
             let old = self.objects.remove(&key).unwrap_or_default();
             let shown = item.as_ref().filter(|item| self.view.shows(item));
             let new = shown.map(|item| self.object(item)).unwrap_or_default();
-            news.diagnostics
+            update
+                .diagnostics
                 .extend(new.diagnostics.iter().filter(|text| !old.diagnostics.contains(text)).cloned());
             match self.format {
                 Format::Table | Format::Wide => {
@@ -91,7 +92,7 @@ impl Printer {
                 Format::Json | Format::Yaml if new.document != old.document => {
                     let gone = || json!({"resource": key.resource, "namespace": key.namespace, "name": key.name, "gone": true});
                     let document = new.document.clone().unwrap_or_else(gone);
-                    news.printed.push_str(&self.text(&document)?);
+                    update.printed.push_str(&self.text(&document)?);
                 }
                 Format::Json | Format::Yaml => {}
             }
@@ -101,15 +102,15 @@ impl Printer {
         }
         cells.retain(|_, rows| !rows.is_empty());
         if let Some(width) = self.screen.filter(|_| !cells.is_empty()) {
-            news.printed = self.drawn(now, width());
+            update.printed = self.drawn(now, width());
             // Diagnostics are part of the screen, which overwrites standard error.
-            news.diagnostics.clear();
+            update.diagnostics.clear();
         } else {
             for (table, rows) in cells {
-                news.printed.push_str(&self.below(table, rows));
+                update.printed.push_str(&self.below(table, rows));
             }
         }
-        Ok(news)
+        Ok(update)
     }
 
     /// Formats rows to append. Headers are added if the previous row belongs to another table.

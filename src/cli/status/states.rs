@@ -15,19 +15,21 @@ use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_controller::sync::metrics::testing::measured;
-use policy_sync_report::across_view;
+use policy_sync_report::fleet_objects_from_view;
 use policy_sync_report::testing::report;
-use policy_sync_report::{Across, AcrossQuery, Check, FailOn, Item, ObjectExplanation, PolicyReport};
+use policy_sync_report::{
+    Check, FailOn, FleetObjects, FleetObjectsQuery, Item, ObjectExplanation, PolicyReport,
+};
 use policy_sync_sync::explain::{Unavailable, explain};
 use policy_sync_sync::status::policy::{Fold, plan};
-use policy_sync_sync::testing::answers::{Answer, applied, refused};
 use policy_sync_sync::testing::objects::{
     class, cluster, decision, deployment, deployment_origin, gateway, listing, placement, policy,
     policy_origin, resource_listing,
 };
+use policy_sync_sync::testing::reports::{TestReport, applied, refused};
 use policy_sync_sync::testing::world::{World, shop, world};
 use policy_sync_topology::show::{ClustersReport, Scope};
-use policy_sync_web::{self as web, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
+use policy_sync_web::{self as web, EffectivePage, EffectiveQuery, EffectiveResult, Notices, PolicyPage};
 
 const CLUSTER: &str = "eu-1";
 
@@ -51,13 +53,13 @@ impl Case {
         Self { world, origin, kind: "RateLimitPolicy", role: Role::Policy, is_unavailable: false }
     }
 
-    fn answered(self, answer: &Answer) -> Self {
+    fn with_report(self, answer: &TestReport) -> Self {
         let world = self.world.edited(&self.origin, CLUSTER, |work| work["status"] = answer.status(work));
         Self { world, ..self }
     }
 
     fn with_condition(self, name: &str, status: &str, reason: &str, message: &str) -> Self {
-        self.answered(&applied().observed(1).condition(name, status, reason, message))
+        self.with_report(&applied().observed(1).condition(name, status, reason, message))
     }
 
     fn enforced(self) -> Self {
@@ -76,7 +78,7 @@ impl Case {
         let origin = deployment_origin("web");
         let world = world.settled(std::slice::from_ref(&origin));
         let case = Self { world, origin, kind: "Deployment", role: Role::Resource, is_unavailable: false };
-        case.answered(&applied())
+        case.with_report(&applied())
     }
 
     fn of(state: PolicyState) -> Self {
@@ -84,7 +86,7 @@ impl Case {
         match state {
             PolicyState::Rejected => new.with_condition("Accepted", "False", "Conflicted", "an older policy"),
             PolicyState::NotEnforced => new.with_condition("Enforced", "False", "MissingResource", "no wasm"),
-            PolicyState::NotApplied => new.answered(&refused("conflict")),
+            PolicyState::NotApplied => new.with_report(&refused("conflict")),
             PolicyState::Frozen => {
                 let case = new.enforced();
                 let frozen = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "((");
@@ -96,7 +98,7 @@ impl Case {
             }
             PolicyState::Pending => new,
             PolicyState::Unreachable => Self { is_unavailable: true, ..new.enforced() },
-            PolicyState::Unknown => new.answered(&applied()),
+            PolicyState::Unknown => new.with_report(&applied()),
             PolicyState::Removing => {
                 let elsewhere =
                     policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=us");
@@ -135,9 +137,9 @@ impl Case {
     /// The report of `effective --clusters`.
     fn effective(&self) -> ClustersReport {
         let scope = Scope::default();
-        let Across { objects, fleet, .. } = self.world.see(|view| {
-            let query = AcrossQuery { settings: &self.world.settings, cluster: None, scope: &scope };
-            across_view(view, query, &self.unavailable())
+        let FleetObjects { objects, fleet, .. } = self.world.see(|view| {
+            let query = FleetObjectsQuery { settings: &self.world.settings, cluster: None, scope: &scope };
+            fleet_objects_from_view(view, query, &self.unavailable())
         });
         ClustersReport::new(&objects, &fleet, &scope, None, Vec::new())
     }
@@ -159,7 +161,14 @@ fn words(text: &str) -> Vec<&'static str> {
 
 /// The cell below the header `STATE`.
 fn state_cell(case: &Case, rows: Rows) -> String {
-    let view = View { rows, namespaces: false, wide: true, differences: None, only: None, waits: None };
+    let view = View {
+        rows,
+        namespaces: false,
+        wide: true,
+        differences: None,
+        item_filter: None,
+        out_of_sync_times: None,
+    };
     let table =
         view.tables(&[Item::from(case.report())], "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap(), None);
     let mut lines = table.lines();
@@ -203,7 +212,7 @@ fn effective_has_the_word(case: &Case, word: &str) {
         query: EffectiveQuery::default(),
         clusters: Vec::new(),
         gateways: Vec::new(),
-        answer: Some(Ok(InForceAt::Clusters(report))),
+        result: Some(Ok(EffectiveResult::Clusters(report))),
     };
     let page = web::effective(&page).into_string();
     let cells: Vec<&str> = page.split("<span class=\"state ").skip(1).collect();
@@ -236,7 +245,7 @@ fn every_output_uses_the_same_word_for_a_state() {
         assert_eq!(explanation.json()["groups"][0]["state"], word, "JSON of explain");
         assert_eq!(explanation.groups[0].title(), format!("{word} on {CLUSTER}:"), "explain");
 
-        let expected = FailOn::default().of_state(state);
+        let expected = FailOn::default().check_state(state);
         assert_eq!(Item::from(case.report()).check(None, FailOn::default()), expected, "{word}: status");
         // It is planned for no cluster.
         if state != PolicyState::Removing {
@@ -340,7 +349,7 @@ fn documentation_lists_each_state_with_its_exit_code() {
         let begin = format!("| `{}` | {} |", state.as_str(), state.meaning());
         let row = page.lines().find(|line| line.starts_with(&begin));
         let row = row.unwrap_or_else(|| panic!("docs/status.md has no row {begin}"));
-        let code = match FailOn::default().of_state(state) {
+        let code = match FailOn::default().check_state(state) {
             Check::Passed => 0,
             Check::Failed => 1,
             Check::Unknown => 2,

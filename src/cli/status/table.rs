@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use policy_sync_api::annotations::{Summary, Synced, SyncedCondition};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
-use policy_sync_report::{Detail, PolicyOnCluster, PolicyReport, Reading};
+use policy_sync_report::{AnnotationValue, Detail, PolicyOnCluster, PolicyReport};
 
 /// The maximum number of clusters in a cell, unless the output is wide.
 const CLUSTERS: usize = 10;
@@ -43,8 +43,8 @@ pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
 fn worst(report: &PolicyReport) -> String {
     match (report.worst(), &report.summary, &report.clusters) {
         (Some(state), ..) => state.as_str().to_owned(),
-        (None, Reading::Missing, Reading::Missing) => "-".to_owned(),
-        (None, _, Reading::Value(clusters)) if clusters.is_empty() => "-".to_owned(),
+        (None, AnnotationValue::Missing, AnnotationValue::Missing) => "-".to_owned(),
+        (None, _, AnnotationValue::Value(clusters)) if clusters.is_empty() => "-".to_owned(),
         (None, ..) => "?".to_owned(),
     }
 }
@@ -165,8 +165,8 @@ fn or_mark(text: Option<String>, detail: Detail) -> String {
 
 fn count(report: &PolicyReport, of: impl Fn(&Summary) -> usize) -> String {
     match (&report.summary, &report.clusters) {
-        (Reading::Value(summary), _) => format!("{}/{}", of(summary), summary.clusters),
-        (Reading::Missing, Reading::Missing) => "-".to_owned(),
+        (AnnotationValue::Value(summary), _) => format!("{}/{}", of(summary), summary.clusters),
+        (AnnotationValue::Missing, AnnotationValue::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }
 }
@@ -195,9 +195,9 @@ fn some_of(
     match (clusters, report.summary.value().map(count), &report.clusters) {
         (Some(clusters), ..) => names(clusters, wide),
         // The list shows only names, but the summary has the number.
-        (None, Some(0), Reading::Value(_)) => "-".to_owned(),
-        (None, Some(count), Reading::Value(_)) => format!("({count})"),
-        (None, None, Reading::Missing) => "-".to_owned(),
+        (None, Some(0), AnnotationValue::Value(_)) => "-".to_owned(),
+        (None, Some(count), AnnotationValue::Value(_)) => format!("({count})"),
+        (None, None, AnnotationValue::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }
 }

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::table::{self, Row};
 use super::{copies, gateways};
-use crate::cli::columns::fitting;
+use crate::cli::columns::fitted_table;
 use policy_sync_api::annotations::Synced;
 use policy_sync_report::{
-    Check, Differences, Differs, FailOn, GatewayReport, Item, PolicyReport, Reading, Table, Waits,
+    AnnotationValue, Check, Differences, DifferingPaths, FailOn, GatewayReport, Item, OutOfSyncTimes,
+    PolicyReport, Table,
 };
 
 /// The column with the fields that overrides change.
@@ -41,21 +42,21 @@ pub(super) struct View {
     /// The source of the column DIFFERS; `None` without that column.
     pub(super) differences: Option<Differences>,
     /// The filter of items, if there is one.
-    pub(super) only: Option<Only>,
+    pub(super) item_filter: Option<ItemFilter>,
     /// Since when the items are out of sync; `None` without a filter.
-    pub(super) waits: Option<Waits>,
+    pub(super) out_of_sync_times: Option<OutOfSyncTimes>,
 }
 
 /// A filter of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Only {
+pub(super) enum ItemFilter {
     /// The filter `--not-synced`.
     NotSynced,
     /// The filter `--not-enforced`.
     NotEnforced,
 }
 
-impl Only {
+impl ItemFilter {
     /// The check that the shown items fail.
     fn fail_on(self) -> FailOn {
         match self {
@@ -89,7 +90,7 @@ impl View {
         let mut policies = items.iter().filter_map(|item| item.policy());
         self.wide
             && self.rows != Rows::Policies
-            && policies.any(|report| !matches!(report.overrides, Reading::Missing))
+            && policies.any(|report| !matches!(report.overrides, AnnotationValue::Missing))
     }
 
     /// Whether `item` belongs to the output, regardless of the filter.
@@ -99,8 +100,8 @@ impl View {
 
     /// Whether `item` passes the filter.
     pub(super) fn passes_filter(&self, item: &Item) -> bool {
-        let check = |only: Only| item.check(self.rows.cluster(), only.fail_on());
-        self.only.is_none_or(|only| check(only) != Check::Passed)
+        let check = |item_filter: ItemFilter| item.check(self.rows.cluster(), item_filter.fail_on());
+        self.item_filter.is_none_or(|item_filter| check(item_filter) != Check::Passed)
     }
 
     /// The output of `item` as JSON.
@@ -109,8 +110,8 @@ impl View {
             None => item.json(),
             Some(cluster) => item.on(cluster).map_or(Value::Null, |on| on.json()),
         };
-        if let Some(waits) = &self.waits {
-            json["notSyncedSince"] = waits.since(item).map(|since| since.to_string()).into();
+        if let Some(out_of_sync_times) = &self.out_of_sync_times {
+            json["notSyncedSince"] = out_of_sync_times.since(item).map(|since| since.to_string()).into();
         }
         json
     }
@@ -138,7 +139,7 @@ impl View {
 
     /// The additional columns of `table` with a filter.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
-        match (&self.waits, table, &self.rows) {
+        match (&self.out_of_sync_times, table, &self.rows) {
             // Copies have such a column already. For the clusters of a policy, the moment is unknown.
             (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
             // The missing cluster is the selected one.
@@ -154,7 +155,8 @@ impl View {
             Item::Policy(report) => table::missing(report, self.wide),
             Item::Copy(_) => "-".to_owned(),
         };
-        let since = self.waits.as_ref().and_then(|waits| waits.since(item));
+        let since =
+            self.out_of_sync_times.as_ref().and_then(|out_of_sync_times| out_of_sync_times.since(item));
         let cells = [missing, since.map_or_else(|| "-".to_owned(), |since| since.to_string())];
         let headers = self.wait_headers(item.key().table);
         cells
@@ -210,7 +212,10 @@ impl View {
     pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
         let mut rows = match item {
             Item::Copy(report) => {
-                let since = self.waits.as_ref().map_or(report.since, |waits| waits.since(item));
+                let since = self
+                    .out_of_sync_times
+                    .as_ref()
+                    .map_or(report.since, |out_of_sync_times| out_of_sync_times.since(item));
                 vec![copies::row(report, since)]
             }
             Item::Gateway(report) => self.gateway_rows(report),
@@ -259,12 +264,12 @@ impl View {
 
     /// Whether the row of `entry` passes the filter. A row with an unknown state passes.
     fn shows_entry(&self, report: &PolicyReport, entry: &Synced) -> bool {
-        match self.only {
+        match self.item_filter {
             None => true,
-            Some(Only::NotSynced) => report.detail.shows_states() && !entry.applied,
-            Some(only) => {
-                report.state_of(entry).is_none_or(|state| only.fail_on().of_state(state) != Check::Passed)
-            }
+            Some(ItemFilter::NotSynced) => report.detail.shows_states() && !entry.applied,
+            Some(item_filter) => report
+                .state_of(entry)
+                .is_none_or(|state| item_filter.fail_on().check_state(state) != Check::Passed),
         }
     }
 
@@ -273,9 +278,9 @@ impl View {
         let differences = self.differences.iter().map(|differences| differences.of_policy(report, cluster));
         differences
             .map(|differs| match differs {
-                Differs::Unknown => "?".to_owned(),
-                Differs::At(places) if places.is_empty() => "-".to_owned(),
-                Differs::At(places) => places.into_iter().collect::<Vec<_>>().join(","),
+                DifferingPaths::Unknown => "?".to_owned(),
+                DifferingPaths::Known(places) if places.is_empty() => "-".to_owned(),
+                DifferingPaths::Known(places) => places.into_iter().collect::<Vec<_>>().join(","),
             })
             .collect()
     }
@@ -309,7 +314,7 @@ impl View {
             let cells = self.rows(item).into_iter().map(|row| self.cells(table, &row, item.created(), now));
             rows.entry(table).or_insert_with(|| vec![self.headers(table)]).extend(cells);
         }
-        let tables = rows.into_iter().map(|(table, rows)| fitting(rows, self.names(table), width));
+        let tables = rows.into_iter().map(|(table, rows)| fitted_table(rows, self.names(table), width));
         tables.collect::<Vec<_>>().join("\n")
     }
 }

@@ -4,46 +4,52 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::Hub;
-use super::printer::{News, Printer};
-use crate::cli::output::{print_while_read, say};
+use super::HubClients;
+use super::printer::{Printer, PrinterOutput};
+use crate::cli::output::{print_message, print_while_read};
 use crate::cli::text::printable;
-use policy_sync_report::{Event, Seen, Watching};
+use policy_sync_report::{ReportMirror, ReportWatch, WatchEvent};
 
 /// A limit of each watch with policies, because ManagedClusters are not watched.
 pub(super) const NOTE: &str =
     "--watch never shows Unreachable: clusters that are not available keep the state that they last reported";
 
-/// Prints the items of `seen`, and then their changes, until the reader closes the pipe.
+/// Prints the items of `report_mirror`, and then their changes, until the reader closes the pipe.
 ///
 /// # Errors
 ///
 /// If a kind may not be watched.
-pub(super) async fn watch(hub: Hub, seen: Seen, mut printer: Printer) -> anyhow::Result<()> {
-    let Hub { client, watching } = hub;
-    let begin = seen.items().into_iter().map(|item| (item.key(), Some(item)));
-    if !tell(&printer.news(begin, Timestamp::now())?)? {
+pub(super) async fn watch(
+    hub: HubClients,
+    report_mirror: ReportMirror,
+    mut printer: Printer,
+) -> anyhow::Result<()> {
+    let HubClients { client, watching } = hub;
+    let begin = report_mirror.items().into_iter().map(|item| (item.key(), Some(item)));
+    if !print_output(&printer.update(begin, Timestamp::now())?)? {
         return Ok(());
     }
     let url = client.url().to_owned();
-    let mut watching = Watching::start(client, watching, seen)?;
+    let mut watching = ReportWatch::start(client, watching, report_mirror)?;
     loop {
         match watching.next().await? {
-            Event::Changed(items) => {
-                if !tell(&printer.news(items, Timestamp::now())?)? {
+            WatchEvent::Changed(items) => {
+                if !print_output(&printer.update(items, Timestamp::now())?)? {
                     return Ok(());
                 }
             }
-            Event::Away(text) => say(printable(&format!("{text}; waiting for it"))),
-            Event::Back => say(printable(&format!("the hub at {url} is reachable again"))),
+            WatchEvent::Disconnected(text) => print_message(printable(&format!("{text}; waiting for it"))),
+            WatchEvent::Reconnected => {
+                print_message(printable(&format!("the hub at {url} is reachable again")))
+            }
         }
     }
 }
 
 /// Prints new output and diagnostics. Returns whether the reader still reads.
-fn tell(news: &News) -> anyhow::Result<bool> {
-    for text in &news.diagnostics {
-        say(printable(text));
+fn print_output(update: &PrinterOutput) -> anyhow::Result<bool> {
+    for text in &update.diagnostics {
+        print_message(printable(text));
     }
-    if news.printed.is_empty() { Ok(true) } else { print_while_read(&news.printed) }
+    if update.printed.is_empty() { Ok(true) } else { print_while_read(&update.printed) }
 }

@@ -10,14 +10,14 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_hub::{RequestTimeout, watching};
+use policy_sync_hub::{RequestTimeout, watch_client};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::{flow, metrics, rights, wait};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::story::{OLDEST, Story, gateway, is, policy};
-use crate::prometheus::{Firing, Pod, STEP};
+use crate::prometheus::{FiringAlert, Pod, STEP};
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// The metric for the requests of a controller.
@@ -38,10 +38,15 @@ pub(super) async fn selector_is_bad(story: &mut Story) -> Result<()> {
     let object = [("kind", "ratelimitpolicy"), ("object", "limits"), ("object-namespace", "shop")];
     let found = story.reader.find("PolicySyncFrozen", &object).await?;
     found.names(&["limits", "kuadrant.io/cluster-selector"])?.names(&["To change", "shop/limits"])?;
-    let mend = [&object[..], &[("selector", "region")]].concat();
-    story.reader.mend("PolicySyncFrozen", "kubectl annotate", &mend).await?;
-    let mended = story.until_all_is_well().await?;
-    story.case("a bad selector", state, mended, &[Firing("PolicySyncFrozen", &[("category", "BadSelector")])])
+    let repair = [&object[..], &[("selector", "region")]].concat();
+    story.reader.repair("PolicySyncFrozen", "kubectl annotate", &repair).await?;
+    let mended = story.until_healthy().await?;
+    story.case(
+        "a bad selector",
+        state,
+        mended,
+        &[FiringAlert("PolicySyncFrozen", &[("category", "BadSelector")])],
+    )
 }
 
 pub(super) async fn parameters_are_invalid(story: &mut Story) -> Result<()> {
@@ -70,12 +75,12 @@ pub(super) async fn parameters_are_invalid(story: &mut Story) -> Result<()> {
         "policy-sync/policy-sync-parameters",
         "policiesToSync",
     ])?;
-    story.reader.mend("PolicySyncParameters", "policy-sync params check", &filled).await?;
-    story.reader.mend("PolicySyncParameters", "kubectl apply", &filled).await?;
-    let mended = story.until_all_is_well().await?;
+    story.reader.repair("PolicySyncParameters", "policy-sync params check", &filled).await?;
+    story.reader.repair("PolicySyncParameters", "kubectl apply", &filled).await?;
+    let mended = story.until_healthy().await?;
     let expected = [
-        Firing("PolicySyncParameters", &[]),
-        Firing("PolicySyncFrozen", &[("category", "InvalidParameters")]),
+        FiringAlert("PolicySyncParameters", &[]),
+        FiringAlert("PolicySyncFrozen", &[("category", "InvalidParameters")]),
     ];
     story.case("invalid parameters", state, mended, &expected)
 }
@@ -108,7 +113,7 @@ async fn until_allowed(story: &Story, expected: bool) -> Result<()> {
 
 pub(super) async fn right_to_a_kind_is_gone(story: &mut Story) -> Result<()> {
     story
-        .take_away(("ClusterRole", "policy-sync-policy-kinds"), "ratelimitpolicies", &["list", "watch"])
+        .remove_verbs(("ClusterRole", "policy-sync-policy-kinds"), "ratelimitpolicies", &["list", "watch"])
         .await?;
     until_allowed(story, false).await?;
     look_again(story).await?;
@@ -125,9 +130,11 @@ pub(super) async fn right_to_a_kind_is_gone(story: &mut Story) -> Result<()> {
     story.upgrade("PolicySyncParameters").await?;
     until_allowed(story, true).await?;
     look_again(story).await?;
-    let mended = story.until_all_is_well().await?;
-    let expected =
-        [Firing("PolicySyncParameters", &[]), Firing("PolicySyncFrozen", &[("category", "KindNotResolved")])];
+    let mended = story.until_healthy().await?;
+    let expected = [
+        FiringAlert("PolicySyncParameters", &[]),
+        FiringAlert("PolicySyncFrozen", &[("category", "KindNotResolved")]),
+    ];
     story.case("a kind's right taken away", state, mended, &expected)
 }
 
@@ -143,12 +150,12 @@ pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
     // The owners of the spoke start it, and it reports to the hub again.
     story.fleet.spoke("us-1")?.start_agent().await?;
     story.available("us-1", "True").await?;
-    let mended = story.until_all_is_well().await?;
-    story.case("a spoke stopped", state, mended, &[Firing("PolicySyncClusterSilent", &[])])
+    let mended = story.until_healthy().await?;
+    story.case("a spoke stopped", state, mended, &[FiringAlert("PolicySyncClusterSilent", &[])])
 }
 
 pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
-    story.take_away(("ClusterRole", "policy-sync"), "gateways/status", &["patch"]).await?;
+    story.remove_verbs(("ClusterRole", "policy-sync"), "gateways/status", &["patch"]).await?;
     // One key is written: no state has fewer requests.
     let mut gateway = gateway();
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
@@ -179,9 +186,14 @@ pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
         Ok(())
     })
     .await?;
-    let mended = story.until_all_is_well().await?;
+    let mended = story.until_healthy().await?;
     let labels = &[("method", "PATCH"), ("resource", "gateways"), ("code", "403")];
-    story.case("the right to write taken away", state, mended, &[Firing("PolicySyncRequestsFail", labels)])
+    story.case(
+        "the right to write taken away",
+        state,
+        mended,
+        &[FiringAlert("PolicySyncRequestsFail", labels)],
+    )
 }
 
 /// The name of the controller's Lease.
@@ -190,34 +202,34 @@ fn lease() -> String {
 }
 
 pub(super) async fn right_to_the_lease_is_gone(story: &mut Story) -> Result<()> {
-    story.take_away(("Role", "policy-sync-leader-election"), "leases", &["update"]).await?;
+    story.remove_verbs(("Role", "policy-sync-leader-election"), "leases", &["update"]).await?;
     let state = story.until("none leads", |pods| is(pods, "policy_sync_leader", &[], 0.0)).await?;
 
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
     ensure!(found.has_line("no"), "it may update Leases: {found:?}");
     found.names(&[&lease()])?;
     story.upgrade("PolicySyncNoLeader").await?;
-    let mended = story.until_all_is_well().await?;
-    story.case("the right to the Lease taken away", state, mended, &[Firing("PolicySyncNoLeader", &[])])
+    let mended = story.until_healthy().await?;
+    story.case("the right to the Lease taken away", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
     story.kill_leader().await?;
     let between = story.scrape().await?;
     is(&between, "policy_sync_leader", &[], 0.0)?;
-    let after = story.until_all_is_well().await?;
-    story.hand_over(between, after);
+    let after = story.until_healthy().await?;
+    story.add_handover_case(between, after);
 
     story.kill_leader().await?;
     let state = story.scrape().await?;
     ensure!(state.is_empty(), "one is left");
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
     found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
-    story.reader.mend("PolicySyncNoLeader", "kubectl scale", &[]).await?;
+    story.reader.repair("PolicySyncNoLeader", "kubectl scale", &[]).await?;
     // The Deployment's controller would start a new pod.
     story.start("c").await?;
-    let mended = story.until_all_is_well().await?;
-    story.case("the leader killed, and no other", state, mended, &[Firing("PolicySyncNoLeader", &[])])
+    let mended = story.until_healthy().await?;
+    story.case("the leader killed, and no other", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
@@ -244,9 +256,9 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
 
     // The controller continues in this process, with a clock that is ahead.
     let now = Moment(Timestamp::now().as_millisecond()).after(AHEAD);
-    let client = watching(story.fleet.hub().client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
+    let client = watch_client(story.fleet.hub().client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow::flow(client, "kuadrant.io/policy-sync", Clock::starting_at(now))?;
-    let (served, stop) = (flow.served(), CancellationToken::new());
+    let (served, stop) = (flow.server_state(), CancellationToken::new());
     let ends = flow.start(stop.clone());
     let scrape = || anyhow::Ok(Pod::new("c", metrics::Metrics::parse(served.metrics())?));
     let stuck =
@@ -272,12 +284,12 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     stop.cancel();
     ends.await??;
     let expected =
-        [Firing("PolicySyncPropagationSlow", &[]), Firing("PolicySyncStuck", &[("for", "policy")])];
+        [FiringAlert("PolicySyncPropagationSlow", &[]), FiringAlert("PolicySyncStuck", &[("for", "policy")])];
     story.case("a spoke's agent stopped", vec![state], vec![mended], &expected)
 }
 
 pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
-    story.take_away(("ClusterRole", "policy-sync"), "placements", &["list", "watch"]).await?;
+    story.remove_verbs(("ClusterRole", "policy-sync"), "placements", &["list", "watch"]).await?;
     // An open watch continues for minutes, or until the API server stops.
     story.fleet.hub().stop_api_server();
     story.fleet.hub().start_api_server().await?;
@@ -296,6 +308,11 @@ pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
     let found = story.reader.find("PolicySyncWatchDown", DOWN).await?;
     found.names(&["placements", "is forbidden: User", "system:serviceaccount:policy-sync:policy-sync"])?;
     story.upgrade("PolicySyncWatchDown").await?;
-    let mended = story.until_all_is_well().await?;
-    story.case("the right to watch a kind taken away", state, mended, &[Firing("PolicySyncWatchDown", DOWN)])
+    let mended = story.until_healthy().await?;
+    story.case(
+        "the right to watch a kind taken away",
+        state,
+        mended,
+        &[FiringAlert("PolicySyncWatchDown", DOWN)],
+    )
 }

@@ -14,9 +14,9 @@ use policy_sync_testenv::{Controller, Fleet, FleetOptions, Spoke, fixtures, wait
 use serde_json::{Value, json};
 
 use crate::helm::{Helm, Release, Rendered, required};
-use crate::prometheus::{Case, Firing, Phase, Pod, Rules};
+use crate::prometheus::{Case, FiringAlert, Phase, Pod, Rules};
 use crate::rights;
-use crate::runbook::Reader;
+use crate::runbook::OnCall;
 
 /// The timeout of each wait, for a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -33,7 +33,7 @@ pub(super) struct Story {
     pub(super) fleet: Fleet,
     pub(super) client: Client,
     /// The person on call.
-    pub(super) reader: Reader,
+    pub(super) reader: OnCall,
     rendered: Rendered,
     replicas: Vec<(&'static str, Controller)>,
     well: Vec<Pod>,
@@ -55,7 +55,7 @@ impl Story {
         // The hub does not have the CustomResourceDefinition.
         values["prometheusRule"] = json!({ "enabled": true });
         let rendered = helm.template(RELEASE, &values)?;
-        let reader = Reader::of(hub, RELEASE).await?;
+        let reader = OnCall::of(hub, RELEASE).await?;
         let well = Vec::new();
         let mut story =
             Self { client, reader, rendered, replicas: Vec::new(), well, cases: Vec::new(), fleet };
@@ -66,7 +66,7 @@ impl Story {
         apply_with_status(&story.client, &decision).await?;
         apply_with_status(&story.client, &fixtures::placement("shop", "everywhere", 2)).await?;
         apply_all(&story.client, [&gateway(), &policy("limits")]).await?;
-        story.well = story.until_all_is_well().await?;
+        story.well = story.until_healthy().await?;
         Ok(story)
     }
 
@@ -116,7 +116,7 @@ impl Story {
     }
 
     /// Waits until the hub is healthy again, and returns the metrics.
-    pub(super) async fn until_all_is_well(&self) -> Result<Vec<Pod>> {
+    pub(super) async fn until_healthy(&self) -> Result<Vec<Pod>> {
         self.until("all is well", |pods| {
             is(pods, "policy_sync_leader", &[], 1.0)?;
             let policies = sum(pods, "policy_sync_policies", &[]);
@@ -143,16 +143,16 @@ impl Story {
         name: &'static str,
         state: Vec<Pod>,
         mended: Vec<Pod>,
-        expected: &[Firing],
+        expected: &[FiringAlert],
     ) -> Result<()> {
         let phases = vec![Phase(WELL, self.well.clone()), Phase(LASTS, state), Phase(WELL, mended)];
         let mut checks = vec![(WELL - 1, Vec::new()), (WELL + LASTS - 1, expected.to_vec())];
         checks.push((2 * WELL + LASTS - 1, Vec::new()));
         let rules = self.rules()?;
         // Alerts must not fire before their waiting time. The checks begin with the longest one.
-        for Firing(alert, _) in expected {
+        for FiringAlert(alert, _) in expected {
             let wait = rules.waits(alert)?;
-            let longer = |firing: &&Firing| rules.waits(firing.0).is_ok_and(|waits| waits < wait);
+            let longer = |firing: &&FiringAlert| rules.waits(firing.0).is_ok_and(|waits| waits < wait);
             let others = expected.iter().filter(longer).copied().collect();
             checks.push((WELL + wait - 1, others));
         }
@@ -162,7 +162,7 @@ impl Story {
 
     /// Adds a case in which no alert fires: the pods serve `between` for one scrape, between a healthy state
     /// and `after`.
-    pub(super) fn hand_over(&mut self, between: Vec<Pod>, after: Vec<Pod>) {
+    pub(super) fn add_handover_case(&mut self, between: Vec<Pod>, after: Vec<Pod>) {
         let phases = vec![Phase(WELL, self.well.clone()), Phase(1, between), Phase(WELL, after)];
         let checks = (WELL..2 * WELL).map(|scrape| (scrape, Vec::new())).collect();
         self.cases.push(Case { name: "another takes over", phases, checks });
@@ -171,7 +171,7 @@ impl Story {
     /// The alerts that fire in a state.
     pub(super) fn fired(&self) -> BTreeSet<&'static str> {
         let checks = self.cases.iter().flat_map(|case| &case.checks);
-        checks.flat_map(|(_, firing)| firing.iter().map(|Firing(alert, _)| *alert)).collect()
+        checks.flat_map(|(_, firing)| firing.iter().map(|FiringAlert(alert, _)| *alert)).collect()
     }
 
     /// The rules of the chart.
@@ -191,7 +191,7 @@ impl Story {
     }
 
     /// Removes verbs on a resource from a role of the chart.
-    pub(super) async fn take_away(
+    pub(super) async fn remove_verbs(
         &self,
         (kind, name): (&'static str, &str),
         resource: &str,
@@ -225,7 +225,7 @@ impl Story {
 
     /// Runs the helm command of the runbook, which restores all objects of the chart.
     pub(super) async fn upgrade(&mut self, alert: &str) -> Result<()> {
-        self.reader.mend(alert, "helm upgrade", &[]).await
+        self.reader.repair(alert, "helm upgrade", &[]).await
     }
 }
 

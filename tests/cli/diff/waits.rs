@@ -8,7 +8,7 @@ use policy_sync_testenv::tenant::{LIMIT, rate_limit_policies};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use super::{changes, comes_true, diff, tenant};
+use super::{changes, check_predicted_changes, diff, tenant};
 
 #[tokio::test]
 async fn creation_waits_until_the_terminating_work_is_gone() -> Result<()> {
@@ -77,7 +77,7 @@ async fn withdrawal_from_an_unplaced_cluster_is_marked_as_waiting() -> Result<()
             ],
         "{rows:?}"
     );
-    let text = comes_true(
+    let text = check_predicted_changes(
         &tenant,
         &[
             "delete ManifestWork us-1/access",

@@ -2,17 +2,17 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{https_gateway, rate_limit_policy, timeout_policy, tls_secret};
-use policy_sync_testenv::tenant::{Answer, all_kinds};
+use policy_sync_testenv::tenant::{WorkReport, all_kinds};
 use serde_json::json;
 
-use super::{comes_true, edits, tenant};
+use super::{check_predicted_changes, edits, tenant};
 
 #[tokio::test]
 async fn first_run_creates_everything_and_later_runs_only_changes() -> Result<()> {
     let tenant = tenant("diff-changes", &["eu-1", "us-1"]).await?;
     let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
-    comes_true(
+    check_predicted_changes(
         &tenant,
         &[
             "change GatewayClass diff-changes",
@@ -30,7 +30,7 @@ async fn first_run_creates_everything_and_later_runs_only_changes() -> Result<()
 
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
     tenant.apply(&limits).await?;
-    let text = comes_true(
+    let text = check_predicted_changes(
         &tenant,
         &[
             "change ManifestWork eu-1/ratelimitpolicy-limits",
@@ -65,7 +65,7 @@ async fn override_changes_only_its_cluster() -> Result<()> {
     tenant
         .merge(&limits, &json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": overrides}}}))
         .await?;
-    let text = comes_true(&tenant, &["change ManifestWork us-1/ratelimitpolicy-limits"]).await?;
+    let text = check_predicted_changes(&tenant, &["change ManifestWork us-1/ratelimitpolicy-limits"]).await?;
     let edits = edits(&text.stdout);
     ensure!(edits.iter().any(|edit| edit == "+ - limit: 5"), "{edits:#?}");
     Ok(())
@@ -78,7 +78,7 @@ async fn changed_work_is_pending_until_it_is_reported_again() -> Result<()> {
     tenant.apply(&limits).await?;
     let controller = tenant.controller().await?;
     let work = tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
-    tenant.answer(&work, &Answer::applied()).await?;
+    tenant.report(&work, &WorkReport::applied()).await?;
     tenant.until_folded(&limits, |_, summary| summary.applied == 1).await?;
     tenant.settled(&controller).await?;
     controller.terminate().await?;
@@ -87,7 +87,7 @@ async fn changed_work_is_pending_until_it_is_reported_again() -> Result<()> {
     let mut parameters = all_kinds();
     parameters["conflicts"] = json!("overwrite");
     tenant.parameters(&parameters).await?;
-    let text = comes_true(
+    let text = check_predicted_changes(
         &tenant,
         &[
             "change ManifestWork eu-1/gateway-web",
@@ -115,7 +115,7 @@ async fn deleted_policy_is_withdrawn_and_a_new_kind_extends_access() -> Result<(
 
     tenant.delete(&limits).await?;
     tenant.apply(&timeout_policy(tenant.name(), "timeouts", &["web"])).await?;
-    let text = comes_true(
+    let text = check_predicted_changes(
         &tenant,
         &[
             "change ManifestWork eu-1/access",
@@ -144,7 +144,7 @@ async fn rotated_secret_is_shown_as_changed_without_contents() -> Result<()> {
     controller.terminate().await?;
 
     tenant.apply(&tls_secret(tenant.name(), "a", "second-key")).await?;
-    let text = comes_true(&tenant, &["change ManifestWork eu-1/gateway-web"]).await?;
+    let text = check_predicted_changes(&tenant, &["change ManifestWork eu-1/gateway-web"]).await?;
     let edits = edits(&text.stdout);
     let hidden = |sign: &str| format!("{sign} tls.key: <hidden, blake3 ");
     ensure!(
@@ -173,7 +173,7 @@ async fn edits_by_others_are_reverted() -> Result<()> {
     tenant
         .merge(&limits, &json!({"metadata": {"annotations": {summary: written.replace(',', ", ")}}}))
         .await?;
-    let text = comes_true(
+    let text = check_predicted_changes(
         &tenant,
         &["change ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-edits/limits"],
     )

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::topology::{object, targets};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map, rate_limit_policy};
-use policy_sync_testenv::tenant::{Answer, LIMIT, all_kinds, auth_policies, rate_limit_policies};
+use policy_sync_testenv::tenant::{LIMIT, WorkReport, all_kinds, auth_policies, rate_limit_policies};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use crate::status::{reader, status_of};
 
-use super::{LIMITS, ends_with, explain_as, is_not_fine, silence, tenant, until, web, why};
+use super::{LIMITS, check_not_in_force, ends_with, explain_as, silence, tenant, until, web, why};
 
 const LABEL: &str = "label cluster.open-cluster-management.io/placement";
 
@@ -25,7 +25,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
 
     // The Gateway: missing, of another controller's class, or of a class that does not list the kind.
     tenant.apply(&rate_limit_policy(name, "limits", "nothing")).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!("It targets Gateway {name}/nothing, which does not exist"),
@@ -35,11 +35,11 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     elsewhere["spec"]["targetRef"] =
         json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
     tenant.apply(&elsewhere).await?;
-    is_not_fine(&tenant, "ex-eu", "It targets no Gateway", &target)?;
+    check_not_in_force(&tenant, "ex-eu", "It targets no Gateway", &target)?;
     tenant.apply(&limits).await?;
     tenant.apply(&gateway_class("explain-other", "example.com/other", None)).await?;
     tenant.merge(&web(&tenant), &json!({"spec": {"gatewayClassName": "explain-other"}})).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!(
@@ -49,7 +49,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     )?;
     tenant.merge(&web(&tenant), &json!({"spec": {"gatewayClassName": name}})).await?;
     tenant.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         "No GatewayClass of this controller lists its kind, ratelimitpolicies.kuadrant.io",
@@ -59,7 +59,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     tenant.apply(&two).await?;
     let lists = gateway_class("explain-steps-lists", &tenant.controller_name(), Some((name, "two")));
     tenant.apply(&lists).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!("{it_targets} {name}, whose parameters do not list ratelimitpolicies.kuadrant.io"),
@@ -72,11 +72,16 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     let invalid = format!(
         "GatewayClass {name} has invalid parameters: parameters {name}/params: policiesToSync: expected a list, found 1"
     );
-    is_not_fine(&tenant, "ex-eu", &format!("It is frozen, and is not copied there: {invalid}"), &params)?;
+    check_not_in_force(
+        &tenant,
+        "ex-eu",
+        &format!("It is frozen, and is not copied there: {invalid}"),
+        &params,
+    )?;
     let cluster_scoped = json!({"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"});
     tenant.parameters(&json!({"policiesToSync": [cluster_scoped]})).await?;
     let fault = "kuadrant.io/v9 ratelimitpolicies: the hub serves v1";
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!("It is frozen, and is not copied there: {fault}"),
@@ -88,9 +93,9 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     let chosen =
         format!("Placement {name}/all, which places Gateway {name}/web, has not selected the cluster");
     let place = format!("Placement {name}/all, or Gateway {name}/web {LABEL}");
-    is_not_fine(&tenant, "ex-us", &chosen, &place)?;
+    check_not_in_force(&tenant, "ex-us", &chosen, &place)?;
     tenant.select("all", 2).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-us",
         &format!("{chosen} so far: it has selected 2 clusters, but its PlacementDecisions list 1"),
@@ -98,14 +103,14 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     )?;
     let label = |placement: Value| json!({"metadata": {"labels": {"cluster.open-cluster-management.io/placement": placement}}});
     tenant.merge(&web(&tenant), &label(Value::Null)).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!("Gateway {name}/web has no {LABEL}"),
         &format!("Gateway {name}/web {LABEL}"),
     )?;
     tenant.merge(&web(&tenant), &label("none".into())).await?;
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         &format!("Gateway {name}/web names Placement {name}/none, which does not exist"),
@@ -118,7 +123,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     let selector = |text: &str| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
     tenant.merge(&limits, &selector("explain=yes")).await?;
     let annotation = format!("RateLimitPolicy {name}/limits annotation kuadrant.io/cluster-selector");
-    is_not_fine(
+    check_not_in_force(
         &tenant,
         "ex-eu",
         "Its annotation kuadrant.io/cluster-selector, \"explain=yes\", does not select the cluster's labels",
@@ -168,10 +173,10 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
     silence(&tenant, cluster, "True").await?;
 
     let copy = format!("RateLimitPolicy kuadrant-{name}/limits on cluster {cluster}");
-    tenant.answer(&work, &Answer::refused("conflict with \"kubectl\"")).await?;
-    is_not_fine(&tenant, cluster, "Its agent could not apply it: conflict with \"kubectl\"", &copy)?;
+    tenant.report(&work, &WorkReport::refused("conflict with \"kubectl\"")).await?;
+    check_not_in_force(&tenant, cluster, "Its agent could not apply it: conflict with \"kubectl\"", &copy)?;
     tenant
-        .answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", "by local/limits"))
+        .report(&work, &WorkReport::applied().condition("Enforced", "False", "Overridden", "by local/limits"))
         .await?;
     ends_with(
         &tenant,
@@ -180,22 +185,22 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
         "It is overridden by a policy that was created on the cluster: by local/limits",
         "the policies that were created on cluster ex-said-1",
     )?;
-    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;
-    is_not_fine(
+    tenant.report(&work, &WorkReport::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;
+    check_not_in_force(
         &tenant,
         cluster,
         "It is applied, but not enforced: Unknown: no wasm",
         &format!("RateLimitPolicy {name}/limits, or {copy}"),
     )?;
     // No controller on the spoke reports whether the policy is enforced.
-    for (answer, says) in [
-        (Answer::applied(), "- It is applied there, but no controller reports whether it is enforced.\n"),
+    for (report, says) in [
+        (WorkReport::applied(), "- It is applied there, but no controller reports whether it is enforced.\n"),
         (
-            Answer::applied().condition("Enforced", "Unknown", "Starting", "no wasm yet"),
+            WorkReport::applied().condition("Enforced", "Unknown", "Starting", "no wasm yet"),
             "- It is applied, but its condition Enforced is Unknown: Starting: no wasm yet.\n",
         ),
     ] {
-        tenant.answer(&work, &answer).await?;
+        tenant.report(&work, &report).await?;
         let ran =
             explain_as(tenant.hub().kubeconfig(), &tenant, &[&LIMITS[..], &["--cluster", cluster]].concat());
         let line = format!("policy-sync: no controller reports whether it is enforced on {cluster}\n");
@@ -203,14 +208,14 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
         ensure!(ran.stdout.contains(&format!("\nUnknown on {cluster}:\n{says}")), "{ran:#?}");
         ensure!(!ran.stdout.contains("not enforced"), "{ran:#?}");
     }
-    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "");
-    tenant.answer(&work, &enforced.clone().observed(0, 1)).await?;
+    let enforced = WorkReport::applied().condition("Enforced", "True", "Enforced", "");
+    tenant.report(&work, &enforced.clone().observed(0, 1)).await?;
     let (code, lines) = why(&tenant, &LIMITS, cluster)?;
     ensure!(
         code == 1 && lines[0].starts_with("- It is applied, but the cluster has not reported"),
         "{lines:#?}"
     );
-    tenant.answer(&work, &enforced).await?;
+    tenant.report(&work, &enforced).await?;
     ensure!(why(&tenant, &LIMITS, cluster)? == (0, vec!["- It is enforced there.".to_owned()]));
 
     // The other cluster has not reported yet.
@@ -221,7 +226,7 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
         "{ran:#?}"
     );
     let work = tenant.until_work("ex-said-2", "ratelimitpolicy-limits", |_| true).await?;
-    tenant.answer(&work, &enforced).await?;
+    tenant.report(&work, &enforced).await?;
     let ran = explain_as(admin, &tenant, &LIMITS);
     ensure!(ran.code == 0 && ran.stdout.contains("\nEnforced on ex-said-1, ex-said-2:\n"), "{ran:#?}");
     ensure!(ran.stdout.starts_with(&format!("RateLimitPolicy {name}/limits is for 2 of ")), "{ran:#?}");
@@ -274,18 +279,19 @@ async fn gateway_and_its_grace_period_are_explained() -> Result<()> {
     until(&tenant, &web, "ex-gw-1", 1, "Its agent has not applied it yet").await?;
     for cluster in ["ex-gw-1", "ex-gw-2"] {
         let work = tenant.until_work(cluster, "gateway-web", |_| true).await?;
-        let programmed = Answer::applied().condition("Accepted", "True", "Accepted", "").condition(
+        let programmed = WorkReport::applied().condition("Accepted", "True", "Accepted", "").condition(
             "Programmed",
             "True",
             "Programmed",
             "",
         );
-        tenant.answer(&work, &programmed).await?;
+        tenant.report(&work, &programmed).await?;
     }
     until(&tenant, &web, "ex-gw-1", 0, "It is programmed there.").await?;
     let work = tenant.work("ex-gw-1", "gateway-web").await?;
-    let unusable = Answer::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
-    tenant.answer(&work, &unusable).await?;
+    let unusable =
+        WorkReport::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
+    tenant.report(&work, &unusable).await?;
     until(
         &tenant,
         &web,
@@ -342,7 +348,7 @@ async fn gateway_that_waits_for_its_policies_is_explained() -> Result<()> {
         .await?;
     }
     let work = tenant.until_work("ex-waits", "ratelimitpolicy-limits", |_| true).await?;
-    tenant.answer(&work, &Answer::applied()).await?;
+    tenant.report(&work, &WorkReport::applied()).await?;
     until(&tenant, &["gateway", "web"], "ex-waits", 1, "Its agent has not applied it yet.").await?;
     controller.terminate().await?;
     Ok(())

@@ -73,7 +73,7 @@ fn entry_of(name: &str) -> &'static str {
 async fn write(tenant: &Tenant<'_>, name: &str, cluster: &str, entry: &str) {
     let entry = format!(r#"{{"cluster":"{cluster}","name":"{name}","namespace":"kuadrant-shop",{entry}}}"#);
     let entries: Vec<Synced> = vec![serde_json::from_str(&entry).unwrap()];
-    let summary = Summary::new(&entries, |_| !entries[0].leaves());
+    let summary = Summary::new(&entries, |_| !entries[0].is_being_removed());
     let annotations = [
         (POLICIES_SYNCED, json!(entries).to_string()),
         (POLICIES_SYNCED_SUMMARY, json!(summary).to_string()),

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::running::Running;
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
 use super::{rows, status_of, user_with};
-use crate::run::Ran;
+use crate::run::CommandOutput;
 
 /// Creates a tenant on the hub that the tests with controllers share.
 pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
@@ -19,16 +19,21 @@ pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<Tenan
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-pub(super) fn programmed(address: &str) -> Answer {
-    Answer::applied()
+pub(super) fn programmed(address: &str) -> WorkReport {
+    WorkReport::applied()
         .condition("Accepted", "True", "Accepted", "")
         .condition("Programmed", "True", "Programmed", "")
         .value("_address_0", json!(address))
 }
 
-pub(super) async fn answer(tenant: &Tenant<'_>, cluster: &str, work: &str, answer: &Answer) -> Result<()> {
+pub(super) async fn report(
+    tenant: &Tenant<'_>,
+    cluster: &str,
+    work: &str,
+    report: &WorkReport,
+) -> Result<()> {
     let work = tenant.until_work(cluster, work, |_| true).await?;
-    tenant.answer(&work, answer).await
+    tenant.report(&work, report).await
 }
 
 /// Waits until `fits` accepts the output.
@@ -36,8 +41,8 @@ pub(super) async fn until(
     tenant: &Tenant<'_>,
     kubeconfig: &Path,
     arguments: &[&str],
-    fits: impl Fn(&Ran) -> bool,
-) -> Result<Ran> {
+    fits: impl Fn(&CommandOutput) -> bool,
+) -> Result<CommandOutput> {
     wait::until("the status is as expected", LIMIT, || async {
         let ran = status_of(tenant, kubeconfig, arguments);
         ensure!(fits(&ran), "{ran:#?}");
@@ -47,7 +52,7 @@ pub(super) async fn until(
 }
 
 /// Whether the second row begins with these words.
-fn second<'w>(words: &'w [&'w str]) -> impl Fn(&Ran) -> bool + 'w {
+fn second<'w>(words: &'w [&'w str]) -> impl Fn(&CommandOutput) -> bool + 'w {
     move |ran| rows(ran).get(1).is_some_and(|row| row.iter().take(words.len()).eq(words))
 }
 
@@ -65,9 +70,9 @@ async fn gateways_show_the_clusters_where_they_are_programmed() -> Result<()> {
     let both = ["web", name, "eu-1,us-1", "0/2", "True", "not"];
     let ran = until(&tenant, admin, &["gateways", "-n", name], second(&both)).await?;
     ensure!((ran.code, ran.stdout.lines().count(), ran.stderr.as_str()) == (1, 2, ""), "{ran:#?}");
-    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let refused = "conflict with \"kubectl\" using gateway.networking.k8s.io/v1: .spec.listeners";
-    answer(&tenant, "us-1", "gateway-web", &Answer::refused(refused)).await?;
+    report(&tenant, "us-1", "gateway-web", &WorkReport::refused(refused)).await?;
     let one = ["web", name, "eu-1,us-1", "1/2", "True", "not", "programmed", "on", "1"];
     until(&tenant, admin, &["gateways", "-n", name], second(&one)).await?;
 
@@ -94,7 +99,7 @@ async fn gateways_show_the_clusters_where_they_are_programmed() -> Result<()> {
     let ran = status_of(&tenant, admin, &["gateway", "-n", name, "--cluster", "us-1"]);
     ensure!((ran.code, &rows(&ran)[1][..5]) == (1, &["web", name, "no", "no", "conflict"][..]), "{ran:#?}");
 
-    answer(&tenant, "us-1", "gateway-web", &programmed("192.0.2.2")).await?;
+    report(&tenant, "us-1", "gateway-web", &programmed("192.0.2.2")).await?;
     let all = ["web", name, "eu-1,us-1", "2/2", "True", "-"];
     for word in
         ["gateway", "Gateway", "gateways.gateway.networking.k8s.io", "gateways.v1.gateway.networking.k8s.io"]
@@ -118,8 +123,8 @@ async fn gateways_precede_policies_and_show_the_grace_period() -> Result<()> {
     tenant.merge(&gateway(name, "web", name, Some("all")), &grace).await?;
     let controller = tenant.controller().await?;
     for cluster in ["eu-1", "us-1"] {
-        answer(&tenant, cluster, "ratelimitpolicy-limits", &Answer::applied()).await?;
-        answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+        report(&tenant, cluster, "ratelimitpolicy-limits", &WorkReport::applied()).await?;
+        report(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     }
     let says = format!(
         "policy-sync: RateLimitPolicy {name}/limits: not all clusters have a controller that reports whether it is enforced\n"
@@ -162,7 +167,7 @@ async fn status_of_gateways_is_shown_without_the_right_to_read_works() -> Result
     let says =
         ran.stderr.starts_with("cannot list ManifestWorks on the hub at") && ran.stderr.lines().count() == 1;
     ensure!(ran.code == 1 && says, "{ran:#?}");
-    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let ran = until(&tenant, &reader, &arguments, second(&["web", name, "eu-1", "1/1", "True", "-"])).await?;
     ensure!((ran.code, ran.stderr.as_str()) == (0, ""), "{ran:#?}");
     // The user has no rights in all namespaces.
@@ -193,7 +198,7 @@ async fn watch_prints_changes_of_gateways() -> Result<()> {
     running.prints("what there is", row(&["web", "-", "-", "?"])).await;
     let controller = tenant.controller().await?;
     running.prints("where it is placed", row(&["web", "eu-1", "0/1", "True"])).await;
-    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     running.prints("that it is programmed", row(&["web", "eu-1", "1/1", "True", "-"])).await;
     controller.terminate().await?;
     tenant.delete(&gateway(name, "web", name, None)).await?;

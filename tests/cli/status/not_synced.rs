@@ -3,15 +3,15 @@
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::{Value, json};
 
-use super::gateways::{answer, programmed, until, with_clusters};
+use super::gateways::{programmed, report, until, with_clusters};
 use super::{rows, status_of, user_with};
 
 /// The work status for an enforced policy.
-fn enforced() -> Answer {
-    Answer::applied().condition("Enforced", "True", "Enforced", "")
+fn enforced() -> WorkReport {
+    WorkReport::applied().condition("Enforced", "True", "Enforced", "")
 }
 
 /// The time of the reports that the tests write.
@@ -26,11 +26,11 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     }
     let controller = tenant.controller().await?;
     for cluster in ["eu-1", "us-1"] {
-        answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
-        answer(&tenant, cluster, "ratelimitpolicy-fine", &enforced()).await?;
+        report(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+        report(&tenant, cluster, "ratelimitpolicy-fine", &enforced()).await?;
     }
-    answer(&tenant, "eu-1", "ratelimitpolicy-refused", &enforced()).await?;
-    answer(&tenant, "us-1", "ratelimitpolicy-refused", &Answer::refused("conflict")).await?;
+    report(&tenant, "eu-1", "ratelimitpolicy-refused", &enforced()).await?;
+    report(&tenant, "us-1", "ratelimitpolicy-refused", &WorkReport::refused("conflict")).await?;
     // No agent reports on `silent`.
     let lags = ["-n", name, "--not-synced"];
     let ran = until(&tenant, admin, &lags, |ran| {
@@ -109,7 +109,7 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
 
     for policy in ["refused", "silent"] {
         for cluster in ["eu-1", "us-1"] {
-            answer(&tenant, cluster, &format!("ratelimitpolicy-{policy}"), &enforced()).await?;
+            report(&tenant, cluster, &format!("ratelimitpolicy-{policy}"), &enforced()).await?;
         }
     }
     let ran = until(&tenant, admin, &lags, |ran| ran.code == 0).await?;
@@ -123,7 +123,7 @@ async fn unprogrammed_gateway_lists_its_clusters() -> Result<()> {
     let tenant = with_clusters("status-lags-gateway", &["eu-1", "us-1"]).await?;
     let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     let controller = tenant.controller().await?;
-    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let lags = ["gateways", "-n", name, "--not-synced"];
     let ran = until(&tenant, admin, &lags, |ran| ran.stdout.contains("   1/2   ")).await?;
     let headers = ["NAME", "CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MISSING", "SINCE", "MESSAGE"];

@@ -9,7 +9,7 @@ const CLASSES: (Option<&str>, &str, &str) = (None, "gateway.networking.k8s.io", 
 const PARAMETERS: (Option<&str>, &str, &str) = (None, "", "configmaps");
 
 /// Checks that standard error is one line about the missing right to list ManagedClusters.
-fn says_clusters(stderr: &str) {
+fn check_clusters_warning(stderr: &str) {
     let says = "policy-sync: cannot list ManagedClusters on the hub at";
     assert!(stderr.starts_with(says) && stderr.lines().count() == 1, "{stderr}");
 }
@@ -53,7 +53,7 @@ async fn rights_in_one_namespace_are_sufficient_with_the_flag() {
     }
     let ran = status_of(&tenant, &reader, &["policies", "-n", tenant.name()]);
     assert_eq!((ran.code, rows(&ran).len()), (2, 2), "{ran:?}");
-    says_clusters(&ran.stderr);
+    check_clusters_warning(&ran.stderr);
     // Whether clusters have the current revision does not depend on their availability.
     let ran = status_of(&tenant, &reader, &["policies", "-n", tenant.name(), "--fail-on", "out-of-sync"]);
     assert_eq!((ran.code, rows(&ran).len()), (0, 2), "{ran:?}");
@@ -83,5 +83,5 @@ async fn partial_rights_show_part_of_the_status_and_exit_with_2() {
     assert!(says(&ran.stderr), "{}", ran.stderr);
     let ran = status_of(&tenant, &reader, &["ratelimitpolicy", "-n", tenant.name()]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    says_clusters(&ran.stderr);
+    check_clusters_warning(&ran.stderr);
 }

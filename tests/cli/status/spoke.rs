@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::running::Running;
-use policy_sync_testenv::tenant::{Answer, LIMIT};
+use policy_sync_testenv::tenant::{LIMIT, WorkReport};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use super::gateways::{answer, programmed, until, with_clusters};
+use super::gateways::{programmed, report, until, with_clusters};
 use super::{refused, rows, status_of, user_with};
 
 #[tokio::test]
@@ -28,12 +28,13 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     command.args(["--controller-name", &tenant.controller_name()]).arg("--kubeconfig").arg(admin);
     let running = Running::start(command);
     let controller = tenant.controller().await?;
-    answer(&tenant, cluster, "ratelimitpolicy-limits", &Answer::refused("conflict with \"kubectl\"")).await?;
-    answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+    report(&tenant, cluster, "ratelimitpolicy-limits", &WorkReport::refused("conflict with \"kubectl\""))
+        .await?;
+    report(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     let words = ["cluster", cluster];
     let ran = wait::until("all have answered", LIMIT, || async {
         // The controller extends the access work while it creates other works.
-        answer(&tenant, cluster, "access", &Answer::applied()).await?;
+        report(&tenant, cluster, "access", &WorkReport::applied()).await?;
         let ran = status_of(&tenant, admin, &words);
         ensure!(["conflict", "True"].iter().all(|text| ran.stdout.contains(text)), "{ran:#?}");
         ensure!(rows(&ran)[1][4] == "yes", "{ran:#?}");
@@ -61,8 +62,8 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     ensure!(rows(&ran) == expected && ran.code == 1, "{ran:#?}");
     running.prints("the refusal", |line| line.contains("conflict with")).await;
 
-    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "");
-    answer(&tenant, cluster, "ratelimitpolicy-limits", &enforced).await?;
+    let enforced = WorkReport::applied().condition("Enforced", "True", "Enforced", "");
+    report(&tenant, cluster, "ratelimitpolicy-limits", &enforced).await?;
     let ran = until(&tenant, admin, &words, |ran| ran.code == 0).await?;
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
     let lines = running.prints("that it is enforced", |line| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use policy_sync_api::annotations::POLICY_SYNC_MESSAGE;
-use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::crds::{self, ClusterType};
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ async fn watch_prints_a_json_document_for_each_change() {
 
 #[tokio::test]
 async fn watch_continues_after_an_outage_of_the_hub() {
-    let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let crds = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-away") };
     let hub = ControlPlane::start(options).await.unwrap();
     let tenant = Tenant::new(&hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), "shop", &[]).await.unwrap();

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use policy_sync_testenv::{Fleet, Tenant};
 use serde_json::{Value, json};
 
 use crate::explain::silence;
-use crate::run::{Ran, command, finish, run};
+use crate::run::{CommandOutput, command, finish, run};
 
-fn answers(ran: &Ran) -> Result<Vec<Value>> {
+fn answers(ran: &CommandOutput) -> Result<Vec<Value>> {
     let json: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))?;
     json["answers"].as_array().cloned().context("answers")
 }
@@ -97,7 +97,7 @@ fn request_and_name_flags_select_listeners() -> Result<()> {
     Ok(())
 }
 
-fn asked(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+fn run_effective(tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {
     let mut command =
         command(&["effective", "--controller-name", &tenant.controller_name(), "-n", tenant.name()]);
     command.args(arguments).arg("--kubeconfig").arg(tenant.hub().kubeconfig());
@@ -106,11 +106,11 @@ fn asked(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
 
 /// The result for `cluster`. Checks that both flags give the same one.
 fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
-    let of_all = answers(&asked(tenant, &["--clusters", "-o", "json"]))?;
+    let of_all = answers(&run_effective(tenant, &["--clusters", "-o", "json"]))?;
     let is_of =
-        |answer: &&Value| answer["clusters"].as_array().into_iter().flatten().any(|name| name == cluster);
+        |report: &&Value| report["clusters"].as_array().into_iter().flatten().any(|name| name == cluster);
     let found = of_all.iter().find(is_of).with_context(|| format!("{of_all:#?}"))?;
-    let mut of_one = answers(&asked(tenant, &["--cluster", cluster, "-o", "json"]))?;
+    let mut of_one = answers(&run_effective(tenant, &["--cluster", cluster, "-o", "json"]))?;
     let mut one = of_one.pop().context("an answer")?;
     one["clusters"] = found["clusters"].clone();
     ensure!(one == *found, "of one {one:#}\nof all {found:#}");
@@ -129,65 +129,65 @@ async fn effective_of_a_hub_shows_the_reports_of_clusters() -> Result<()> {
     let limits = rate_limit_policy(name, "limits", "web");
     tenant.apply(&limits).await?;
     let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
-    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "").observed(1, 1);
-    tenant.answer(&work, &enforced).await?;
+    let enforced = WorkReport::applied().condition("Enforced", "True", "Enforced", "").observed(1, 1);
+    tenant.report(&work, &enforced).await?;
     tenant.until_work(cluster, "gateway-web", |_| true).await?;
     tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
-    let answer = on(&tenant, cluster)?;
-    let limit = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"]["rates"]
+    let report = on(&tenant, cluster)?;
+    let limit = &report["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"]["rates"]
         [0]["limit"];
-    ensure!(*limit == 10 && answer["policies"][0]["state"] == "Enforced", "{answer:#}");
-    ensure!(answer["gateway"]["reason"] == "WaitingForApply" && answer["certain"] == false, "{answer:#}");
+    ensure!(*limit == 10 && report["policies"][0]["state"] == "Enforced", "{report:#}");
+    ensure!(report["gateway"]["reason"] == "WaitingForApply" && report["certain"] == false, "{report:#}");
 
-    let overridden = Answer::applied()
+    let overridden = WorkReport::applied()
         .condition("Enforced", "False", "Overridden", "by kuadrant-across/local")
         .observed(1, 1);
-    tenant.answer(&work, &overridden).await?;
+    tenant.report(&work, &overridden).await?;
     tenant.until_folded(&limits, |_, summary| summary.overridden == 1).await?;
-    let answer = on(&tenant, cluster)?;
-    let policy = &answer["policies"][0];
+    let report = on(&tenant, cluster)?;
+    let policy = &report["policies"][0];
     ensure!(
-        answer["effective"] == json!({})
+        report["effective"] == json!({})
             && policy["state"] == "Overridden"
             && policy["counts"] == false
             && policy["reason"] == "Overridden",
-        "{answer:#}"
+        "{report:#}"
     );
     ensure!(
         policy["message"].as_str().is_some_and(|text| text.ends_with("by kuadrant-across/local")),
-        "{answer:#}"
+        "{report:#}"
     );
 
-    tenant.answer(&work, &enforced).await?;
+    tenant.report(&work, &enforced).await?;
     tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     silence(&tenant, cluster, "Unknown").await?;
-    let answer = on(&tenant, cluster)?;
-    let policy = &answer["policies"][0];
+    let report = on(&tenant, cluster)?;
+    let policy = &report["policies"][0];
     ensure!(
         policy["state"] == "Unreachable"
             && policy["counts"] == true
             && policy["reason"] == "AgentSilent"
-            && answer["certain"] == false,
-        "{answer:#}"
+            && report["certain"] == false,
+        "{report:#}"
     );
     let since = "because the cluster is not available (since 2026-01-02T00:00:00Z)";
-    ensure!(policy["message"].as_str().is_some_and(|text| text.ends_with(since)), "{answer:#}");
-    let ran = asked(&tenant, &["--cluster", "us-1"]);
+    ensure!(policy["message"].as_str().is_some_and(|text| text.ends_with(since)), "{report:#}");
+    let ran = run_effective(&tenant, &["--cluster", "us-1"]);
     let says = format!(
         "Gateway {name}/web is not on cluster us-1: NotPlaced: Placement {name}/all, which places Gateway"
     );
     ensure!(ran.code == 1 && ran.stdout.contains(&says), "{ran:#?}");
-    let ran = asked(&tenant, &["--cluster", "no-such-cluster"]);
+    let ran = run_effective(&tenant, &["--cluster", "no-such-cluster"]);
     ensure!(ran.code == 1 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
 
     // An unreadable kind may have a policy that is in force.
-    ensure!(asked(&tenant, &["--cluster", cluster]).code == 0);
+    ensure!(run_effective(&tenant, &["--cluster", cluster]).code == 0);
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let limits = kind("kuadrant.io", "v1", "ratelimitpolicies");
     tenant
         .parameters(&json!({"policiesToSync": [limits, kind("kuadrant.io", "v9", "authpolicies")]}))
         .await?;
-    let ran = asked(&tenant, &["--cluster", cluster]);
+    let ran = run_effective(&tenant, &["--cluster", cluster]);
     let says = "policy-sync: policies of the kind authpolicies.kuadrant.io: ";
     ensure!(ran.code == 2 && ran.stderr.starts_with(says) && ran.stdout.contains("limits"), "{ran:#?}");
     Ok(())

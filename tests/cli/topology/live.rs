@@ -5,23 +5,23 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use policy_sync_testenv::apply::{apply, apply_status};
-use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::crds::{self, ClusterType, Crd};
 use policy_sync_testenv::fixtures::topology::{object, objects, targets};
 use policy_sync_testenv::fixtures::{gateway_class, namespace};
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
 use serde_json::{Value, json};
 
-use crate::run::{Ran, command, finish};
+use crate::run::{CommandOutput, command, finish};
 use crate::status::reader;
 
 const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
 /// A cluster; a hub has all kinds of routes. The CustomResourceDefinitions in `labelled` have the label of
 /// GEP-713.
-async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<ControlPlane> {
+async fn cluster(name: &str, side: ClusterType, labelled: &[(&str, &str)]) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
-    let mut crds = crds::for_side(side, &binaries)?;
-    if side == Side::Hub {
+    let mut crds = crds::for_cluster_type(side, &binaries)?;
+    if side == ClusterType::Hub {
         crds.extend(crds::more_routes(&binaries)?);
     }
     let label = |crd: &Crd| {
@@ -33,7 +33,9 @@ async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<Co
         }
         Crd::new(value)
     };
-    if side == Side::Spoke && !crds.iter().any(|crd| crd.name() == "planpolicies.extensions.kuadrant.io") {
+    if side == ClusterType::Spoke
+        && !crds.iter().any(|crd| crd.name() == "planpolicies.extensions.kuadrant.io")
+    {
         crds.push(plan_policies()?);
     }
     let crds = crds.iter().map(label).collect::<Result<Vec<Crd>>>()?;
@@ -55,7 +57,7 @@ fn plan_policies() -> Result<Crd> {
     }))
 }
 
-fn asked(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+fn run_command(kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = command(arguments);
     command.arg("--kubeconfig").arg(kubeconfig);
     finish(command, "")
@@ -68,7 +70,7 @@ async fn all(client: &Client, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn json_of(ran: &Ran) -> Result<Value> {
+fn json_of(ran: &CommandOutput) -> Result<Value> {
     serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))
 }
 
@@ -85,7 +87,7 @@ fn without_its_own(mut json: Value) -> Value {
 
 #[tokio::test]
 async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() -> Result<()> {
-    let hub = cluster("topology-hub", Side::Hub, &[]).await?;
+    let hub = cluster("topology-hub", ClusterType::Hub, &[]).await?;
     let objects = objects();
     all(&hub.client()?, &objects).await?;
     let files = tempfile::NamedTempFile::with_suffix(".json")?;
@@ -98,7 +100,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         &["effective", "--host", "shop.example.com"],
         &["topology", "--gateway", "web"],
     ] {
-        let of_hub = asked(hub.kubeconfig(), &[command, &["-o", "json"]].concat());
+        let of_hub = run_command(hub.kubeconfig(), &[command, &["-o", "json"]].concat());
         let of_files = finish(crate::run::command(&[command, &["-o", "json", "-f", file]].concat()), "");
         ensure!(
             of_hub.stderr == of_files.stderr && of_hub.code == of_files.code,
@@ -108,7 +110,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         let (hub, files) = (without_its_own(hub?), files?);
         ensure!(hub == files, "{command:?}: of the hub {hub:#}\nof files {files:#}");
     }
-    let ran = asked(hub.kubeconfig(), &["topology"]);
+    let ran = run_command(hub.kubeconfig(), &["topology"]);
     ensure!(
         ran.code == 1 && ran.stdout.contains("NotAllowedByListeners") && ran.stderr.is_empty(),
         "{ran:#?}"
@@ -128,7 +130,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         (Some("infra"), "", "configmaps"),
     ];
     let developer = reader(&hub, "developer", &rights).await;
-    let ran = asked(&developer, &["topology", "-n", "shop"]);
+    let ran = run_command(&developer, &["topology", "-n", "shop"]);
     let says = "policy-sync: cannot list CustomResourceDefinition, Gateway, ListenerSet, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute, UDPRoute, RateLimitPolicy, TimeoutPolicy, Service, ReferenceGrant on the hub at";
     ensure!(ran.code == 2 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with(says), "{ran:#?}");
     ensure!(
@@ -137,14 +139,14 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         "{ran:#?}"
     );
     ensure!(!ran.stdout.contains("Not attached") && !ran.stdout.contains("TimeoutPolicy"), "{ran:#?}");
-    let ran = asked(&developer, &["topology"]);
+    let ran = run_command(&developer, &["topology"]);
     ensure!(
         ran.code == 2 && ran.stderr.trim_end().ends_with(": use -n with a namespace that you may read"),
         "{ran:#?}"
     );
     // A user without any rights gets a message.
     let nobody = reader(&hub, "nobody", &[]).await;
-    let ran = asked(&nobody, &["topology"]);
+    let ran = run_command(&nobody, &["topology"]);
     ensure!(
         ran.code == 2
             && ran.stdout == "Unknown: not all Gateways can be read.\n"
@@ -153,9 +155,9 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
                 .starts_with("policy-sync: cannot list CustomResourceDefinition, GatewayClass, Gateway"),
         "{ran:#?}"
     );
-    let json = json_of(&asked(&nobody, &["topology", "-o", "json"]))?;
+    let json = json_of(&run_command(&nobody, &["topology", "-o", "json"]))?;
     ensure!(json["unread"][0].as_str().is_some_and(|line| line.contains("Gateway")), "{json:#}");
-    let ran = asked(&nobody, &["effective", "--host", "shop.example.com"]);
+    let ran = run_command(&nobody, &["effective", "--host", "shop.example.com"]);
     ensure!(
         ran.code == 2
             && ran.stdout
@@ -168,16 +170,16 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
 
 #[tokio::test]
 async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
-    let hub = cluster("topology-absent", Side::Hub, &[]).await?;
+    let hub = cluster("topology-absent", ClusterType::Hub, &[]).await?;
     let client = hub.client()?;
     all(&client, &[namespace("shop")]).await?;
-    let ran = asked(hub.kubeconfig(), &["topology", "-n", "shop"]);
+    let ran = run_command(hub.kubeconfig(), &["topology", "-n", "shop"]);
     ensure!((ran.code, &*ran.stdout, &*ran.stderr) == (0, "There are no Gateways.\n", ""), "{ran:#?}");
     for command in ["topology", "effective"] {
-        let ran = asked(hub.kubeconfig(), &[command, "-n", "shpo"]);
+        let ran = run_command(hub.kubeconfig(), &[command, "-n", "shpo"]);
         let says = format!("policy-sync: --namespace: the cluster at {} has no namespace shpo\n", hub.url());
         ensure!(ran.code == 1 && ran.stderr == says, "{ran:#?}");
-        let ran = asked(hub.kubeconfig(), &[command, "-n", "shop", "--gateway", "wbe"]);
+        let ran = run_command(hub.kubeconfig(), &[command, "-n", "shop", "--gateway", "wbe"]);
         ensure!(
             ran.code == 1 && ran.stderr == "policy-sync: --gateway: there is no Gateway shop/wbe\n",
             "{ran:#?}"
@@ -185,7 +187,7 @@ async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
     }
     // Without the right to list Gateways, their number is unknown.
     let nobody = reader(&hub, "nobody", &[]).await;
-    let ran = asked(&nobody, &["topology", "-n", "shpo", "--gateway", "wbe"]);
+    let ran = run_command(&nobody, &["topology", "-n", "shpo", "--gateway", "wbe"]);
     ensure!(ran.code == 2 && !ran.stderr.contains("no Gateway"), "{ran:#?}");
     Ok(())
 }
@@ -194,7 +196,7 @@ async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
 async fn spoke_shows_its_routes_policies_and_the_origin_of_copies() -> Result<()> {
     let labelled =
         [("ratelimitpolicies.kuadrant.io", "inherited"), ("timeoutpolicies.policies.example.com", "direct")];
-    let spoke = cluster("topology-spoke", Side::Spoke, &labelled).await?;
+    let spoke = cluster("topology-spoke", ClusterType::Spoke, &labelled).await?;
     let mut gateway = object(
         "Gateway",
         ("kuadrant-shop", "web"),
@@ -239,7 +241,7 @@ async fn spoke_shows_its_routes_policies_and_the_origin_of_copies() -> Result<()
         json!({"apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "a", "namespace": "apps"}, "spec": {"targetRef": targets("HTTPRoute", "own"), "rules": {"authentication": {"anyone": {"anonymous": {}}}}}}),
     ];
     all(&spoke.client()?, &objects).await?;
-    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    let ran = run_command(spoke.kubeconfig(), &["topology"]);
     ensure!(ran.code == 0 && ran.stderr.is_empty(), "{ran:#?}");
     let tree = "\
 GatewayClass istio
@@ -250,7 +252,7 @@ GatewayClass istio
             └─ Service apps/api 80
 ";
     ensure!(ran.stdout == tree, "{}", ran.stdout);
-    let json = json_of(&asked(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
+    let json = json_of(&run_command(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
     let named = |list: &str, name: &str| {
         let items = json[list].as_array().into_iter().flatten();
         items.into_iter().find(|item| item["id"].as_str().is_some_and(|id| id.ends_with(name))).cloned()
@@ -282,7 +284,7 @@ GatewayClass istio
     };
     let plans = [plan(json!({"kuadrant.io/policy-synced": "shop/plan"})), plan(Value::Null)];
     all(&spoke.client()?, &plans).await?;
-    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    let ran = run_command(spoke.kubeconfig(), &["topology"]);
     let copy = ", PlanPolicy kuadrant-shop/plan (copy of the hub's shop/plan), ";
     ensure!(ran.code == 0 && ran.stdout.contains(copy) && !ran.stdout.contains("own-plan"), "{ran:#?}");
     for plan in &plans {
@@ -302,11 +304,11 @@ GatewayClass istio
         let parent = json!([{"name": "web", "namespace": "kuadrant-shop"}]);
         let other = object("HTTPRoute", ("apps", "other"), json!({"parentRefs": parent, "rules": [rule]}));
         all(&spoke.client()?, std::slice::from_ref(&other)).await?;
-        let ran = asked(spoke.kubeconfig(), &["topology"]);
+        let ran = run_command(spoke.kubeconfig(), &["topology"]);
         let line = "policy-sync: the cluster has no ServiceImport.multicluster.x-k8s.io: referenced objects appear only by name\n";
         let expected = if is_read { (0, "") } else { (2, line) };
         ensure!((ran.code, &*ran.stderr) == expected, "{rule}: {ran:#?}");
-        let json = json_of(&asked(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
+        let json = json_of(&run_command(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
         ensure!(json.get("unread").is_none() == is_read, "{rule}: {json:#}");
         policy_sync_testenv::apply::delete(&spoke.client()?, &other).await?;
     }
@@ -324,10 +326,10 @@ GatewayClass istio
     }]});
     apply_status(&spoke.client()?, &rejected).await?;
     let words = "HTTPRoute apps/own: ImplementationRejects: implementation differs: istio.io/gateway-controller rejects it: UnsupportedValue\n";
-    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    let ran = run_command(spoke.kubeconfig(), &["topology"]);
     ensure!(ran.code == 1 && ran.stdout.ends_with(words), "{ran:#?}");
     // With another prefix of namespaces, the objects are not recognized as copies.
-    let ran = asked(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
+    let ran = run_command(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
     ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [AuthPolicy"), "{ran:#?}");
     Ok(())
 }
@@ -336,7 +338,7 @@ GatewayClass istio
 async fn cluster_without_gateway_api_is_reported() -> Result<()> {
     let plain = ControlPlane::start(ControlPlaneOptions::named("topology-plain")).await?;
     for command in ["topology", "effective"] {
-        let ran = asked(plain.kubeconfig(), &[command]);
+        let ran = run_command(plain.kubeconfig(), &[command]);
         ensure!(ran.code == 2 && ran.stdout.is_empty(), "{ran:#?}");
         ensure!(ran.stderr.contains("has no GatewayClasses: Gateway API is not installed"), "{ran:#?}");
     }

@@ -46,7 +46,7 @@ fn theirs(neighbours: &Neighbours) -> Value {
 
 /// Checks that the attacker's works carry only the `expected` objects, and that no work contains the victim's
 /// key.
-async fn got_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
+async fn check_copied_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
     neighbours.nothing_changed().await?;
     until_carried(&neighbours.tenant, expected).await?;
     for work in neighbours.tenant.works().await? {
@@ -59,7 +59,7 @@ async fn got_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
 }
 
 /// Waits for an Event with this reason in the attacker's namespace, and returns its note.
-async fn until_told(neighbours: &Neighbours, reason: &str) -> Result<String> {
+async fn until_event(neighbours: &Neighbours, reason: &str) -> Result<String> {
     let events = kube::Api::<k8s_openapi::api::core::v1::Event>::namespaced(
         neighbours.tenant.client().clone(),
         neighbours.tenant.name(),
@@ -79,8 +79,8 @@ async fn until_told(neighbours: &Neighbours, reason: &str) -> Result<String> {
 async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()> {
     let neighbours = copying("tls-names").await?;
     names(&neighbours, &[theirs(&neighbours), json!({"name": "own"})]).await?;
-    let there = until_told(&neighbours, "SecretNotGranted").await?;
-    got_only(&neighbours, &["Secret kuadrant-tls-names/own"]).await?;
+    let there = until_event(&neighbours, "SecretNotGranted").await?;
+    check_copied_only(&neighbours, &["Secret kuadrant-tls-names/own"]).await?;
     // The message does not reveal whether the Secret exists.
     names(
         &neighbours,
@@ -112,7 +112,7 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
     // A grant in the attacker's own namespace has no effect.
     tenant.apply(&reference_grant(tenant.name(), "own", tenant.name(), "theirs")).await?;
     names(&neighbours, &[theirs(&neighbours)]).await?;
-    until_told(&neighbours, "SecretNotGranted").await?;
+    until_event(&neighbours, "SecretNotGranted").await?;
     for grant in [
         edited("from", "kind", "HTTPRoute"),
         edited("from", "group", "example.com"),
@@ -122,7 +122,7 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
         edited("to", "group", "example.com"),
     ] {
         tenant.apply(&grant).await?;
-        got_only(&neighbours, &[]).await?;
+        check_copied_only(&neighbours, &[]).await?;
     }
     // A matching grant allows the copy.
     tenant.apply(&fits()).await?;
@@ -147,8 +147,8 @@ async fn secret_that_is_not_of_type_tls_is_not_copied() -> Result<()> {
         neighbours.tenant.apply(secret).await?;
     }
     names(&neighbours, &[json!({"name": "token"}), json!({"name": "robot"})]).await?;
-    until_told(&neighbours, "SecretMissing").await?;
-    got_only(&neighbours, &[]).await
+    until_event(&neighbours, "SecretMissing").await?;
+    check_copied_only(&neighbours, &[]).await
 }
 
 #[tokio::test]
@@ -189,8 +189,8 @@ async fn secret_is_not_copied_into_a_reserved_namespace() -> Result<()> {
     let grant = reference_grant("system", "tls-reserved", tenant.name(), "tls-reserved");
     tenant.apply(&grant).await?;
     names(&neighbours, &[json!({"name": "tls-reserved", "namespace": "system"})]).await?;
-    until_told(&neighbours, "SecretNamespace").await?;
-    got_only(&neighbours, &[]).await
+    until_event(&neighbours, "SecretNamespace").await?;
+    check_copied_only(&neighbours, &[]).await
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Attacks by a spoke, whose agent may write only its own works.
 
 use anyhow::{Result, ensure};
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::json;
 
 use super::neighbours;
@@ -51,13 +51,11 @@ async fn labels_removed_from_works_by_a_spoke_are_restored() -> Result<()> {
 async fn a_spoke_speaks_for_no_other() -> Result<()> {
     let neighbours = neighbours("poses").await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
-    let lie = Answer::applied().value("cluster", json!("us-1")).value("_cluster", json!("us-1")).condition(
-        "Enforced",
-        "True",
-        "Enforced",
-        "{\"cluster\":\"us-1\",\"applied\":true}",
-    );
-    neighbours.tenant.answer(&work, &lie).await?;
+    let lie = WorkReport::applied()
+        .value("cluster", json!("us-1"))
+        .value("_cluster", json!("us-1"))
+        .condition("Enforced", "True", "Enforced", "{\"cluster\":\"us-1\",\"applied\":true}");
+    neighbours.tenant.report(&work, &lie).await?;
     let (entries, _) =
         neighbours.tenant.until_folded(&neighbours.limits, |_, summary| summary.enforced == 1).await?;
     ensure!(
@@ -74,8 +72,9 @@ async fn a_spoke_speaks_for_no_other() -> Result<()> {
 async fn feedback_for_another_revision_is_ignored() -> Result<()> {
     let neighbours = neighbours("claims").await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
-    let claim = Answer::applied().revision("0000").condition("Enforced", "True", "Enforced", "all is well");
-    neighbours.tenant.answer(&work, &claim).await?;
+    let claim =
+        WorkReport::applied().revision("0000").condition("Enforced", "True", "Enforced", "all is well");
+    neighbours.tenant.report(&work, &claim).await?;
     neighbours.tenant.settled(&neighbours.controller).await?;
     let (entries, summary) = neighbours.tenant.until_folded(&neighbours.limits, |_, _| true).await?;
     ensure!(!entries[0].applied && summary.enforced == 0 && !summary.synced, "{entries:?}");
@@ -89,15 +88,15 @@ async fn a_spoke_that_says_much_costs_the_others_nothing() -> Result<()> {
     let theirs = neighbours.tenant.until_work("us-1", "ratelimitpolicy-limits", |_| true).await?;
     neighbours
         .tenant
-        .answer(&theirs, &Answer::applied().condition("Enforced", "True", "Enforced", "fine"))
+        .report(&theirs, &WorkReport::applied().condition("Enforced", "True", "Enforced", "fine"))
         .await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
-    let mut loud = Answer::applied();
+    let mut loud = WorkReport::applied();
     for index in 0..500 {
         loud = loud.value(&format!("value{index}"), json!("x".repeat(1000)));
     }
     let loud = loud.condition("Enforced", "False", "Overridden", &"y".repeat(100_000));
-    neighbours.tenant.answer(&work, &loud).await?;
+    neighbours.tenant.report(&work, &loud).await?;
     let (entries, _) = neighbours
         .tenant
         .until_folded(&neighbours.limits, |_, summary| summary.overridden == 1 && summary.enforced == 1)

@@ -8,7 +8,7 @@ use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
-use super::{goes_on, until_event, until_gateway_says};
+use super::{syncs_changes, until_event, until_gateway_message};
 use crate::tenant;
 
 /// A placed Gateway of the tenant's class with this grace period.
@@ -53,7 +53,7 @@ async fn messages_for_invalid_gateways() -> Result<()> {
         let gateway = lasting(&tenant, name, grace);
         tenant.apply(&gateway).await?;
         let (reason, message) = until_event(&tenant, &gateway, "grace-timeout").await?;
-        until_gateway_says(&tenant, &gateway, &message).await?;
+        until_gateway_message(&tenant, &gateway, &message).await?;
         // The Gateway is synced nevertheless.
         tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
         rows.push(Row { input, place, reason, message });
@@ -73,6 +73,6 @@ async fn messages_for_invalid_gateways() -> Result<()> {
         let (place, reason) = ("Gateway, `Programmed=False`", "NotPlaced".to_owned());
         rows.push(Row { input, place, reason, message });
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("gateways", &rows)
 }

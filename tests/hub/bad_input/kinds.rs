@@ -6,7 +6,7 @@ use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
-use super::{goes_on, until_refused};
+use super::{syncs_changes, until_refused};
 use crate::kinds::{limited, limited_controller};
 use crate::tenant;
 
@@ -96,6 +96,6 @@ async fn messages_for_kinds_that_cannot_be_synced() -> Result<()> {
         rows.push(Row { input, place: PLACE, reason, message });
         tenant.delete(&gateway_class(class, &tenant.controller_name(), None)).await?;
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("kinds", &rows)
 }

@@ -56,7 +56,7 @@ pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str)
 }
 
 /// Waits until the Gateway's `Accepted` has `part` in its message, and returns its reason and message.
-async fn until_gateway_says(tenant: &Tenant<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
+async fn until_gateway_message(tenant: &Tenant<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
     wait::until(&format!("Accepted of {} says {part}", gateway["metadata"]["name"]), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
@@ -69,7 +69,7 @@ async fn until_gateway_says(tenant: &Tenant<'_>, gateway: &Value, part: &str) ->
 }
 
 /// Waits until the policy's annotation has a message, and returns it.
-async fn until_told(tenant: &Tenant<'_>, policy: &Value) -> Result<String> {
+async fn until_message(tenant: &Tenant<'_>, policy: &Value) -> Result<String> {
     wait::until(&format!("{} has a message", policy["metadata"]["name"]), LIMIT, || async {
         tenant.annotations(policy).await?.remove(MESSAGE).context("there is none")
     })
@@ -77,7 +77,7 @@ async fn until_told(tenant: &Tenant<'_>, policy: &Value) -> Result<String> {
 }
 
 /// Waits until the policy's annotation has no message.
-async fn until_untold(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
+async fn until_no_message(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     wait::until(&format!("{} has no message", policy["metadata"]["name"]), LIMIT, || async {
         let annotations = tenant.annotations(policy).await?;
         ensure!(!annotations.contains_key(MESSAGE), "found {annotations:?}");
@@ -87,10 +87,10 @@ async fn until_untold(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
 }
 
 /// Changes the policy and waits until the change is on `eu-1`, to show that invalid objects do not block it.
-async fn goes_on(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
+async fn syncs_changes(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     let mut changed = policy.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     tenant.apply(&changed).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 77).await?;
-    until_untold(tenant, policy).await
+    until_no_message(tenant, policy).await
 }

@@ -4,9 +4,9 @@ use anyhow::{Context, Result};
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
-use super::goes_on;
 use super::page::holds;
-use super::policies::{TOLD, is_told};
+use super::policies::{REPORTED_IN, is_reported};
+use super::syncs_changes;
 use crate::kinds::apply_once_served;
 use crate::overrides::{typed_definition, typed_policy};
 use crate::tenant;
@@ -64,8 +64,8 @@ async fn messages_for_invalid_overrides() -> Result<()> {
         let mut policy = typed_policy(GROUP, tenant.name(), name);
         policy["metadata"]["annotations"]["kuadrant.io/cluster-overrides"] = overrides.into();
         apply_once_served(&tenant, &policy).await?;
-        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
+        rows.push(is_reported(&tenant, input, REPORTED_IN, &policy).await?);
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("overrides", &rows)
 }

@@ -9,7 +9,7 @@ use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
-use super::{goes_on, until_refused};
+use super::{syncs_changes, until_refused};
 use crate::synced;
 
 const PLACE: &str = "GatewayClass, `Accepted=False`";
@@ -190,7 +190,7 @@ async fn messages_for_invalid_parameters() -> Result<()> {
         let (reason, message) = until_refused(&tenant, class, "Accepted").await?;
         rows.push(Row { input, place: PLACE, reason, message });
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     // The writes must end. On a busy hub, the policy's status may be written after `settled` returns.
     let (mut looks, mut before) = (3, tenant.settled(&controller).await?.len());
     loop {
@@ -203,8 +203,8 @@ async fn messages_for_invalid_parameters() -> Result<()> {
         before = writes.len();
     }
     // Each class gets exactly one status write.
-    let is_told = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
-    let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_told).collect();
+    let is_reported = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
+    let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_reported).collect();
     let names: BTreeSet<String> = told.iter().map(|write| write.object().name).collect();
     ensure!(names.len() == told.len(), "more than once: {told:?}");
     holds("parameters", &rows)

@@ -7,11 +7,11 @@ use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
-use super::{goes_on, until_event, until_told, until_untold};
+use super::{syncs_changes, until_event, until_message, until_no_message};
 use crate::kinds::apply_once_served;
 use crate::tenant;
 
-pub(super) const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
+pub(super) const REPORTED_IN: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
 const SYNCED: &str = "it is synced";
 
 /// A kind whose schema accepts any spec, as the schemas of older kinds do.
@@ -42,7 +42,7 @@ fn web() -> Value {
 }
 
 /// Invalid policies: description of the fault, and the policy.
-fn told(namespace: &str) -> Vec<(&'static str, Value)> {
+fn invalid_policies(namespace: &str) -> Vec<(&'static str, Value)> {
     let loose = |name: &str, spec: Value| loose(namespace, name, spec);
     let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
     let selectors = [
@@ -76,7 +76,7 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
         policy["metadata"]["annotations"][key] = selector.into();
         (input, policy)
     });
-    let mut told = vec![
+    let mut invalid_policies = vec![
         ("`targetRef` is a string", loose("string", json!({"targetRef": "web"}))),
         ("`targetRef` is a number", loose("number", json!({"targetRef": 5}))),
         ("`targetRef` is a list", loose("list", json!({"targetRef": [web()]}))),
@@ -93,8 +93,8 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
         ("lists nested 110 deep", loose("deep", json!({"targetRef": web(), "deep": deep}))),
         ("a policy of 600 KB", loose("large", json!({"targetRef": web(), "blob": "x".repeat(600_000)}))),
     ];
-    told.extend(selecting);
-    told
+    invalid_policies.extend(selecting);
+    invalid_policies
 }
 
 /// Unusual policies that are synced to `eu-1`: description, and the policy.
@@ -127,9 +127,9 @@ async fn messages_for_invalid_policies() -> Result<()> {
     tenant.apply(&limits).await?;
     let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
-    for (input, policy) in told(tenant.name()) {
+    for (input, policy) in invalid_policies(tenant.name()) {
         apply_once_served(&tenant, &policy).await?;
-        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
+        rows.push(is_reported(&tenant, input, REPORTED_IN, &policy).await?);
     }
     let mut elsewhere = timeout_policy(tenant.name(), "elsewhere", &["web", "web"]);
     elsewhere["spec"]["targetRefs"][1]["namespace"] = json!("elsewhere");
@@ -137,7 +137,7 @@ async fn messages_for_invalid_policies() -> Result<()> {
     tenant.apply(&gateway("elsewhere", "web", tenant.name(), None)).await?;
     tenant.apply(&elsewhere).await?;
     let place = "Event, annotation `kuadrant.io/policy-sync-message`; the rest is synced";
-    rows.push(is_told(&tenant, "a target Gateway in another namespace", place, &elsewhere).await?);
+    rows.push(is_reported(&tenant, "a target Gateway in another namespace", place, &elsewhere).await?);
     tenant.until_work("eu-1", "timeoutpolicy-elsewhere", |_| true).await?;
 
     let nothing = loose(tenant.name(), "null", json!({"targetRef": null}));
@@ -145,7 +145,7 @@ async fn messages_for_invalid_policies() -> Result<()> {
     for (input, policy) in synced(tenant.name()) {
         tenant.apply(&policy).await?;
         tenant.until_folded(&policy, |entries, _| entries.len() == 1).await?;
-        until_untold(&tenant, &policy).await?;
+        until_no_message(&tenant, &policy).await?;
         rows.push(Row { input, place: SYNCED, reason: String::new(), message: String::new() });
     }
     let annotations = tenant.annotations(&nothing).await?;
@@ -155,17 +155,17 @@ async fn messages_for_invalid_policies() -> Result<()> {
     let many = tenant.work("eu-1", "loosepolicy-many").await?;
     let references = many.spec.workload.manifests[1].0["spec"]["targetRefs"].clone();
     ensure!(references == json!([web()]), "{references}");
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("policies", &rows)
 }
 
-pub(super) async fn is_told(
+pub(super) async fn is_reported(
     tenant: &Tenant<'_>,
     input: &'static str,
     place: &'static str,
     policy: &Value,
 ) -> Result<Row> {
-    let message = until_told(tenant, policy).await?;
+    let message = until_message(tenant, policy).await?;
     let (reason, _) = until_event(tenant, policy, &message).await?;
     Ok(Row { input, place, reason, message })
 }
@@ -182,14 +182,14 @@ async fn messages_for_policies_in_reserved_and_long_namespaces() -> Result<()> {
         ("a policy in the namespace `system`", "system".to_owned()),
     ] {
         let policy = in_namespace(&tenant, &namespace).await?;
-        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
+        rows.push(is_reported(&tenant, input, REPORTED_IN, &policy).await?);
     }
     let policy = in_namespace(&tenant, "kube-system").await?;
     tenant.until_folded(&policy, |entries, _| entries[0].namespace == "kuadrant-kube-system").await?;
-    until_untold(&tenant, &policy).await?;
+    until_no_message(&tenant, &policy).await?;
     let (reason, message) = Default::default();
     rows.push(Row { input: "a policy in the namespace `kube-system`", place: SYNCED, reason, message });
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("namespaces", &rows)
 }
 
@@ -218,8 +218,10 @@ async fn message_for_policies_of_a_class_with_invalid_parameters() -> Result<()>
     let mut rows = Vec::new();
 
     tenant.parameters(&json!({"downstreamClass": 5})).await?;
-    rows.push(is_told(&tenant, "a policy of a class with invalid parameters", TOLD, &limits).await?);
+    rows.push(
+        is_reported(&tenant, "a policy of a class with invalid parameters", REPORTED_IN, &limits).await?,
+    );
     tenant.parameters(&policy_sync_testenv::tenant::all_kinds()).await?;
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("classes", &rows)
 }

@@ -4,9 +4,9 @@ use anyhow::Result;
 use policy_sync_testenv::fixtures::{rate_limit_policy, resources, workload};
 use serde_json::{Value, json};
 
-use super::goes_on;
 use super::page::holds;
-use super::policies::{TOLD, is_told};
+use super::policies::{REPORTED_IN, is_reported};
+use super::syncs_changes;
 use crate::tenant;
 
 /// Description of the fault, name of the object, and the preferences.
@@ -52,8 +52,8 @@ async fn messages_for_invalid_preferences() -> Result<()> {
     for (input, name, preferences) in CASES {
         let object = controller(tenant.name(), name, preferences);
         tenant.apply(&object).await?;
-        rows.push(is_told(&tenant, input, TOLD, &object).await?);
+        rows.push(is_reported(&tenant, input, REPORTED_IN, &object).await?);
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("preferences", &rows)
 }

@@ -8,7 +8,7 @@ use policy_sync_testenv::tenant::{Tenant, all_kinds};
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
-use super::{goes_on, until_event};
+use super::{syncs_changes, until_event};
 use crate::kinds::{limited, limited_controller};
 use crate::secrets::carried;
 use crate::tenant;
@@ -26,7 +26,7 @@ async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Val
 /// copied.
 async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
     let (reason, message) = until_event(tenant, gateway, "Secret").await?;
-    super::until_gateway_says(tenant, gateway, &message).await?;
+    super::until_gateway_message(tenant, gateway, &message).await?;
     let name = gateway["metadata"]["name"].as_str().context("a name")?;
     let work = tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
     ensure!(carried(&work).is_empty(), "{:?}", carried(&work));
@@ -63,13 +63,13 @@ async fn messages_for_secrets_that_are_not_copied() -> Result<()> {
         let gateway = naming(&tenant, name, reference).await?;
         rows.push(told(&tenant, input, &gateway).await?);
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     controller.terminate().await?;
 
     let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
     let _controller = limited_controller(&tenant, user).await?;
     let gateway = https_gateway(tenant.name(), "missing", tenant.name(), &[]);
-    let (reason, message) = super::until_gateway_says(&tenant, &gateway, "cannot list").await?;
+    let (reason, message) = super::until_gateway_message(&tenant, &gateway, "cannot list").await?;
     let place = "Gateway, `Accepted=False`; frozen. Gateways without Secrets are synced";
     rows.push(Row { input: "the controller may not list Secrets", place, reason, message });
     let mut changed = limits.clone();

@@ -6,11 +6,11 @@ use kube::api::{Api, PostParams};
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::tenant::WorkReport;
 use serde_json::json;
 
 use super::page::{Row, holds};
-use super::{goes_on, until_event};
+use super::{syncs_changes, until_event};
 use crate::{synced, tenant};
 
 fn silent(input: &'static str, place: &'static str) -> Row {
@@ -37,7 +37,7 @@ async fn messages_for_invalid_clusters() -> Result<()> {
             "works are written; selectors see a cluster without labels",
         ),
     ];
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("clusters", &rows)
 }
 
@@ -75,7 +75,7 @@ async fn messages_for_works_written_by_other_clients() -> Result<()> {
     let unlabelled =
         api.create(&PostParams::default(), &ManifestWork::new(&name.0, Default::default())).await?;
     let _controller = tenant.controller().await?;
-    let message = super::until_told(&tenant, &limits).await?;
+    let message = super::until_message(&tenant, &limits).await?;
     let (reason, _) = until_event(&tenant, &limits, &message).await?;
     let (other_reason, other_message) = until_event(&tenant, &other, "of another owner").await?;
     for theirs in [labelled, unlabelled] {
@@ -119,7 +119,7 @@ async fn messages_for_invalid_feedback() -> Result<()> {
         message: message.into(),
     };
 
-    tenant.answer(&work, &Answer::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
+    tenant.report(&work, &WorkReport::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].message.is_some()).await?;
     rows.push(shown(
         "the agent rejects the copy",
@@ -129,7 +129,7 @@ async fn messages_for_invalid_feedback() -> Result<()> {
     ));
 
     let odd = "quotes \" and ' and `, a\nnew line, \u{1b}[31mcontrol\u{0}, | and <script>";
-    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", odd)).await?;
+    tenant.report(&work, &WorkReport::applied().condition("Enforced", "False", "Overridden", odd)).await?;
     let says = |text: &str| {
         let text = text.to_owned();
         move |entries: &[policy_sync_api::annotations::Synced], _: &_| {
@@ -143,17 +143,17 @@ async fn messages_for_invalid_feedback() -> Result<()> {
     ));
 
     let long = "x".repeat(5_000);
-    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    tenant.report(&work, &WorkReport::applied().condition("Enforced", "False", "Overridden", &long)).await?;
     tenant.until_folded(&limits, says(&"x".repeat(256))).await?;
     rows.push(silent(
         "a value of 5,000 characters",
         "truncated to 1,024 bytes, with `…`; to 256 characters in an entry over 1 KiB, which has `cut`",
     ));
 
-    let twice = Answer::applied()
+    let twice = WorkReport::applied()
         .condition("Enforced", "False", "Overridden", "first")
         .condition("Enforced", "True", "Enforced", "second");
-    let answered = tenant.answer(&work, &twice).await;
+    let answered = tenant.report(&work, &twice).await;
     if let Err(error) = &answered {
         // An API server may reject a status with duplicate names; then there is nothing to read.
         ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
@@ -162,15 +162,15 @@ async fn messages_for_invalid_feedback() -> Result<()> {
     }
     rows.push(silent("two values with the same name", "the last one is used"));
 
-    tenant.answer(&work, &Answer::applied().value("unasked", json!("x"))).await?;
+    tenant.report(&work, &WorkReport::applied().value("unasked", json!("x"))).await?;
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].conditions.is_empty()).await?;
     ensure!(entries[1].fields.is_empty(), "{entries:?}");
     rows.push(silent("a value that no feedback rule requests", "ignored"));
 
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("answers", &rows)
 }
 
@@ -189,7 +189,7 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         format!("{}{}:{length}:{ancestor}2:0:", fine.replace("REVISION", revision), length + 3)
     };
     let whole = said("REVISION", "1");
-    let is_told = |entries: &[policy_sync_api::annotations::Synced], pending: bool| {
+    let is_reported = |entries: &[policy_sync_api::annotations::Synced], pending: bool| {
         entries.len() == 2 && entries[1].applied && entries[1].pending == pending
     };
     let mut rows = Vec::new();
@@ -215,11 +215,11 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         ("a condition is for another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
     ] {
         // Valid feedback in between shows that recovery is immediate.
-        tenant.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
-        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, false)).await?;
+        tenant.report(&work, &WorkReport::applied().computed("ConditionRuleEvaluated", &whole)).await?;
+        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_reported(entries, false)).await?;
         ensure!(entries[1].conditions[0].message.as_deref() == Some("web (c)"), "{entries:?}");
-        tenant.answer(&work, &Answer::applied().computed(evaluated, &message)).await?;
-        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, true)).await?;
+        tenant.report(&work, &WorkReport::applied().computed(evaluated, &message)).await?;
+        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_reported(entries, true)).await?;
         ensure!(entries[1].conditions.is_empty(), "{entries:?}");
         // The rest of the message contains a hash that differs in each run.
         let told = entries[1].message.clone().unwrap_or_default();
@@ -234,8 +234,8 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         row.place = "no message: the result is not there yet";
     }
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
-    goes_on(&tenant, &limits).await?;
+    syncs_changes(&tenant, &limits).await?;
     holds("ancestors", &rows)
 }

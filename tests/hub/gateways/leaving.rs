@@ -11,7 +11,7 @@ use super::{own, web};
 use crate::bad_input::until_event;
 
 /// Sets a grace period of ten minutes on the Gateway.
-async fn lasts(tenant: &Tenant<'_>) -> Result<()> {
+async fn set_grace_period(tenant: &Tenant<'_>) -> Result<()> {
     let grace = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "600"}}});
     tenant.merge(&web(tenant), &grace).await.map(drop)
 }
@@ -28,7 +28,7 @@ async fn until_works_of(tenant: &Tenant<'_>, clusters: &[&str]) -> Result<()> {
 #[tokio::test]
 async fn deleted_cluster_gets_no_grace_period() -> Result<()> {
     let (tenant, _controller) = own("left", &["left-a", "left-b", "left-c"]).await?;
-    lasts(&tenant).await?;
+    set_grace_period(&tenant).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     until_works_of(&tenant, &["left-a", "left-b", "left-c"]).await?;
     // The cluster is deleted before the PlacementDecisions change.
@@ -38,11 +38,11 @@ async fn deleted_cluster_gets_no_grace_period() -> Result<()> {
     until_works_of(&tenant, &["left-b", "left-c"]).await?;
     // The cluster is deleted during its grace period.
     tenant.place("all", &["left-c"]).await?;
-    let displaced = |work: &ManifestWork| {
+    let unplaced_at = |work: &ManifestWork| {
         let annotations = work.metadata.annotations.as_ref();
         annotations.is_some_and(|annotations| annotations.contains_key("kuadrant.io/displaced-since"))
     };
-    tenant.until_work("left-b", "gateway-web", displaced).await?;
+    tenant.until_work("left-b", "gateway-web", unplaced_at).await?;
     tenant.delete(&gone("left-b")).await?;
     until_works_of(&tenant, &["left-c"]).await
 }

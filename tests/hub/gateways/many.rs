@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::ResourceExt;
 use policy_sync_api::work::ManifestWork;
-use policy_sync_sync::status::policy::OUR_LIMIT;
+use policy_sync_sync::status::policy::OWN_ANNOTATIONS_LIMIT;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
 use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
@@ -21,7 +21,7 @@ use super::{condition, programmed, until_programmed};
 fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
     let told: Vec<&Request> = writes.iter().filter(|write| write.object().resource == resource).collect();
     ensure!(!told.is_empty() && told.len() <= windows, "{} writes in {windows} windows", told.len());
-    ensure!(!told.iter().any(|write| write.is_refused()), "{told:?}");
+    ensure!(!told.iter().any(|write| write.is_rejected()), "{told:?}");
     Ok(())
 }
 
@@ -65,10 +65,10 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     )
     .await?;
     let one = programmed("192.0.2.1");
-    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", &"m".repeat(64));
-    let answer = |work: &ManifestWork| if work.name_any().starts_with("gateway-") { &one } else { &enforced };
+    let enforced = WorkReport::applied().condition("Enforced", "True", "Enforced", &"m".repeat(64));
+    let report = |work: &ManifestWork| if work.name_any().starts_with("gateway-") { &one } else { &enforced };
     stream::iter(&works)
-        .map(|work| tenant.answer(work, answer(work)))
+        .map(|work| tenant.report(work, report(work)))
         .buffer_unordered(32)
         .try_collect::<()>()
         .await?;
@@ -81,7 +81,11 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     let annotations = tenant.annotations(&limits).await?;
     let ours = annotations.iter().filter(|(key, _)| key.starts_with("kuadrant.io/"));
     let size: usize = ours.map(|(key, value)| key.len() + value.len()).sum();
-    ensure!(entries.len() == 1_000 && size <= OUR_LIMIT, "{} entries, {size} bytes", entries.len());
+    ensure!(
+        entries.len() == 1_000 && size <= OWN_ANNOTATIONS_LIMIT,
+        "{} entries, {size} bytes",
+        entries.len()
+    );
 
     ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(16), "{found}");
     ensure!(found["status"]["listeners"].as_array().map(Vec::len) == Some(64), "{found}");

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, namespace};
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant, all_kinds};
+use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport, all_kinds};
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn own(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Controll
 }
 
 /// Waits until `fits` accepts the Gateway, and returns it.
-async fn until_told(tenant: &Tenant<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
+async fn until_gateway(tenant: &Tenant<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
     wait::until("the Gateway says what it should", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web(tenant)).await?)?;
         fits(&found).with_context(|| found["status"].to_string())?;
@@ -51,7 +51,7 @@ fn condition(gateway: &Value, name: &str) -> String {
 }
 
 async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<Value> {
-    until_told(tenant, |found| {
+    until_gateway(tenant, |found| {
         ensure!(condition(found, "Programmed").starts_with(begins), "expected {begins}");
         let observed = &found["status"]["conditions"][1]["observedGeneration"];
         ensure!(*observed == found["metadata"]["generation"], "it says so of generation {observed}");
@@ -62,8 +62,8 @@ async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<Value> {
 
 /// Feedback of a cluster that has programmed the Gateway at `address`, with one route attached to the
 /// listener.
-fn programmed(address: &str) -> Answer {
-    Answer::applied()
+fn programmed(address: &str) -> WorkReport {
+    WorkReport::applied()
         .condition("Accepted", "True", "Accepted", "")
         .condition("Programmed", "True", "Programmed", "")
         .value("_address_0", json!(address))
@@ -74,9 +74,9 @@ fn programmed(address: &str) -> Answer {
         .value("_listener_http_Programmed_message", json!(""))
 }
 
-async fn answer(tenant: &Tenant<'_>, cluster: &str, answer: &Answer) -> Result<()> {
+async fn report(tenant: &Tenant<'_>, cluster: &str, report: &WorkReport) -> Result<()> {
     let work = tenant.until_work(cluster, "gateway-web", |_| true).await?;
-    tenant.answer(&work, answer).await
+    tenant.report(&work, report).await
 }
 
 #[tokio::test]
@@ -90,11 +90,11 @@ async fn gateway_is_programmed_once_all_clusters_report_it() -> Result<()> {
         "{found}"
     );
 
-    answer(&tenant, "told-eu", &programmed("192.0.2.1")).await?;
+    report(&tenant, "told-eu", &programmed("192.0.2.1")).await?;
     let found =
         until_programmed(&tenant, "False Pending: not programmed on 1 of 2 clusters: told-us").await?;
     ensure!(found["status"]["addresses"][0]["value"] == "told-eu/192.0.2.1", "{found}");
-    answer(&tenant, "told-us", &programmed("us.example.com")).await?;
+    report(&tenant, "told-us", &programmed("us.example.com")).await?;
     let found = until_programmed(&tenant, "True Programmed").await?;
     let expected = json!([
         {"type": "kuadrant.io/MultiClusterIPAddress", "value": "told-eu/192.0.2.1"},
@@ -112,12 +112,12 @@ async fn gateway_is_programmed_once_all_clusters_report_it() -> Result<()> {
     tenant.apply(&changed).await?;
     let found = until_programmed(&tenant, "False Pending").await?;
     ensure!(found["status"]["addresses"] == expected, "traffic still goes there: {found}");
-    let refused = Answer::refused("conflict with kubectl");
-    answer(&tenant, "told-eu", &refused).await?;
+    let refused = WorkReport::refused("conflict with kubectl");
+    report(&tenant, "told-eu", &refused).await?;
     let expected = "False NotProgrammed: not programmed on 2 of 2 clusters: told-eu (conflict with kubectl); told-us (pending)";
     until_programmed(&tenant, expected).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
     Ok(())
 }
@@ -128,13 +128,13 @@ async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
     let labels = BTreeMap::from([("kuadrant.io/region".to_owned(), "eu".to_owned())]);
     tenant.apply(&managed_cluster("once-eu", &labels)).await?;
     for cluster in ["once-eu", "once-us"] {
-        answer(&tenant, cluster, &programmed("192.0.2.1")).await?;
+        report(&tenant, cluster, &programmed("192.0.2.1")).await?;
     }
     until_programmed(&tenant, "True").await?;
     let settled = tenant.settled(&controller).await?.len();
     // The cluster repeats its feedback, and other clients add conditions and a listener to the status.
     let work = tenant.until_work("once-us", "gateway-web", |_| true).await?;
-    tenant.answer(&work, &programmed("192.0.2.1")).await?;
+    tenant.report(&work, &programmed("192.0.2.1")).await?;
     let (api, name) = api_for(tenant.client(), &web(&tenant)).await?;
     let theirs = json!({"type": "example.com/Affected", "status": "True", "reason": "Policy", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -159,7 +159,7 @@ async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
     let patch = json!([{"op": "replace", "path": "/status/addresses", "value": []}]);
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
     api.patch_status(&name, &PatchParams::default(), &patch).await?;
-    until_told(&tenant, |found| {
+    until_gateway(&tenant, |found| {
         let metadata = &found["metadata"];
         ensure!(
             metadata["annotations"]["kuadrant.io/gateway-clusters"] == r#"["once-eu","once-us"]"#,
@@ -185,7 +185,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let before = tenant.work("attr-eu", "gateway-web").await?;
     for value in ["eu", "EU"] {
         tenant.apply(&managed_cluster("attr-eu", &region(value))).await?;
-        until_told(&tenant, |found| {
+        until_gateway(&tenant, |found| {
             ensure!(label(found) == value, "{}", found["metadata"]);
             Ok(())
         })
@@ -194,7 +194,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let mut long = region("eu");
     long.insert(format!("kuadrant.io/{}", "a".repeat(60)), "x".to_owned());
     tenant.apply(&managed_cluster("attr-eu", &long)).await?;
-    until_told(&tenant, |found| {
+    until_gateway(&tenant, |found| {
         let accepted = condition(found, "Accepted");
         ensure!(accepted.contains("the label attr-eu_aaa"), "{accepted}");
         Ok(())
@@ -206,7 +206,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     // The labels of a cluster are removed with the cluster, and all labels once the class changes.
     tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
     tenant.place("all", &["attr-us"]).await?;
-    until_told(&tenant, |found| {
+    until_gateway(&tenant, |found| {
         ensure!(
             label(found).is_null() && condition(found, "Programmed").contains("of 1"),
             "{}",
@@ -219,14 +219,14 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let mut theirs = web(&tenant);
     theirs["spec"]["gatewayClassName"] = json!("attributed-theirs");
     tenant.apply(&theirs).await?;
-    until_told(&tenant, |found| {
+    until_gateway(&tenant, |found| {
         let text = found["metadata"]["labels"].to_string() + &found["metadata"]["annotations"].to_string();
         ensure!(!text.contains("clusters.kuadrant.io") && !text.contains("gateway-clusters"), "{text}");
         Ok(())
     })
     .await?;
     // The controller's part of the status is released for the other class's controller.
-    until_told(&tenant, |found| {
+    until_gateway(&tenant, |found| {
         ensure!(!condition(found, "Programmed").starts_with("False"), "{}", found["status"]);
         Ok(())
     })
@@ -240,14 +240,14 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
 #[tokio::test]
 async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
     let (tenant, controller) = own("told-oddly", &["odd-1", "odd-2"]).await?;
-    answer(&tenant, "odd-2", &programmed("192.0.2.2")).await?;
+    report(&tenant, "odd-2", &programmed("192.0.2.2")).await?;
     let controls: String = (0..0xa0).filter_map(char::from_u32).collect();
     for (round, text) in
         [controls + "\u{feff}\u{2028}\u{ffff}😀", "é".repeat(5_000), "\"'\\{}[]\n- a: b # c".to_owned()]
             .iter()
             .enumerate()
     {
-        let hostile = Answer::applied()
+        let hostile = WorkReport::applied()
             .condition("Programmed", "False", text, text)
             .value("_address_0", json!(text))
             .value("_address_1", json!(format!("192.0.2.{round}")))
@@ -260,9 +260,9 @@ async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
             .value("_listener_http_Conflicted_reason", json!("NoConflicts"))
             .value("_listener_http_Conflicted_message", json!(text))
             .value("_listener_http_kind_GRPCRoute", json!(text));
-        answer(&tenant, "odd-1", &hostile).await?;
+        report(&tenant, "odd-1", &hostile).await?;
         let expected = format!("odd-1/192.0.2.{round}");
-        let found = until_told(&tenant, |found| {
+        let found = until_gateway(&tenant, |found| {
             let first = &found["status"]["addresses"][0]["value"];
             ensure!(*first == expected, "the first address is {first}");
             Ok(())
@@ -273,7 +273,7 @@ async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
         ensure!(message.ends_with("2 addresses, 2 kinds and conditions of listeners"), "{message}");
     }
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_refused(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub refused {write:?}");
     }
     Ok(())
 }
@@ -281,7 +281,7 @@ async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
 #[tokio::test]
 async fn a_gateway_whose_parameters_are_invalid_is_not_accepted() -> Result<()> {
     let (tenant, _controller) = own("told-frozen", &["frozen-1"]).await?;
-    answer(&tenant, "frozen-1", &programmed("192.0.2.1")).await?;
+    report(&tenant, "frozen-1", &programmed("192.0.2.1")).await?;
     until_programmed(&tenant, "True").await?;
     tenant.parameters(&json!({"downstreamClass": 5})).await?;
     let found = until_programmed(&tenant, "False Pending").await?;

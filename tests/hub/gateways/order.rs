@@ -35,7 +35,7 @@ async fn until_on(tenant: &Tenant<'_>, gateway: bool) -> Result<()> {
 }
 
 async fn applied(tenant: &Tenant<'_>, policy: &str) -> Result<()> {
-    tenant.answer(&tenant.until_work("eu-1", policy, |_| true).await?, &Answer::applied()).await
+    tenant.report(&tenant.until_work("eu-1", policy, |_| true).await?, &WorkReport::applied()).await
 }
 
 /// The kinds of the works that `controller` created or deleted, in order, without repetitions.
@@ -79,7 +79,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
 
     // An existing Gateway is updated even if one of its policies is no longer applied.
     let work = tenant.work("eu-1", POLICIES[1]).await?;
-    tenant.answer(&work, &Answer::refused("it is in use")).await?;
+    tenant.report(&work, &WorkReport::refused("it is in use")).await?;
     tenant.merge(&web(&tenant), &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     let labelled =
         |work: &ManifestWork| work.spec.workload.manifests[1].0["metadata"]["labels"]["team"] == "shop";

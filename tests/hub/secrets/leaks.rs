@@ -21,7 +21,7 @@ const KEYS: [(&str, &str); 2] = [
 ];
 
 /// The stdout and stderr of a command against the tenant's hub.
-fn says(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
+fn command_output(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
         .args(arguments)
         .args(["--controller-name", &tenant.controller_name()])
@@ -34,7 +34,7 @@ fn says(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
     Ok(text(&output.stdout) + &text(&output.stderr))
 }
 
-fn shows_no_key(what: &str, text: &str) -> Result<()> {
+fn check_no_key(what: &str, text: &str) -> Result<()> {
     for (key, encoded) in KEYS {
         // The end of base64 text depends on the bytes that follow.
         for shown in [key, encoded.trim_end_matches('=')] {
@@ -47,17 +47,17 @@ fn shows_no_key(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-async fn shows_nowhere(tenant: &Tenant<'_>, controller: &Controller) -> Result<()> {
+async fn check_no_leak(tenant: &Tenant<'_>, controller: &Controller) -> Result<()> {
     let log = controller.log()?;
     ensure!(log.contains("TRACE"), "the log is not at its most verbose");
-    shows_no_key("the log", &log)?;
-    shows_no_key("/metrics", &controller.metrics().await?.to_string())?;
-    shows_no_key("/readyz", &controller.readiness().await?.1)?;
+    check_no_key("the log", &log)?;
+    check_no_key("/metrics", &controller.metrics().await?.to_string())?;
+    check_no_key("/readyz", &controller.readiness().await?.1)?;
     let events = Api::<Event>::namespaced(tenant.client().clone(), tenant.name());
-    shows_no_key("an Event", &serde_json::to_string(&events.list(&ListParams::default()).await?.items)?)?;
+    check_no_key("an Event", &serde_json::to_string(&events.list(&ListParams::default()).await?.items)?)?;
     let mut gateway = tenant.get(&web(tenant, &[])).await?;
     gateway.metadata.managed_fields = None;
-    shows_no_key("the Gateway", &serde_json::to_string(&gateway)?)?;
+    check_no_key("the Gateway", &serde_json::to_string(&gateway)?)?;
     for arguments in [
         &["plan", "--diff"][..],
         &["plan", "--diff", "-o", "json"],
@@ -72,7 +72,7 @@ async fn shows_nowhere(tenant: &Tenant<'_>, controller: &Controller) -> Result<(
         &["explain", "gateway", "web", "-n", tenant.name()],
         &["explain", "gateway", "web", "-n", tenant.name(), "-o", "yaml"],
     ] {
-        shows_no_key(&arguments.join(" "), &says(tenant, arguments)?)?;
+        check_no_key(&arguments.join(" "), &command_output(tenant, arguments)?)?;
     }
     Ok(())
 }
@@ -92,21 +92,21 @@ async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
     tenant.apply(&secret(first.0)).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
     // Before the first write, and after it.
-    let created = says(&tenant, &["plan", "--diff"])?;
+    let created = command_output(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
-    shows_no_key("plan --diff", &created)?;
+    check_no_key("plan --diff", &created)?;
     let controller = traced(&tenant).await?;
     let work = until_carried(&tenant, &["Secret kuadrant-leaks/a"]).await?;
     ensure!(serde_json::to_string(&work)?.contains(first.1), "the work has it");
-    shows_nowhere(&tenant, &controller).await?;
+    check_no_leak(&tenant, &controller).await?;
 
     // A planned rotation, one that is too large, and one that is written.
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     tenant.apply(&secret(second.0)).await?;
-    let changed = says(&tenant, &["plan", "--diff"])?;
+    let changed = command_output(&tenant, &["plan", "--diff"])?;
     ensure!(changed.contains("tls.key: <hidden, blake3 "), "{changed}");
-    shows_no_key("plan --diff", &changed)?;
+    check_no_key("plan --diff", &changed)?;
     let huge = tls_secret(tenant.name(), "a", &second.0.repeat(30_000));
     tenant.apply(&huge).await?;
     let controller = traced(&tenant).await?;
@@ -115,10 +115,10 @@ async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
         Ok(())
     })
     .await?;
-    shows_nowhere(&tenant, &controller).await?;
+    check_no_leak(&tenant, &controller).await?;
     tenant.apply(&secret(second.0)).await?;
     tenant.until_work("eu-1", "gateway-web", |work| super::key_of(work) == second.1).await?;
-    shows_nowhere(&tenant, &controller).await
+    check_no_leak(&tenant, &controller).await
 }
 
 /// A controller with all logging of itself and its libraries.

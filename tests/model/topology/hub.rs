@@ -45,7 +45,7 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
     };
     match effect {
         Effect::Refused(code) => return Err(code),
-        effect => hub.happens(&source, &key, effect),
+        effect => hub.apply_effect(&source, &key, effect),
     }
     Ok(hub.objects[&(source, key)].version)
 }

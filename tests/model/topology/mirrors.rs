@@ -8,14 +8,14 @@ use std::sync::Arc;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_controller::stored_topology::{
-    Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
+    Index, PendingStatuses, StoredConfigMap, TopologyBuild, TopologySnapshot, is_affected, kinds,
 };
-use policy_sync_mirror::served::{self, Served};
-use policy_sync_mirror::{Change, Source};
+use policy_sync_mirror::plurals::{self, ResolvedPlural};
+use policy_sync_mirror::{Source, SourceEvent};
 use policy_sync_sync::kinds::{needed, role_of};
 use policy_sync_topology::rows::RouteKind;
 
-use crate::controller::{CONTROLLER, Controller, Mind, Told};
+use crate::controller::{CONTROLLER, Controller, MirrorEvent, MirrorState};
 use crate::hub::{Entry, Event, Hub, Objects};
 use crate::step::START;
 use crate::world::SHOP;
@@ -34,7 +34,7 @@ pub(super) fn own_sources() -> [Source; 3] {
 }
 
 /// A state of the topology's mirror.
-pub(super) struct Own {
+pub(super) struct TopologyMirror {
     /// A hash of the objects and versions that it shows.
     pub(super) id: u64,
     pub(super) mirror: policy_sync_mirror::Mirror<Index>,
@@ -42,7 +42,7 @@ pub(super) struct Own {
     versions: BTreeMap<Source, u64>,
 }
 
-impl Own {
+impl TopologyMirror {
     fn new(
         mirror: policy_sync_mirror::Mirror<Index>,
         shown: Objects,
@@ -57,7 +57,7 @@ impl Own {
     }
 
     /// The ConfigMap in this mirror.
-    pub(super) fn stored(&self) -> Option<StoredText> {
+    pub(super) fn stored(&self) -> Option<StoredConfigMap> {
         self.mirror.read().view(NOW).stored(&config_map()).cloned()
     }
 
@@ -71,7 +71,7 @@ impl Own {
 pub(super) struct Mirrors {
     pub(super) name: ControllerName,
     pub(super) sync: Controller,
-    outcomes: HashMap<(usize, u64), Arc<Outcome>>,
+    outcomes: HashMap<(usize, u64), Arc<TopologyBuild>>,
     own: BTreeSet<u64>,
 }
 
@@ -90,64 +90,83 @@ impl Mirrors {
         &mut self,
         hub: &Hub,
         plurals: &BTreeMap<&'static str, &'static str>,
-    ) -> (Arc<Mind>, BTreeSet<Source>) {
-        let mut mind = self.sync.newborn();
+    ) -> (Arc<MirrorState>, BTreeSet<Source>) {
+        let mut mirror_state = self.sync.empty_mirror();
         let mut listed = BTreeSet::new();
         let mut wanted: Vec<Source> = needed().collect();
         loop {
             for source in wanted.drain(..) {
-                self.list_sync(&mut mind, hub, &source);
+                self.list_sync(&mut mirror_state, hub, &source);
                 listed.insert(source);
             }
-            for (source, gvr) in self.sync.wanted(&mind).iter() {
+            for (source, gvr) in self.sync.wanted(&mirror_state).iter() {
                 if listed.contains(source) {
                     continue;
                 }
                 if let Some(kind) = plurals.get(&*gvr.kind.resource).filter(|_| role_of(source).is_some()) {
-                    self.tell_sync(&mut mind, &Told::Resolved(gvr.clone(), kind));
+                    self.report_to_sync(&mut mirror_state, &MirrorEvent::Resolved(gvr.clone(), kind));
                 }
                 wanted.push(source.clone());
             }
             if wanted.is_empty() {
-                return (mind, listed);
+                return (mirror_state, listed);
             }
         }
     }
 
     /// Lists `source` again; returns whether the topology may have changed.
-    pub(super) fn list_sync(&mut self, mind: &mut Arc<Mind>, hub: &Hub, source: &Source) -> bool {
-        let mut bears = self.tell_sync(mind, &Told::Begin(source.clone()));
+    pub(super) fn list_sync(
+        &mut self,
+        mirror_state: &mut Arc<MirrorState>,
+        hub: &Hub,
+        source: &Source,
+    ) -> bool {
+        let mut affects_topology =
+            self.report_to_sync(mirror_state, &MirrorEvent::ListStarted(source.clone()));
         for (key, entry) in hub.listed(&home(source)) {
-            bears |= self.tell_sync(mind, &Told::Object(source.clone(), key, entry));
+            affects_topology |=
+                self.report_to_sync(mirror_state, &MirrorEvent::Object(source.clone(), key, entry));
         }
-        bears | self.tell_sync(mind, &Told::End(source.clone(), hub.version(&home(source))))
+        affects_topology
+            | self.report_to_sync(
+                mirror_state,
+                &MirrorEvent::ListEnded(source.clone(), hub.version(&home(source))),
+            )
     }
 
-    fn tell_sync(&mut self, mind: &mut Arc<Mind>, told: &Told) -> bool {
-        let heard = self.sync.tell(mind, told, NOW);
-        *mind = heard.mind;
-        heard.bears
+    fn report_to_sync(&mut self, mirror_state: &mut Arc<MirrorState>, reported: &MirrorEvent) -> bool {
+        let update = self.sync.report_event(mirror_state, reported, NOW);
+        *mirror_state = update.mirror_state;
+        update.affects_topology
     }
 
     /// Delivers an event to the sync's mirror; returns whether the topology may have changed.
-    pub(super) fn tell_sync_event(&mut self, mind: &mut Arc<Mind>, source: &Source, event: Event) -> bool {
+    pub(super) fn report_event_to_sync(
+        &mut self,
+        mirror_state: &mut Arc<MirrorState>,
+        source: &Source,
+        event: Event,
+    ) -> bool {
         let Event { key, content, version } = event;
-        let told = match content {
-            Some(content) => Told::Object(source.clone(), key, Entry { content, version }),
-            None => Told::Gone(source.clone(), key, version),
+        let reported = match content {
+            Some(content) => MirrorEvent::Object(source.clone(), key, Entry { content, version }),
+            None => MirrorEvent::Deleted(source.clone(), key, version),
         };
-        self.tell_sync(mind, &told)
+        self.report_to_sync(mirror_state, &reported)
     }
 
     /// A newly started topology mirror.
-    pub(super) fn boot_own(&mut self, hub: &Hub) -> Arc<Own> {
+    pub(super) fn boot_own(&mut self, hub: &Hub) -> Arc<TopologyMirror> {
         let mirror = policy_sync_mirror::Mirror::new(self.name.clone());
         for plural in kinds::plurals() {
-            let served =
-                if plural.starts_with("httproutes.") { Served::As(http_routes()) } else { Served::Nowhere };
-            mirror.change(served::found(&plural, served), NOW);
+            let served = if plural.starts_with("httproutes.") {
+                ResolvedPlural::Resource(http_routes())
+            } else {
+                ResolvedPlural::NotServed
+            };
+            mirror.change(plurals::resolution(&plural, served), NOW);
         }
-        let mut own = Own::new(mirror, Objects::new(), BTreeMap::new());
+        let mut own = TopologyMirror::new(mirror, Objects::new(), BTreeMap::new());
         for source in own_sources() {
             own = self.list_own(&own, hub, &source, &mut PendingStatuses::default()).0;
         }
@@ -157,11 +176,11 @@ impl Mirrors {
     /// Lists `source` again; returns whether the graph has to be rebuilt.
     pub(super) fn list_own(
         &mut self,
-        own: &Arc<Own>,
+        own: &Arc<TopologyMirror>,
         hub: &Hub,
         source: &Source,
         pending: &mut PendingStatuses,
-    ) -> (Arc<Own>, bool) {
+    ) -> (Arc<TopologyMirror>, bool) {
         let mirror = own.mirror.clone();
         let (mut shown, mut versions) = (own.shown.clone(), own.versions.clone());
         mirror.begin_resync(source);
@@ -170,7 +189,7 @@ impl Mirrors {
         for (key, entry) in hub.listed(source) {
             let (row, version) = (entry.content.row(source, &self.name), entry.version);
             shown.insert((source.clone(), key.clone()), entry);
-            let change = Change::Applied { source: source.clone(), key, version, row };
+            let change = SourceEvent::Applied { source: source.clone(), key, version, row };
             affected |= is_affected(&mirror.change(change, NOW), pending, &config_map());
         }
         versions.insert(source.clone(), hub.version(source));
@@ -181,13 +200,13 @@ impl Mirrors {
     }
 
     /// Delivers an event to the topology's mirror; returns whether the graph has to be rebuilt.
-    pub(super) fn tell_own(
+    pub(super) fn report_to_topology(
         &mut self,
-        own: &Arc<Own>,
+        own: &Arc<TopologyMirror>,
         source: &Source,
         event: Event,
         pending: &mut PendingStatuses,
-    ) -> (Arc<Own>, bool) {
+    ) -> (Arc<TopologyMirror>, bool) {
         let mirror = own.mirror.clone();
         let (mut shown, mut versions) = (own.shown.clone(), own.versions.clone());
         let (source, Event { key, content, version }) = (source.clone(), event);
@@ -196,11 +215,11 @@ impl Mirrors {
             Some(content) => {
                 let row = content.row(&source, &self.name);
                 shown.insert((source.clone(), key.clone()), Entry { content, version });
-                Change::Applied { source, key, version, row }
+                SourceEvent::Applied { source, key, version, row }
             }
             None => {
                 shown.remove(&(source.clone(), key.clone()));
-                Change::Deleted { source, key, version }
+                SourceEvent::Deleted { source, key, version }
             }
         };
         let affected = is_affected(&mirror.change(change, NOW), pending, &config_map());
@@ -212,18 +231,18 @@ impl Mirrors {
         mirror: policy_sync_mirror::Mirror<Index>,
         shown: Objects,
         versions: BTreeMap<Source, u64>,
-    ) -> Arc<Own> {
-        let own = Own::new(mirror, shown, versions);
+    ) -> Arc<TopologyMirror> {
+        let own = TopologyMirror::new(mirror, shown, versions);
         self.own.insert(own.id);
         own
     }
 
     /// The text and statuses of a graph built from both mirrors.
-    pub(super) fn outcome(&mut self, sync: &Mind, own: &Own) -> Arc<Outcome> {
+    pub(super) fn outcome(&mut self, sync: &MirrorState, own: &TopologyMirror) -> Arc<TopologyBuild> {
         let build = || {
             let (lends, knows) = (sync.mirror.read(), own.mirror.read());
-            let snapshot = Snapshot::take(lends.view(NOW), knows.view(NOW)).unwrap();
-            Arc::new(snapshot.outcome(true, |_| true).unwrap())
+            let snapshot = TopologySnapshot::take(lends.view(NOW), knows.view(NOW)).unwrap();
+            Arc::new(snapshot.build(true, |_| true).unwrap())
         };
         self.outcomes.entry((sync.id, own.id)).or_insert_with(build).clone()
     }

@@ -6,27 +6,27 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use http::Request;
-use policy_sync_controller::stored_topology::{PendingStatuses, PendingWrite, Turn};
+use policy_sync_controller::stored_topology::{PendingStatuses, PendingWrite, StatusWriteKey};
 use policy_sync_mirror::Source;
 
-use super::mirrors::Own;
-use crate::controller::{Mind, id_of};
+use super::mirrors::TopologyMirror;
+use crate::controller::{MirrorState, id_of};
 use crate::hub::{Entry, Event, Hub};
-use crate::state::Left;
+use crate::state::RemainingEvents;
 
 /// A request in flight.
-pub(super) type Sending = Arc<Request<Vec<u8>>>;
+pub(super) type InFlight = Arc<Request<Vec<u8>>>;
 
 /// The phase of the graph's key.
 #[derive(Clone)]
 pub(super) enum Phase {
     Idle,
     /// A graph is to be built from these states of both mirrors.
-    Begun(Arc<Mind>, Arc<Own>),
+    Started(Arc<MirrorState>, Arc<TopologyMirror>),
     /// The same, after the ConfigMap was read from a later mirror.
-    Looked(Arc<Mind>, Arc<Own>, Arc<Own>),
+    ConfigMapRead(Arc<MirrorState>, Arc<TopologyMirror>, Arc<TopologyMirror>),
     /// The request for the ConfigMap is in flight.
-    Sending(Sending),
+    InFlight(InFlight),
 }
 
 /// The graph's key.
@@ -53,28 +53,28 @@ pub(super) struct Job {
 #[derive(Clone)]
 pub(super) enum Stage {
     /// The route has not been read.
-    Taken,
+    Unread,
     /// The route as read; `None` if it was gone.
     Read(Option<Entry>),
     /// The request for the status is in flight.
-    Sending(Sending),
+    InFlight(InFlight),
 }
 
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) hub: Arc<Hub>,
     pub(super) feeds: BTreeMap<Source, VecDeque<Event>>,
-    pub(super) sync: Arc<Mind>,
-    pub(super) own: Arc<Own>,
+    pub(super) sync: Arc<MirrorState>,
+    pub(super) own: Arc<TopologyMirror>,
     pub(super) pending: PendingStatuses,
     pub(super) build: Build,
-    pub(super) turns: BTreeSet<Turn>,
-    pub(super) jobs: BTreeMap<Turn, Job>,
+    pub(super) turns: BTreeSet<StatusWriteKey>,
+    pub(super) jobs: BTreeMap<StatusWriteKey, Job>,
     /// Turns that were queued again while they were processed.
-    pub(super) again: BTreeSet<Turn>,
+    pub(super) again: BTreeSet<StatusWriteKey>,
     /// Requests in flight that have timed out.
-    pub(super) late: Vec<Sending>,
-    pub(super) left: Left,
+    pub(super) late: Vec<InFlight>,
+    pub(super) remaining: RemainingEvents,
     /// The number of requests for each object, for rules.
     pub(super) writes: BTreeMap<String, usize>,
     /// Whether the last request was rejected; used only by a rule.
@@ -99,24 +99,24 @@ impl State {
         (queued, written, recent, waits).hash(&mut hasher);
         match phase {
             Phase::Idle => 0.hash(&mut hasher),
-            Phase::Begun(sync, own) => (1, sync.id, own.id).hash(&mut hasher),
-            Phase::Looked(sync, own, later) => (2, sync.id, own.id, later.id).hash(&mut hasher),
-            Phase::Sending(request) => (3, id_of(request)).hash(&mut hasher),
+            Phase::Started(sync, own) => (1, sync.id, own.id).hash(&mut hasher),
+            Phase::ConfigMapRead(sync, own, later) => (2, sync.id, own.id, later.id).hash(&mut hasher),
+            Phase::InFlight(request) => (3, id_of(request)).hash(&mut hasher),
         }
         self.turns.hash(&mut hasher);
         for (turn, Job { write, stage }) in &self.jobs {
             (turn, write).hash(&mut hasher);
             match stage {
-                Stage::Taken => 0.hash(&mut hasher),
+                Stage::Unread => 0.hash(&mut hasher),
                 Stage::Read(found) => {
                     (1, found.as_ref().map(|entry| (entry.content.id, entry.version))).hash(&mut hasher);
                 }
-                Stage::Sending(request) => (2, id_of(request)).hash(&mut hasher),
+                Stage::InFlight(request) => (2, id_of(request)).hash(&mut hasher),
             }
         }
         self.again.hash(&mut hasher);
         self.late.iter().map(|late| id_of(late)).collect::<Vec<_>>().hash(&mut hasher);
-        self.left.hash(&mut hasher);
+        self.remaining.hash(&mut hasher);
         self.writes.hash(&mut hasher);
         hasher.finish()
     }

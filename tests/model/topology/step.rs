@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use policy_sync_api::object::HubObject;
-use policy_sync_controller::stored_topology::Turn;
+use policy_sync_controller::stored_topology::StatusWriteKey;
 use policy_sync_mirror::Source;
-use policy_sync_testenv::memory::topology_stands;
+use policy_sync_testenv::memory::check_topology;
 use serde_json::Value;
 
 use super::mirrors::Mirrors;
@@ -14,7 +14,7 @@ use super::state::{Build, Phase, Stage, State};
 use crate::controller::CONTROLLER;
 use crate::explore::Model;
 use crate::hub::{Contents, Hub, object};
-use crate::state::Left;
+use crate::state::RemainingEvents;
 use crate::step::Fate;
 use crate::world::World;
 
@@ -23,25 +23,25 @@ pub(super) enum Step {
     /// An actor makes its next change.
     User(usize),
     /// A watch delivers its next event.
-    Tell(Source),
+    DeliverEvent(Source),
     /// A watch breaks: its events are lost, and its objects are listed again.
     Relist(Source),
     /// A snapshot of both mirrors starts a graph.
     Begin,
     /// The ConfigMap is read from the mirror.
-    Look,
+    ReadConfigMap,
     /// The graph is complete.
-    Built,
+    GraphBuilt,
     /// The ConfigMap is written.
     Store(Fate),
     /// A turn begins.
-    Take(Turn),
+    Take(StatusWriteKey),
     /// The route is read.
-    Read(Turn),
+    Read(StatusWriteKey),
     /// The status write is decided from the route as read.
-    Decide(Turn),
+    Decide(StatusWriteKey),
     /// The status is written.
-    Send(Turn, Fate),
+    Send(StatusWriteKey, Fate),
     /// A request that has timed out arrives.
     Late(usize),
     /// The interval between writes of the ConfigMap ends.
@@ -74,7 +74,7 @@ impl<'w> Topology<'w> {
     }
 
     /// Entries of others are not changed.
-    fn keeps_what_is_not_ours(before: &State, step: &Step, after: &State) -> Result<(), String> {
+    fn keeps_foreign_entries(before: &State, step: &Step, after: &State) -> Result<(), String> {
         let written = matches!(step, Step::Store(_) | Step::Send(..) | Step::Late(_));
         if written && theirs(&before.hub) != theirs(&after.hub) {
             return Err(format!("{:?} of others was {:?}", theirs(&after.hub), theirs(&before.hub)));
@@ -83,21 +83,21 @@ impl<'w> Topology<'w> {
     }
 
     /// Each write changes its object, or is rejected.
-    fn writes_nothing_that_stands(before: &State, step: &Step, after: &State) -> Result<(), String> {
+    fn writes_only_changes(before: &State, step: &Step, after: &State) -> Result<(), String> {
         if step.is_write() && before.hub.digest == after.hub.digest && !after.refused {
             return Err("what stands already is written".to_owned());
         }
         Ok(())
     }
 
-    fn settles_as_the_hub_says(&mut self, state: &State) -> Result<(), String> {
+    fn settled_state_matches_hub(&mut self, state: &State) -> Result<(), String> {
         if state.pending.waiting() > 0 {
             return Err(format!("{} statuses wait for ever", state.pending.waiting()));
         }
         if self.right.insert(state.hub.digest) {
             let objects: Vec<HubObject> =
                 state.hub.objects.values().map(|entry| object(&entry.content.json)).collect();
-            topology_stands(&objects, CONTROLLER, |_| true, true)
+            check_topology(&objects, CONTROLLER, |_| true, true)
                 .map_err(|error| format!("settled, but {error:#}"))?;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Model for Topology<'_> {
         for (source, json) in &self.world.objects {
             hub.create(&mut self.contents, source, json.clone());
         }
-        let mut state = self.booted(Arc::new(hub), Left::of(self.world));
+        let mut state = self.booted(Arc::new(hub), RemainingEvents::of(self.world));
         while let Some(step) = self.calm(&state) {
             self.take(&mut state, &step);
         }
@@ -142,15 +142,15 @@ impl Model for Topology<'_> {
 
     fn steps(&self, state: &State) -> Vec<Step> {
         let mut steps = self.quiet(state);
-        steps.extend(state.left.users(self.world).map(Step::User));
-        if state.left.crashes > 0 {
+        steps.extend(state.remaining.users(self.world).map(Step::User));
+        if state.remaining.crashes > 0 {
             steps.push(Step::Crash);
         }
-        if state.left.faults > 0 {
-            if matches!(state.build.phase, Phase::Sending(_)) {
+        if state.remaining.faults > 0 {
+            if matches!(state.build.phase, Phase::InFlight(_)) {
                 steps.extend(Fate::FAULTS.map(Step::Store));
             }
-            for (turn, _) in state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::Sending(_))) {
+            for (turn, _) in state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::InFlight(_))) {
                 steps.extend(Fate::FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
             }
             let behind = state.feeds.iter().filter(|(_, events)| !events.is_empty());
@@ -161,21 +161,21 @@ impl Model for Topology<'_> {
 
     fn quiet(&self, state: &State) -> Vec<Step> {
         let told = state.feeds.iter().filter(|(_, events)| !events.is_empty());
-        let mut steps: Vec<Step> = told.map(|(source, _)| Step::Tell(source.clone())).collect();
+        let mut steps: Vec<Step> = told.map(|(source, _)| Step::DeliverEvent(source.clone())).collect();
         let Build { queued, phase, written, waits, .. } = &state.build;
         match phase {
             // The next graph is not built before the mirror shows the last write.
             Phase::Idle if *queued && *written <= state.own.config_map_version() => steps.push(Step::Begin),
             Phase::Idle => {}
-            Phase::Begun(..) => steps.push(Step::Look),
-            Phase::Looked(..) => steps.push(Step::Built),
-            Phase::Sending(_) => steps.push(Step::Store(Fate::Done)),
+            Phase::Started(..) => steps.push(Step::ReadConfigMap),
+            Phase::ConfigMapRead(..) => steps.push(Step::GraphBuilt),
+            Phase::InFlight(_) => steps.push(Step::Store(Fate::Done)),
         }
         for (turn, job) in &state.jobs {
             steps.push(match job.stage {
-                Stage::Taken => Step::Read(turn.clone()),
+                Stage::Unread => Step::Read(turn.clone()),
                 Stage::Read(_) => Step::Decide(turn.clone()),
-                Stage::Sending(_) => Step::Send(turn.clone(), Fate::Done),
+                Stage::InFlight(_) => Step::Send(turn.clone(), Fate::Done),
             });
         }
         let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
@@ -188,13 +188,13 @@ impl Model for Topology<'_> {
     }
 
     fn take(&mut self, state: &mut State, step: &Step) {
-        self.happen(state, step);
+        self.apply_step(state, step);
     }
 
     fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {
-        Self::keeps_what_is_not_ours(before, step, after)?;
-        if after.left.faults == self.world.faults && after.left.crashes == self.world.crashes {
-            Self::writes_nothing_that_stands(before, step, after)?;
+        Self::keeps_foreign_entries(before, step, after)?;
+        if after.remaining.faults == self.world.faults && after.remaining.crashes == self.world.crashes {
+            Self::writes_only_changes(before, step, after)?;
             for (object, most) in &self.most {
                 let writes = after.writes.get(*object).copied().unwrap_or_default();
                 if writes > *most {
@@ -202,11 +202,11 @@ impl Model for Topology<'_> {
                 }
             }
         }
-        if settled { self.settles_as_the_hub_says(after) } else { Ok(()) }
+        if settled { self.settled_state_matches_hub(after) } else { Ok(()) }
     }
 
     fn starts_without_a_write(&mut self, state: &State) -> Result<(), String> {
-        let mut state = self.booted(state.hub.clone(), state.left.clone());
+        let mut state = self.booted(state.hub.clone(), state.remaining.clone());
         while let Some(step) = self.calm(&state) {
             if step.is_write() {
                 return Err(format!("settled, but a fresh start has to {}", self.describe(&step)));

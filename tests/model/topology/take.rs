@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy_sync_controller::stored_topology::config_map::{Next, applying, creating, next};
-use policy_sync_controller::stored_topology::{Desired, PendingStatuses, StatusKey, Turn, replacing_parents};
+use policy_sync_controller::stored_topology::config_map::{
+    ConfigMapAction, apply_request, create_request, next,
+};
+use policy_sync_controller::stored_topology::{
+    Desired, PendingStatuses, StatusKey, StatusWriteKey, route_status_request,
+};
 
 use super::hub::serve;
 use super::mirrors::{NOW, config_map, home, http_routes, own_sources};
-use super::state::{Build, Job, Phase, Sending, Stage, State};
+use super::state::{Build, InFlight, Job, Phase, Stage, State};
 use super::step::{Step, Topology};
 use crate::hub::{Hub, object};
-use crate::state::Left;
+use crate::state::RemainingEvents;
 use crate::step::Fate;
 
 /// The object's version after a request, or a status code; 0 without a response.
@@ -20,7 +24,7 @@ type Answer = Result<u64, u16>;
 
 impl Topology<'_> {
     /// The state after a start of the process.
-    pub(super) fn booted(&mut self, mut hub: Arc<Hub>, left: Left) -> State {
+    pub(super) fn booted(&mut self, mut hub: Arc<Hub>, remaining: RemainingEvents) -> State {
         Arc::make_mut(&mut hub).events.clear();
         let (sync, mut sources) = self.mirrors.boot_sync(&hub, &self.world.kinds);
         let own = self.mirrors.boot_own(&hub);
@@ -36,32 +40,32 @@ impl Topology<'_> {
             jobs: BTreeMap::new(),
             again: BTreeSet::new(),
             late: Vec::new(),
-            left,
+            remaining,
             writes: BTreeMap::new(),
             refused: false,
         }
     }
 
-    pub(super) fn happen(&mut self, state: &mut State, step: &Step) {
+    pub(super) fn apply_step(&mut self, state: &mut State, step: &Step) {
         match step {
             Step::User(actor) => {
-                let change = &self.world.actors[*actor][state.left.done[*actor]];
-                state.left.done[*actor] += 1;
+                let change = &self.world.actors[*actor][state.remaining.done[*actor]];
+                state.remaining.done[*actor] += 1;
                 change.make(Arc::make_mut(&mut state.hub), &mut self.contents);
             }
-            Step::Tell(source) => {
+            Step::DeliverEvent(source) => {
                 let Some(event) = state.feeds.get_mut(source).and_then(VecDeque::pop_front) else { return };
                 let affected = if own_sources().contains(source) {
-                    let told = self.mirrors.tell_own(&state.own, source, event, &mut state.pending);
+                    let told = self.mirrors.report_to_topology(&state.own, source, event, &mut state.pending);
                     state.own = told.0;
                     told.1
                 } else {
-                    self.mirrors.tell_sync_event(&mut state.sync, source, event)
+                    self.mirrors.report_event_to_sync(&mut state.sync, source, event)
                 };
                 state.build.queued |= affected;
             }
             Step::Relist(source) => {
-                state.left.faults -= 1;
+                state.remaining.faults -= 1;
                 state.feeds.insert(source.clone(), VecDeque::new());
                 let affected = if own_sources().contains(source) {
                     let told = self.mirrors.list_own(&state.own, &state.hub, source, &mut state.pending);
@@ -74,15 +78,15 @@ impl Topology<'_> {
             }
             Step::Begin => {
                 state.build.queued = false;
-                state.pending.begin();
-                state.build.phase = Phase::Begun(state.sync.clone(), state.own.clone());
+                state.pending.begin_build();
+                state.build.phase = Phase::Started(state.sync.clone(), state.own.clone());
             }
-            Step::Look => {
-                if let Phase::Begun(sync, own) = state.build.phase.clone() {
-                    state.build.phase = Phase::Looked(sync, own, state.own.clone());
+            Step::ReadConfigMap => {
+                if let Phase::Started(sync, own) = state.build.phase.clone() {
+                    state.build.phase = Phase::ConfigMapRead(sync, own, state.own.clone());
                 }
             }
-            Step::Built => self.built(state),
+            Step::GraphBuilt => self.built(state),
             Step::Store(fate) => self.store(state, *fate),
             Step::Take(turn) => self.take_turn(state, turn),
             Step::Read(turn) => read(state, turn),
@@ -98,44 +102,45 @@ impl Topology<'_> {
                 build.recent = false;
             }
             Step::Crash => {
-                let mut left = state.left.clone();
-                left.crashes -= 1;
-                let booted = self.booted(state.hub.clone(), left);
+                let mut remaining = state.remaining.clone();
+                remaining.crashes -= 1;
+                let booted = self.booted(state.hub.clone(), remaining);
                 // Requests in flight may still arrive.
                 let on_their_way = std::mem::take(&mut state.late);
                 *state = State { late: on_their_way, writes: std::mem::take(&mut state.writes), ..booted };
             }
         }
-        pass_on(state);
+        deliver_events(state);
     }
 
     fn built(&mut self, state: &mut State) {
-        let Phase::Looked(sync, own, later) = std::mem::replace(&mut state.build.phase, Phase::Idle) else {
+        let Phase::ConfigMapRead(sync, own, later) = std::mem::replace(&mut state.build.phase, Phase::Idle)
+        else {
             return;
         };
         let outcome = self.mirrors.outcome(&sync, &own);
         let replaced = state.pending.replace(outcome.statuses.clone(), &outcome.versions);
         replaced.turns.into_iter().for_each(|turn| queue(state, turn));
-        state.build.queued |= replaced.again;
+        state.build.queued |= replaced.rebuild;
         let (text, digest) = (&outcome.text, outcome.digest);
         state.pending.expect_text(digest, &text.detail.to_string());
         let (there, key) = (later.stored(), config_map());
         let since = state.build.recent.then_some(Duration::ZERO);
         let controller = &self.mirrors.name;
         let request = match next(there.as_ref(), text, digest, since) {
-            Next::Nothing | Next::Foreign(_) => return,
-            Next::Wait(_) => {
+            ConfigMapAction::Nothing | ConfigMapAction::Foreign(_) => return,
+            ConfigMapAction::Wait(_) => {
                 state.build.waits = true;
                 return;
             }
-            Next::Create => creating(controller, &key, text),
-            Next::Apply(uid) => applying(controller, &key, uid, text),
+            ConfigMapAction::Create => create_request(controller, &key, text),
+            ConfigMapAction::Apply(uid) => apply_request(controller, &key, uid, text),
         };
-        state.build.phase = Phase::Sending(Arc::new(request.unwrap()));
+        state.build.phase = Phase::InFlight(Arc::new(request.unwrap()));
     }
 
     fn store(&mut self, state: &mut State, fate: Fate) {
-        let Phase::Sending(request) = std::mem::replace(&mut state.build.phase, Phase::Idle) else { return };
+        let Phase::InFlight(request) = std::mem::replace(&mut state.build.phase, Phase::Idle) else { return };
         match self.carry_out(state, "ConfigMap topology", &request, fate) {
             Ok(version) => {
                 state.build.written = version;
@@ -145,34 +150,34 @@ impl Topology<'_> {
         }
     }
 
-    fn take_turn(&mut self, state: &mut State, turn: &Turn) {
+    fn take_turn(&mut self, state: &mut State, turn: &StatusWriteKey) {
         state.turns.remove(turn);
         let Some(write) = state.pending.next(&turn.key) else { return };
         let stage = match (&turn.key, &write.status.desired) {
             (StatusKey::Gateway(key), Desired::Gateway { uid, generation, conditions }) => {
                 let there = state.own.mirror.read().view(NOW).gateway(key).cloned();
-                let Some(there) = there.filter(|there| there.is_of(uid)) else {
-                    state.pending.is_gone(&turn.key, &write);
+                let Some(there) = there.filter(|there| there.has_uid(uid)) else {
+                    state.pending.remove_deleted(&turn.key, &write);
                     return;
                 };
                 let what = (&*conditions.texts, *generation);
                 let request = there.request(&self.mirrors.name, key, what, NOW);
-                Stage::Sending(Arc::new(request.unwrap()))
+                Stage::InFlight(Arc::new(request.unwrap()))
             }
-            _ => Stage::Taken,
+            _ => Stage::Unread,
         };
         state.jobs.insert(turn.clone(), Job { write, stage });
     }
 
-    fn decide(&mut self, state: &mut State, turn: &Turn) {
+    fn decide(&mut self, state: &mut State, turn: &StatusWriteKey) {
         let Some(Job { write, stage: Stage::Read(found) }) = state.jobs.get(turn).cloned() else { return };
         let Some(entry) = found else {
-            state.pending.is_gone(&turn.key, &write);
+            state.pending.remove_deleted(&turn.key, &write);
             return finish(state, turn);
         };
         let mut found = object(&entry.content.json);
         found.metadata.resource_version = entry.version.to_string();
-        let request = replacing_parents(&self.mirrors.name, &http_routes(), &found, &write.status, NOW);
+        let request = route_status_request(&self.mirrors.name, &http_routes(), &found, &write.status, NOW);
         match request.unwrap() {
             None => {
                 let again = state.pending.settle(&turn.key, &write, entry.version);
@@ -180,27 +185,27 @@ impl Topology<'_> {
                 finish(state, turn);
             }
             Some(request) => {
-                let stage = Stage::Sending(Arc::new(request));
+                let stage = Stage::InFlight(Arc::new(request));
                 state.jobs.insert(turn.clone(), Job { write, stage });
             }
         }
     }
 
-    fn send(&mut self, state: &mut State, turn: &Turn, fate: Fate) {
-        let Some(Job { write, stage: Stage::Sending(request) }) = state.jobs.get(turn).cloned() else {
+    fn send(&mut self, state: &mut State, turn: &StatusWriteKey, fate: Fate) {
+        let Some(Job { write, stage: Stage::InFlight(request) }) = state.jobs.get(turn).cloned() else {
             return;
         };
         match self.carry_out(state, &turn.key.to_string(), &request, fate) {
             Ok(version) => state.pending.wrote(&turn.key, &write, version),
-            Err(404) => state.pending.is_gone(&turn.key, &write),
+            Err(404) => state.pending.remove_deleted(&turn.key, &write),
             Err(_) => queue(state, turn.clone()),
         }
         finish(state, turn);
     }
 
-    fn carry_out(&mut self, state: &mut State, object: &str, request: &Sending, fate: Fate) -> Answer {
+    fn carry_out(&mut self, state: &mut State, object: &str, request: &InFlight, fate: Fate) -> Answer {
         if fate != Fate::Done {
-            state.left.faults -= 1;
+            state.remaining.faults -= 1;
         }
         *state.writes.entry(object.to_owned()).or_default() += 1;
         if fate == Fate::Late {
@@ -214,20 +219,20 @@ impl Topology<'_> {
         state.refused = answer.is_err();
         match fate {
             Fate::Twice => serve(hub, &mut self.contents, request),
-            Fate::AnswerLost => Err(0),
+            Fate::ResponseLost => Err(0),
             _ => answer,
         }
     }
 }
 
-fn read(state: &mut State, turn: &Turn) {
+fn read(state: &mut State, turn: &StatusWriteKey) {
     let StatusKey::Route(_, key) = &turn.key else { return };
     let Some(write) = state.pending.next(&turn.key) else { return finish(state, turn) };
     let found = state.hub.objects.get(&(own_sources()[1].clone(), key.clone())).cloned();
     state.jobs.insert(turn.clone(), Job { write, stage: Stage::Read(found) });
 }
 
-fn queue(state: &mut State, turn: Turn) {
+fn queue(state: &mut State, turn: StatusWriteKey) {
     if state.jobs.contains_key(&turn) {
         state.again.insert(turn);
     } else {
@@ -235,7 +240,7 @@ fn queue(state: &mut State, turn: Turn) {
     }
 }
 
-fn finish(state: &mut State, turn: &Turn) {
+fn finish(state: &mut State, turn: &StatusWriteKey) {
     state.jobs.remove(turn);
     if state.again.remove(turn) {
         state.turns.insert(turn.clone());
@@ -243,7 +248,7 @@ fn finish(state: &mut State, turn: &Turn) {
 }
 
 /// Delivers new events to the feeds of their sources; those of Gateways to both mirrors.
-fn pass_on(state: &mut State) {
+fn deliver_events(state: &mut State) {
     if state.hub.events.is_empty() {
         return;
     }

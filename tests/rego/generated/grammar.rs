@@ -40,11 +40,11 @@ pub(super) struct Module {
 impl Module {
     /// Generates a module from this seed.
     pub(super) fn random(seed: u64) -> Self {
-        let mut dice = Rng::with_seed(seed);
-        let syntax = if dice.bool() { Syntax::V0 } else { Syntax::V1 };
-        let mut generator = Generator { dice, syntax, rules: Vec::new(), variables: Vec::new(), next: 0 };
+        let mut rng = Rng::with_seed(seed);
+        let syntax = if rng.bool() { Syntax::V0 } else { Syntax::V1 };
+        let mut generator = Generator { rng, syntax, rules: Vec::new(), variables: Vec::new(), next: 0 };
         let mut definitions = Vec::new();
-        for number in 0..generator.dice.usize(1..5) {
+        for number in 0..generator.rng.usize(1..5) {
             definitions.extend(generator.rule(number));
         }
         Self { syntax, definitions }
@@ -191,7 +191,7 @@ const VALUES: [&str; 20] = [
 const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 
 struct Generator {
-    dice: Rng,
+    rng: Rng,
     syntax: Syntax,
     rules: Vec<Rule>,
     /// The variables that a statement may use.
@@ -201,18 +201,18 @@ struct Generator {
 
 impl Generator {
     fn one<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.dice.usize(..choices.len())]
+        choices[self.rng.usize(..choices.len())]
     }
 
     /// Whether an event of this many per cent happens.
     fn chance(&mut self, percent: u8) -> bool {
-        self.dice.u8(..100) < percent
+        self.rng.u8(..100) < percent
     }
 
     fn fresh(&mut self) -> String {
         self.next += 1;
         // Names that statements in other scopes use as well.
-        if self.chance(8) { format!("v{}", self.dice.u8(..4)) } else { format!("x{}", self.next) }
+        if self.chance(8) { format!("v{}", self.rng.u8(..4)) } else { format!("x{}", self.next) }
     }
 
     /// A new variable for later statements.
@@ -234,11 +234,11 @@ impl Generator {
 
     fn variable(&mut self) -> Option<String> {
         let count = self.variables.len();
-        (count > 0).then(|| self.variables[self.dice.usize(..count)].clone())
+        (count > 0).then(|| self.variables[self.rng.usize(..count)].clone())
     }
 
     fn collection(&mut self, depth: u8) -> String {
-        let choice = self.dice.u8(..10);
+        let choice = self.rng.u8(..10);
         match choice {
             0 | 1 => {
                 let names: Vec<String> = self
@@ -252,7 +252,7 @@ impl Generator {
                 if names.is_empty() {
                     return self.one(&COLLECTIONS).to_owned();
                 }
-                names[self.dice.usize(..names.len())].clone()
+                names[self.rng.usize(..names.len())].clone()
             }
             2 => self.variable().unwrap_or_else(|| "input.list".to_owned()),
             3 if depth > 0 => self.comprehension(depth - 1),
@@ -263,7 +263,7 @@ impl Generator {
     fn comprehension(&mut self, depth: u8) -> String {
         let before = self.variables.clone();
         let statements = self.statements(depth, 1, 3);
-        let (kind, head) = (self.dice.u8(..3), self.term(depth));
+        let (kind, head) = (self.rng.u8(..3), self.term(depth));
         let key = if kind == 2 { self.term(0) } else { String::new() };
         self.variables = before;
         let body = statements.join("; ");
@@ -276,7 +276,7 @@ impl Generator {
 
     /// An operand: a term that needs no parentheses.
     fn operand(&mut self, depth: u8) -> String {
-        match self.dice.u8(..4) {
+        match self.rng.u8(..4) {
             0 | 1 => self.variable().unwrap_or_else(|| self.one(&VALUES).to_owned()),
             2 => self.one(&VALUES).to_owned(),
             _ => self.term(depth.saturating_sub(1)),
@@ -332,7 +332,7 @@ impl Generator {
         if collection.starts_with(['[', '{']) {
             return collection;
         }
-        let key = match self.dice.u8(..4) {
+        let key = match self.rng.u8(..4) {
             0 => "_".to_owned(),
             1 => self.one(&["0", "1", "\"a\"", "\"app\""]).to_owned(),
             _ => self.operand(depth),
@@ -350,7 +350,7 @@ impl Generator {
             })
             .collect();
         if !functions.is_empty() && self.chance(50) {
-            let (name, arguments) = functions[self.dice.usize(..functions.len())].clone();
+            let (name, arguments) = functions[self.rng.usize(..functions.len())].clone();
             let arguments: Vec<String> = (0..arguments).map(|_| self.operand(depth)).collect();
             return format!("{name}({})", arguments.join(", "));
         }
@@ -361,7 +361,7 @@ impl Generator {
         let number = self.unknown();
         let (a, b) = (self.any_text(), self.any_text());
         let (c, d) = (self.any_collection(), self.any_collection());
-        match self.dice.u8(..24) {
+        match self.rng.u8(..24) {
             0 => format!("count({c})"),
             1 => format!("sprintf(\"%v-%v\", [{a}, {b}])"),
             2 => format!("lower({a})"),
@@ -391,12 +391,12 @@ impl Generator {
 
     fn term(&mut self, depth: u8) -> String {
         if depth == 0 {
-            return match self.dice.u8(..3) {
+            return match self.rng.u8(..3) {
                 0 => self.variable().unwrap_or_else(|| self.one(&VALUES).to_owned()),
                 _ => self.one(&VALUES).to_owned(),
             };
         }
-        match self.dice.u8(..15) {
+        match self.rng.u8(..15) {
             0 | 1 => self.operand(depth),
             2 => format!("[{}, {}]", self.operand(depth), self.operand(depth)),
             3 => format!("{{\"k\": {}, \"l\": {}}}", self.operand(depth), self.operand(depth)),
@@ -415,7 +415,7 @@ impl Generator {
             11 | 12 => self.comprehension(depth - 1),
             13 => {
                 let rules = self.rules.clone();
-                match rules.get(self.dice.usize(..rules.len().max(1))) {
+                match rules.get(self.rng.usize(..rules.len().max(1))) {
                     Some(Rule::Complete(name) | Rule::Set(name) | Rule::Object(name)) => name.clone(),
                     Some(Rule::Function(..)) => self.call(depth),
                     None => self.operand(depth),
@@ -427,13 +427,13 @@ impl Generator {
 
     /// A statement that binds no variable.
     fn condition(&mut self, depth: u8) -> String {
-        match self.dice.u8(..8) {
+        match self.rng.u8(..8) {
             0..=2 => {
                 // The embedded engine sorts sets before objects, so only numbers and texts are ordered.
                 let comparison = self.one(&COMPARISONS);
                 match comparison {
                     "==" | "!=" => format!("{} {comparison} {}", self.term(depth), self.term(depth)),
-                    _ if self.dice.bool() => format!("{} {comparison} {}", self.unknown(), self.unknown()),
+                    _ if self.rng.bool() => format!("{} {comparison} {}", self.unknown(), self.unknown()),
                     _ => format!("{} {comparison} {}", self.any_text(), self.any_text()),
                 }
             }
@@ -447,7 +447,7 @@ impl Generator {
 
     fn statement(&mut self, depth: u8) -> Vec<String> {
         let next = depth.saturating_sub(1);
-        match self.dice.u8(..26) {
+        match self.rng.u8(..26) {
             0..=3 => {
                 let (term, name) = (self.term(depth), self.new_variable());
                 self.bound(&name);
@@ -475,7 +475,7 @@ impl Generator {
                 let index = self.new_variable();
                 let collection = self.one(&COLLECTIONS[..10]);
                 self.bound(&index);
-                match self.dice.u8(..3) {
+                match self.rng.u8(..3) {
                     0 => vec![format!("{collection}[{index}]")],
                     1 => vec![format!("some {index}"), format!("{collection}[{index}]")],
                     _ => {
@@ -555,7 +555,7 @@ impl Generator {
 
     /// Statements. OPA requires that all new variables are used, so the last statement uses them.
     fn statements(&mut self, depth: u8, least: usize, most: usize) -> Vec<String> {
-        let (count, before) = (self.dice.usize(least..=most), self.variables.len());
+        let (count, before) = (self.rng.usize(least..=most), self.variables.len());
         let mut statements: Vec<String> = (0..count).flat_map(|_| self.statement(depth)).collect();
         let declared: Vec<String> = self.variables[before..].to_vec();
         if !declared.is_empty() {
@@ -569,7 +569,7 @@ impl Generator {
     fn body(&mut self) -> Vec<String> {
         let mut statements = self.statements(2, 1, 4);
         if statements.len() > 1 && self.chance(15) {
-            let (one, other) = (self.dice.usize(..statements.len()), self.dice.usize(..statements.len()));
+            let (one, other) = (self.rng.usize(..statements.len()), self.rng.usize(..statements.len()));
             statements.swap(one, other);
         }
         statements
@@ -583,7 +583,7 @@ impl Generator {
         let definition = |name: &str, head: String, statements: Vec<String>, branches: Vec<Branch>| {
             Definition { name: name.to_owned(), head, statements, branches }
         };
-        match self.dice.u8(..12) {
+        match self.rng.u8(..12) {
             0..=3 => {
                 if self.chance(25) {
                     let value = self.one(&["0", "false", "\"none\"", "[]", "{\"a\": 1}"]);
@@ -595,7 +595,7 @@ impl Generator {
                         vec![],
                     ));
                 }
-                for _ in 0..self.dice.usize(1..3) {
+                for _ in 0..self.rng.usize(1..3) {
                     self.variables.clear();
                     let statements = self.body();
                     let has_value = self.chance(60);
@@ -614,7 +614,7 @@ impl Generator {
                 self.rules.push(Rule::Complete(name));
             }
             4..=6 => {
-                for _ in 0..self.dice.usize(1..3) {
+                for _ in 0..self.rng.usize(1..3) {
                     self.variables.clear();
                     let statements = self.body();
                     let element = self.term(1);
@@ -628,7 +628,7 @@ impl Generator {
                 self.rules.push(Rule::Set(name));
             }
             7 | 8 => {
-                for _ in 0..self.dice.usize(1..3) {
+                for _ in 0..self.rng.usize(1..3) {
                     self.variables.clear();
                     let statements = self.body();
                     let (key, value) = (self.operand(0), self.term(1));
@@ -669,12 +669,12 @@ impl Generator {
             }
             _ => {
                 let name = format!("f{number}");
-                let count = self.dice.usize(1..3);
-                for _ in 0..self.dice.usize(1..3) {
+                let count = self.rng.usize(1..3);
+                for _ in 0..self.rng.usize(1..3) {
                     self.variables.clear();
                     let mut arguments = Vec::new();
                     for argument in 0..count {
-                        arguments.push(match self.dice.u8(..8) {
+                        arguments.push(match self.rng.u8(..8) {
                             0 => self.one(&["1", "\"a\"", "null", "true"]).to_owned(),
                             1 => {
                                 self.bound("m");

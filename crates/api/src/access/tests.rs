@@ -15,7 +15,7 @@ fn review_has_either_a_resource_or_a_path() {
     };
     let resource = json!({"namespace": "shop", "verb": "get", "group": "apps", "resource": "deployments", "name": "web"});
     let path = json!({"path": "/metrics", "verb": "get"});
-    let expected = Resource {
+    let expected = ResourceAttributes {
         group: "apps".to_owned(),
         resource: "deployments".to_owned(),
         namespace: "shop".to_owned(),
@@ -24,7 +24,7 @@ fn review_has_either_a_resource_or_a_path() {
     assert_eq!(of(json!({"resourceAttributes": resource})), Ok(Attributes::Resource(expected)));
     assert_eq!(of(json!({"nonResourceAttributes": path})), Ok(Attributes::Path("/metrics".to_owned())));
     let list = json!({"verb": "list", "resource": "nodes"});
-    let all = Resource { resource: "nodes".to_owned(), ..Resource::default() };
+    let all = ResourceAttributes { resource: "nodes".to_owned(), ..ResourceAttributes::default() };
     assert_eq!(of(json!({"resourceAttributes": list})), Ok(Attributes::Resource(all)));
     let neither = "the review has neither resourceAttributes nor nonResourceAttributes";
     assert_eq!(of(json!({"user": "jane"})), Err(neither));
@@ -56,8 +56,8 @@ fn response_never_allows() {
         let review = read(&review).unwrap();
         let answer =
             |status: Value| json!({"apiVersion": version, "kind": "SubjectAccessReview", "status": status});
-        assert_eq!(review.answer(&Opinion::None), answer(json!({"allowed": false})));
+        assert_eq!(review.response(&AccessDecision::None), answer(json!({"allowed": false})));
         let denied = json!({"allowed": false, "denied": true, "reason": "why"});
-        assert_eq!(review.answer(&Opinion::Denied("why".to_owned())), answer(denied));
+        assert_eq!(review.response(&AccessDecision::Denied("why".to_owned())), answer(denied));
     }
 }

@@ -12,7 +12,8 @@ fn review(version: &str, object: &str) -> String {
 #[test]
 fn both_versions_have_the_same_fields() {
     for version in ["v1", "v1beta1"] {
-        let asked = Asked::read(review(version, r#"{"metadata":{"name":"web"}}"#).as_bytes()).unwrap();
+        let asked =
+            AdmissionReview::read(review(version, r#"{"metadata":{"name":"web"}}"#).as_bytes()).unwrap();
         let request = asked.request().unwrap();
         assert_eq!(asked.resource(), "deployments.apps");
         assert_eq!(
@@ -21,7 +22,7 @@ fn both_versions_have_the_same_fields() {
         );
         assert_eq!((&request.object["metadata"]["name"], &request.old_object), (&json!("web"), &Value::Null));
         let patch: Patch = serde_json::from_value(json!([{"op": "add", "path": "/a", "value": 1}])).unwrap();
-        let answer = asked.answer(&Verdict::allowed().with_patch(patch));
+        let answer = asked.response(&AdmissionDecision::allowed().with_patch(patch));
         let encoded = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
         let response = json!({"uid": "u1", "allowed": true, "patchType": "JSONPatch", "patch": encoded});
         let api_version = format!("admission.k8s.io/{version}");
@@ -29,16 +30,19 @@ fn both_versions_have_the_same_fields() {
             answer,
             json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
         );
-        assert_eq!(asked.answer(&Verdict::allowed())["response"], json!({"uid": "u1", "allowed": true}));
+        assert_eq!(
+            asked.response(&AdmissionDecision::allowed())["response"],
+            json!({"uid": "u1", "allowed": true})
+        );
         let denied = json!({"uid": "u1", "allowed": false, "status": {"code": 403, "message": "no"}});
-        assert_eq!(asked.answer(&Verdict::denied("no"))["response"], denied);
+        assert_eq!(asked.response(&AdmissionDecision::denied("no"))["response"], denied);
     }
 }
 
 #[test]
 fn review_of_a_deeply_nested_object_gets_a_response() {
     let deep = format!(r#"{{"spec":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
-    let asked = Asked::read(review("v1", &deep).as_bytes()).unwrap();
+    let asked = AdmissionReview::read(review("v1", &deep).as_bytes()).unwrap();
     let fault = asked.request().unwrap_err();
     assert!(fault.starts_with("the object cannot be read: recursion limit exceeded"), "{fault}");
 }
@@ -54,12 +58,12 @@ fn other_bodies_are_rejected() {
         r#"{"apiVersion":"v1","kind":"Pod","request":{"uid":"a"}}"#,
         r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}"#,
     ] {
-        assert!(Asked::read(body.as_bytes()).is_err(), "{body}");
+        assert!(AdmissionReview::read(body.as_bytes()).is_err(), "{body}");
     }
 }
 
 #[test]
 fn patch_does_not_turn_a_denial_into_an_approval() {
     let patch: Patch = serde_json::from_value(json!([{"op": "remove", "path": "/a"}])).unwrap();
-    assert_eq!(Verdict::denied("no").with_patch(patch), Verdict::denied("no"));
+    assert_eq!(AdmissionDecision::denied("no").with_patch(patch), AdmissionDecision::denied("no"));
 }

@@ -6,7 +6,7 @@ use crate::names::ObjectKey;
 
 /// A Secret to which a listener refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedSecret {
+pub struct ListenerSecret {
     /// The listener's name, or its index if it has none: `listeners[2]`.
     pub listener: String,
     /// The Secret.
@@ -15,7 +15,10 @@ pub struct NamedSecret {
 
 /// The Secrets in the `certificateRefs` of the listeners in a Gateway's spec, in order. Listeners with TLS mode
 /// `Passthrough` do not use certificates and are skipped, as are references to other kinds.
-pub fn named_secrets<'s>(spec: &'s Value, namespace: &'s str) -> impl Iterator<Item = NamedSecret> + 's {
+pub fn listener_secrets<'s>(
+    spec: &'s Value,
+    namespace: &'s str,
+) -> impl Iterator<Item = ListenerSecret> + 's {
     let listeners = spec["listeners"].as_array().into_iter().flatten().enumerate();
     let terminating = listeners.filter(|(_, listener)| listener["tls"]["mode"] != "Passthrough");
     terminating.flat_map(move |(index, listener)| {
@@ -23,7 +26,7 @@ pub fn named_secrets<'s>(spec: &'s Value, namespace: &'s str) -> impl Iterator<I
         let name = name.map_or_else(|| format!("listeners[{index}]"), str::to_owned);
         let references = listener["tls"]["certificateRefs"].as_array().into_iter().flatten();
         references.filter_map(move |reference| {
-            Some(NamedSecret { listener: name.clone(), secret: secret(reference, namespace)? })
+            Some(ListenerSecret { listener: name.clone(), secret: secret(reference, namespace)? })
         })
     })
 }

@@ -40,11 +40,18 @@ fn hash_depends_on_the_boundaries_of_parts() {
 fn joined_value_has_the_hash_of_the_whole() {
     let (number, text) =
         (json!([1.0, -0.0, 1e300, 18_446_744_073_709_551_615_u64]), json!({"ü\n": null, "a": [{}, []]}));
-    let joined = Joined::Object(vec![
-        ("list", Joined::List(vec![Joined::Value(&number), Joined::Value(&text), Joined::List(Vec::new())])),
-        ("none", Joined::Object(Vec::new())),
+    let joined = BorrowedJson::Object(vec![
+        (
+            "list",
+            BorrowedJson::List(vec![
+                BorrowedJson::Value(&number),
+                BorrowedJson::Value(&text),
+                BorrowedJson::List(Vec::new()),
+            ]),
+        ),
+        ("none", BorrowedJson::Object(Vec::new())),
     ]);
-    assert_eq!(Hash::of_joined(&joined), Hash::of_value(&json!({"none": {}, "list": [number, text, []]})));
+    assert_eq!(Hash::of_borrowed(&joined), Hash::of_value(&json!({"none": {}, "list": [number, text, []]})));
 }
 
 /// If the hash changed, an upgrade would rewrite all works of a fleet.

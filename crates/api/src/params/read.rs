@@ -2,11 +2,11 @@
 //! collects all errors.
 
 use super::{
-    Checked, Conflicts, Level, Merge, Params, ParamsError, PolicyToSync, PolicyWaitAction, ResourceToSync,
-    StatusField, TlsSecrets,
+    CheckedParams, Conflicts, Level, Merge, Params, ParamsError, PolicyToSync, PolicyWaitAction,
+    ResourceToSync, StatusField, TlsSecrets,
 };
 use crate::json::tree::Json;
-use crate::text::plain_excerpt;
+use crate::text::escaped_excerpt;
 
 const KEYS: [&str; 10] = [
     "downstreamClass",
@@ -23,22 +23,22 @@ const KEYS: [&str; 10] = [
 const OLD_KEY: &str = "experimentalPolicySync";
 
 /// Parses `text`. Invalid values are replaced by their defaults in the result.
-pub(super) fn read(text: &str) -> Checked {
+pub(super) fn read(text: &str) -> CheckedParams {
     let json: Json = match serde_json::from_str(text) {
         Ok(json) => json,
         Err(error) => {
             let fault = format!("not JSON: {error}");
             let faults = vec![ParamsError { place: String::new(), fault }];
-            return Checked { faults, ..Checked::default() };
+            return CheckedParams { faults, ..CheckedParams::default() };
         }
     };
-    let mut reader = Reader::default();
+    let mut reader = ParamsReader::default();
     let params = reader.params(json);
-    Checked { params, faults: reader.faults, warnings: reader.warnings }
+    CheckedParams { params, faults: reader.faults, warnings: reader.warnings }
 }
 
 #[derive(Default)]
-struct Reader {
+struct ParamsReader {
     faults: Vec<ParamsError>,
     warnings: Vec<ParamsError>,
 }
@@ -66,7 +66,7 @@ impl Fields {
     }
 }
 
-impl Reader {
+impl ParamsReader {
     fn fault(&mut self, place: impl Into<String>, fault: impl Into<String>) {
         self.faults.push(ParamsError { place: place.into(), fault: fault.into() });
     }
@@ -87,7 +87,7 @@ impl Reader {
         let mut fields = Fields { place, entries: Vec::new() };
         for (key, value) in entries {
             if !known.contains(&key.as_str()) && !old.contains(&key.as_str()) {
-                let place = fields.at(&plain_excerpt(&key));
+                let place = fields.at(&escaped_excerpt(&key));
                 self.fault(place, format!("unknown key, expected one of {}", known.join(", ")));
             } else if fields.entries.iter().any(|(earlier, _)| *earlier == key) {
                 self.fault(fields.at(&key), "duplicate key");
@@ -149,7 +149,7 @@ impl Reader {
     }
 
     /// The value of a required key.
-    fn given(&mut self, fields: &mut Fields, key: &str) -> Option<(String, Json)> {
+    fn required_value(&mut self, fields: &mut Fields, key: &str) -> Option<(String, Json)> {
         let found = fields.take(key);
         if found.is_none() {
             self.fault(fields.place.clone(), format!("{key} is required"));
@@ -159,7 +159,7 @@ impl Reader {
 
     /// The string value of a required key.
     fn required(&mut self, fields: &mut Fields, key: &str) -> Option<String> {
-        let found = self.given(fields, key)?;
+        let found = self.required_value(fields, key)?;
         self.text(found)
     }
 
@@ -234,7 +234,7 @@ impl Reader {
             ("route", Level::Route),
             ("rule", Level::Rule),
         ];
-        let level = self.given(&mut fields, "level").and_then(|found| self.choice(found, &levels));
+        let level = self.required_value(&mut fields, "level").and_then(|found| self.choice(found, &levels));
         let rules = fields.take_optional("rules").map(|found| self.list(found)).unwrap_or_default();
         let rules = rules.into_iter().filter_map(|item| self.text(item)).collect();
         Some(Merge { level: level?, rules })

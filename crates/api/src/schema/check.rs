@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use super::{Bounds, Rules, Schema, Type};
+use super::{Bounds, Constraints, Schema, ValueType};
 use crate::json::step::Step;
 use crate::json::type_of;
 use crate::text::excerpt;
@@ -16,11 +16,11 @@ use crate::text::excerpt;
 /// The fields of an embedded resource that its schema need not declare.
 const OBJECT_KEYS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The maximum number of allowed values in a message.
-const NAMED: usize = 10;
+const VALUES_LIMIT: usize = 10;
 
 /// An invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SchemaError {
     /// Its path.
     pub path: Vec<Step>,
     /// The missing key, if that is the fault.
@@ -29,12 +29,12 @@ pub struct Fault {
     pub text: String,
 }
 
-impl Fault {
-    fn here(text: impl Into<String>) -> Self {
+impl SchemaError {
+    fn new(text: impl Into<String>) -> Self {
         Self { path: Vec::new(), missing: None, text: text.into() }
     }
 
-    fn under(mut self, step: Step) -> Self {
+    fn within(mut self, step: Step) -> Self {
         self.path.insert(0, step);
         self
     }
@@ -46,10 +46,10 @@ impl Schema {
     /// # Errors
     ///
     /// The first fault.
-    pub fn check(&self, value: &Value) -> Result<(), Fault> {
+    pub fn check(&self, value: &Value) -> Result<(), SchemaError> {
         let mut value = value.clone();
         self.drop_nulls(&mut value);
-        self.admits(&value, true)
+        self.validate(&value, true)
     }
 
     /// Removes nulls that the schema does not allow.
@@ -75,100 +75,102 @@ impl Schema {
     }
 
     /// Checks `value`. `whole` is false for alternatives (`anyOf` and the like), which need not declare all fields.
-    fn admits(&self, value: &Value, whole: bool) -> Result<(), Fault> {
+    fn validate(&self, value: &Value, whole: bool) -> Result<(), SchemaError> {
         // Only the whole schema decides whether null is allowed.
         let is_null = value.is_null() && (self.nullable || !whole);
-        if !is_null && !self.is.fits(value) {
-            return Err(Fault::here(format!("expected {}, found {}", self.is, found(value))));
+        if !is_null && !self.value_type.accepts(value) {
+            return Err(SchemaError::new(format!("expected {}, found {}", self.value_type, describe(value))));
         }
         match value {
-            Value::Object(fields) => self.admits_fields(fields, whole)?,
+            Value::Object(fields) => self.validate_fields(fields, whole)?,
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
                     for (index, item) in items.iter().enumerate() {
-                        schema.admits(item, whole).map_err(|fault| fault.under(Step::Item(index)))?;
+                        schema.validate(item, whole).map_err(|error| error.within(Step::Item(index)))?;
                     }
                 }
             }
             _ => {}
         }
-        self.rules.as_ref().map_or(Ok(()), |rules| rules.admit(value))
+        self.constraints.as_ref().map_or(Ok(()), |constraints| constraints.validate(value))
     }
 
-    fn admits_fields(&self, fields: &Map<String, Value>, whole: bool) -> Result<(), Fault> {
+    fn validate_fields(&self, fields: &Map<String, Value>, whole: bool) -> Result<(), SchemaError> {
         for (key, value) in fields {
-            let under = |fault: Fault| fault.under(Step::key(key));
+            let within = |error: SchemaError| error.within(Step::key(key));
             let implied = self.embedded && OBJECT_KEYS.contains(&key.as_str());
             match self.property(key).or(self.values.as_deref()) {
-                Some(schema) => schema.admits(value, whole).map_err(under)?,
-                None if self.keeps_unknown || implied || !whole || self.is == Type::Any => {}
-                None => return Err(under(Fault::here("unknown field"))),
+                Some(schema) => schema.validate(value, whole).map_err(within)?,
+                None if self.preserves_unknown || implied || !whole || self.value_type == ValueType::Any => {}
+                None => return Err(within(SchemaError::new("unknown field"))),
             }
         }
-        let filled_in = |name: &str| self.property(name).is_some_and(|property| property.has_default);
+        let has_default = |name: &str| self.property(name).is_some_and(|property| property.has_default);
         let mut required = self.required.iter().map(|name| &**name);
-        match required.find(|name| !fields.contains_key(*name) && !filled_in(name)) {
+        match required.find(|name| !fields.contains_key(*name) && !has_default(name)) {
             None => Ok(()),
-            Some(name) => {
-                Err(Fault { missing: Some(name.to_owned()), ..Fault::here(format!("{name} is required")) })
-            }
+            Some(name) => Err(SchemaError {
+                missing: Some(name.to_owned()),
+                ..SchemaError::new(format!("{name} is required"))
+            }),
         }
     }
 }
 
-impl Rules {
-    fn admit(&self, value: &Value) -> Result<(), Fault> {
-        let fault = |text: String| Err(Fault::here(text));
-        if !self.one_of_values.is_empty() && !self.one_of_values.contains(value) {
-            let named: Vec<String> = self.one_of_values.iter().take(NAMED).map(found).collect();
-            return fault(format!("expected one of {}, found {}", named.join(", "), found(value)));
+impl Constraints {
+    fn validate(&self, value: &Value) -> Result<(), SchemaError> {
+        let error = |text: String| Err(SchemaError::new(text));
+        if !self.enum_values.is_empty() && !self.enum_values.contains(value) {
+            let named: Vec<String> = self.enum_values.iter().take(VALUES_LIMIT).map(describe).collect();
+            return error(format!("expected one of {}, found {}", named.join(", "), describe(value)));
         }
         match value {
-            Value::Number(number) => self.admit_number(number)?,
+            Value::Number(number) => self.validate_number(number)?,
             Value::String(text) => {
-                self.length.admit(text.chars().count(), "characters")?;
-                if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.admits(text)) {
-                    return fault(format!("{} does not match {}", found(value), pattern.text));
+                self.length.validate(text.chars().count(), "characters")?;
+                if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.may_match(text)) {
+                    return error(format!("{} does not match {}", describe(value), pattern.text));
                 }
             }
-            Value::Array(items) => self.items.admit(items.len(), "items")?,
-            Value::Object(fields) => self.keys.admit(fields.len(), "keys")?,
+            Value::Array(items) => self.items.validate(items.len(), "items")?,
+            Value::Object(fields) => self.keys.validate(fields.len(), "keys")?,
             Value::Null | Value::Bool(_) => {}
         }
-        self.all.iter().try_for_each(|schema| schema.admits(value, false))?;
-        let fitting =
-            |schemas: &[Schema]| schemas.iter().filter(|schema| schema.admits(value, false).is_ok()).count();
-        if !self.any.is_empty() && fitting(&self.any) == 0 {
-            return fault("matches none of the alternatives of anyOf".to_owned());
+        self.all.iter().try_for_each(|schema| schema.validate(value, false))?;
+        let valid_count = |schemas: &[Schema]| {
+            schemas.iter().filter(|schema| schema.validate(value, false).is_ok()).count()
+        };
+        if !self.any.is_empty() && valid_count(&self.any) == 0 {
+            return error("matches none of the alternatives of anyOf".to_owned());
         }
-        if !self.one.is_empty() && fitting(&self.one) != 1 {
-            return fault(format!("matches {} of the alternatives of oneOf", fitting(&self.one)));
+        if !self.one.is_empty() && valid_count(&self.one) != 1 {
+            return error(format!("matches {} of the alternatives of oneOf", valid_count(&self.one)));
         }
-        if self.not.as_ref().is_some_and(|not| not.admits(value, false).is_ok()) {
-            return fault("matches the schema under not".to_owned());
+        if self.not.as_ref().is_some_and(|not| not.validate(value, false).is_ok()) {
+            return error("matches the schema under not".to_owned());
         }
         Ok(())
     }
 
-    fn admit_number(&self, number: &Number) -> Result<(), Fault> {
+    fn validate_number(&self, number: &Number) -> Result<(), SchemaError> {
         let float = |number: &Number| number.as_f64().unwrap_or_default();
         let value = float(number);
         if let Some(minimum) = &self.minimum {
-            let (least, fits) = match self.above_minimum {
+            let (least, fits) = match self.exclusive_minimum {
                 true => ("more than", value > float(minimum)),
                 false => ("at least", value >= float(minimum)),
             };
             if !fits {
-                return Err(Fault::here(format!("expected {least} {minimum}, found {number}")));
+                return Err(SchemaError::new(format!("expected {least} {minimum}, found {number}")));
             }
         }
         if let Some(maximum) = &self.maximum {
-            let (most, fits) = match self.below_maximum {
+            let (most, fits) = match self.exclusive_maximum {
                 true => ("less than", value < float(maximum)),
                 false => ("at most", value <= float(maximum)),
             };
             if !fits {
-                return Err(Fault::here(format!("expected {most} {maximum}, found {number}")));
+                return Err(SchemaError::new(format!("expected {most} {maximum}, found {number}")));
             }
         }
         Ok(())
@@ -176,21 +178,21 @@ impl Rules {
 }
 
 impl Bounds {
-    fn admit(self, count: usize, of: &str) -> Result<(), Fault> {
+    fn validate(self, count: usize, of: &str) -> Result<(), SchemaError> {
         match self {
             Self { least: Some(least), .. } if count < least => {
-                Err(Fault::here(format!("expected at least {least} {of}, found {count}")))
+                Err(SchemaError::new(format!("expected at least {least} {of}, found {count}")))
             }
             Self { most: Some(most), .. } if count > most => {
-                Err(Fault::here(format!("expected at most {most} {of}, found {count}")))
+                Err(SchemaError::new(format!("expected at most {most} {of}, found {count}")))
             }
             _ => Ok(()),
         }
     }
 }
 
-impl Type {
-    fn fits(self, value: &Value) -> bool {
+impl ValueType {
+    fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Any => true,
             Self::Object => value.is_object(),
@@ -204,7 +206,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Any => "anything",
@@ -220,7 +222,7 @@ impl fmt::Display for Type {
 }
 
 /// Formats a value for a message.
-fn found(value: &Value) -> String {
+fn describe(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => format!("{:?}", excerpt(text)),

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::{Expression, Selector, SelectorExt};
 
-use super::LIMIT;
+use super::REQUIREMENT_LIMIT;
 use crate::json::step::Step;
+use crate::json::strict::{JsonError, list, object, parse as parse_json, required};
 use crate::json::tree::Json;
-use crate::json::written::{Fault, list, object, parse as parse_json, required};
 use crate::syntax::{is_label_key, is_label_value};
 
 /// A requirement on a cluster's labels.
@@ -37,35 +37,35 @@ impl Requirement {
 }
 
 /// Parses a selector.
-pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, Fault> {
-    list(parse_json(text)?, (LIMIT, "requirements"), requirement)
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, JsonError> {
+    list(parse_json(text)?, (REQUIREMENT_LIMIT, "requirements"), requirement)
 }
 
-fn requirement(json: Json) -> Result<Requirement, Fault> {
+fn requirement(json: Json) -> Result<Requirement, JsonError> {
     let mut fields = object(json, &["key", "operator", "values"])?;
     let values = match fields.remove("values") {
         None | Some(Json::Null) => Vec::new(),
-        Some(json) => values(json).map_err(|fault| fault.under(&Step::key("values")))?,
+        Some(json) => values(json).map_err(|fault| fault.within(&Step::key("values")))?,
     };
     let [key, operator] = ["key", "operator"].map(|field| match required(&mut fields, field)? {
         Json::Text(text) => Ok(text),
-        other => Err(Fault::expected("a string", &other).under(&Step::key(field))),
+        other => Err(JsonError::expected("a string", &other).within(&Step::key(field))),
     });
     let (key, operator) = (key?, operator?);
     if !is_label_key(&key) {
-        return Err(Fault::here(format!("{key:?} is not a label key")).under(&Step::key("key")));
+        return Err(JsonError::new(format!("{key:?} is not a label key")).within(&Step::key("key")));
     }
-    let counted = |wanted: &str, fits: bool| {
+    let expect_count = |wanted: &str, fits: bool| {
         let text = format!("operator {operator} takes {wanted}, found {}", values.len());
-        if fits { Ok(()) } else { Err(Fault::here(text).under(&Step::key("values"))) }
+        if fits { Ok(()) } else { Err(JsonError::new(text).within(&Step::key("values"))) }
     };
-    let some = || counted("one value or more", !values.is_empty());
-    let one = || counted("one value", values.len() == 1);
-    let none = || counted("no values", values.is_empty());
+    let some = || expect_count("one value or more", !values.is_empty());
+    let one = || expect_count("one value", values.len() == 1);
+    let none = || expect_count("no values", values.is_empty());
     let number = || {
         one()?;
         let whole = |value: &String| format!("expected a whole number, found {value:?}");
-        values[0].parse().map_err(|_| Fault::here(whole(&values[0])).under(&Step::key("values")))
+        values[0].parse().map_err(|_| JsonError::new(whole(&values[0])).within(&Step::key("values")))
     };
     let set = || values.iter().cloned().collect::<BTreeSet<String>>();
     let expression = match operator.to_lowercase().as_str() {
@@ -80,17 +80,17 @@ fn requirement(json: Json) -> Result<Requirement, Fault> {
         _ => {
             let expected = "In, NotIn, Exists, DoesNotExist, Gt, Lt, =, ==, != or !";
             let text = format!("expected {expected}, found {operator:?}");
-            Err(Fault::here(text).under(&Step::key("operator")))
+            Err(JsonError::new(text).within(&Step::key("operator")))
         }
     };
     Ok(Requirement::Expression([expression?].into_iter().collect()))
 }
 
-fn values(json: Json) -> Result<Vec<String>, Fault> {
+fn values(json: Json) -> Result<Vec<String>, JsonError> {
     match json {
         Json::List(items) => {
             let items = items.into_iter().enumerate();
-            items.map(|(index, json)| value(json).map_err(|fault| fault.under(&Step::Item(index)))).collect()
+            items.map(|(index, json)| value(json).map_err(|fault| fault.within(&Step::Item(index)))).collect()
         }
         Json::Text(text) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
             Some(inside) => {
@@ -99,17 +99,21 @@ fn values(json: Json) -> Result<Vec<String>, Fault> {
             }
             None => Ok(vec![value(Json::Text(text))?]),
         },
-        other => Err(Fault::expected("a list, or a string", &other)),
+        other => Err(JsonError::expected("a list, or a string", &other)),
     }
 }
 
 /// A label value. Numbers and booleans are converted to text.
-fn value(json: Json) -> Result<String, Fault> {
+fn value(json: Json) -> Result<String, JsonError> {
     let text = match json {
         Json::Text(text) => text,
         Json::Number(number) => number.to_string(),
         Json::Bool(value) => value.to_string(),
-        other => return Err(Fault::expected("a string", &other)),
+        other => return Err(JsonError::expected("a string", &other)),
     };
-    if is_label_value(&text) { Ok(text) } else { Err(Fault::here(format!("{text:?} is not a label value"))) }
+    if is_label_value(&text) {
+        Ok(text)
+    } else {
+        Err(JsonError::new(format!("{text:?} is not a label value")))
+    }
 }

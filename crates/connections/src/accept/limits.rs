@@ -6,7 +6,7 @@ use super::Descriptors;
 /// (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle ones.
 const WEBHOOKS: usize = 2_048;
 /// The maximum for metrics, and for probes.
-const SCRAPED: usize = 256;
+const METRICS_AND_PROBES: usize = 256;
 /// The maximum for `policy-sync web`.
 const PAGES: usize = 256;
 
@@ -33,8 +33,8 @@ impl Limits {
 
     /// The limits for metrics, and for probes.
     #[must_use]
-    pub fn scraped(descriptors: Descriptors) -> Self {
-        Self::shared(SCRAPED.min(descriptors.available() / 8))
+    pub fn metrics_and_probes(descriptors: Descriptors) -> Self {
+        Self::shared(METRICS_AND_PROBES.min(descriptors.available() / 8))
     }
 
     /// The limits for `policy-sync web`. All of its peers have the address 127.0.0.1.
@@ -56,10 +56,14 @@ mod tests {
     fn listeners_leave_descriptors_to_the_client_whatever_the_limit_is() {
         for limit in [64, 256, 1_024, 4_096, 1 << 20] {
             let descriptors = Descriptors::of(limit);
-            let (webhooks, scraped) = (Limits::webhooks(descriptors), Limits::scraped(descriptors));
-            let all = webhooks.total + 2 * scraped.total;
+            let (webhooks, metrics_and_probes) =
+                (Limits::webhooks(descriptors), Limits::metrics_and_probes(descriptors));
+            let all = webhooks.total + 2 * metrics_and_probes.total;
             assert!(all <= limit - limit.min(1_024) / 2, "{all} of {limit}");
-            assert!(webhooks.per_peer < webhooks.total && scraped.per_peer < scraped.total, "{limit}");
+            assert!(
+                webhooks.per_peer < webhooks.total && metrics_and_probes.per_peer < metrics_and_probes.total,
+                "{limit}"
+            );
         }
         let many = Limits::webhooks(Descriptors::of(1 << 20));
         assert_eq!(many, Limits { total: 2_048, per_peer: 1_536 });

@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::{listen, serve, tls};
-use policy_sync_hub::certificates::{Certificates, Pair};
+use policy_sync_hub::certificates::{CertificateAndKey, CertificateResolver};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -50,8 +50,12 @@ async fn three_thousand_half_sent_requests_are_bounded_and_probes_are_answered()
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let router = Router::new().route("/healthz", get(async || "ok\n"));
-    let serving =
-        tokio::spawn(serve(listener, router, Limits::scraped(Descriptors::of(1 << 20)), stop.clone()));
+    let serving = tokio::spawn(serve(
+        listener,
+        router,
+        Limits::metrics_and_probes(Descriptors::of(1 << 20)),
+        stop.clone(),
+    ));
     let mut attack = Vec::new();
     for number in 0..3_000 {
         attack.push(tokio::task::block_in_place(|| {
@@ -87,8 +91,8 @@ async fn connections_that_were_answered_once_and_idle_make_room_for_reviews() {
     policy_sync_testenv::control_plane::install_tls_provider();
     let authority = Authority::new("webhooks").unwrap();
     let Identity { certificate, key } = authority.server("webhooks").unwrap();
-    let certificates = Arc::new(Certificates::default());
-    let pair = Pair {
+    let certificates = Arc::new(CertificateResolver::default());
+    let pair = CertificateAndKey {
         certificate_name: "c",
         certificate: certificate.as_bytes(),
         key_name: "k",

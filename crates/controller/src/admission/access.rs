@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use regorus::Value;
 
-use super::denial::{Denial, Place, in_order, told};
-use policy_sync_api::access::{AccessReview, Attributes, Opinion, Resource};
+use super::denial::{Denial, ResourceRef, sorted_unique, summary};
+use policy_sync_api::access::{AccessDecision, AccessReview, Attributes, ResourceAttributes};
 use policy_sync_api::names::GroupResource;
-use policy_sync_api::rego_policy::{Enforcement, GROUP, PLURAL};
-use policy_sync_rego::asked::AUTHORIZATION;
-use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::rego_policy::{EnforcementAction, GROUP, PLURAL};
+use policy_sync_rego::queries::AUTHORIZATION;
+use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
 /// The `kind` that Rego policies see for a request on a non-resource path.
 const NO_KIND: &str = "None";
@@ -18,20 +18,20 @@ const DISCOVERY: [&str; 4] = ["api", "apis", "openapi", "version"];
 
 /// The result of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct AccessReviewResult {
     /// The opinion returned to the API server.
-    pub opinion: Opinion,
+    pub opinion: AccessDecision,
     /// The number of denials that are only counted, because their Rego policies run in `dryrun` mode.
-    pub dry: usize,
+    pub dryrun_denials: usize,
     /// Whether it is denied only because Rego policies returned invalid results.
     pub is_fault: bool,
 }
 
-impl Judged {
-    const NONE: Self = Self { opinion: Opinion::None, dry: 0, is_fault: false };
+impl AccessReviewResult {
+    const NONE: Self = Self { opinion: AccessDecision::None, dryrun_denials: 0, is_fault: false };
 
     fn denied(reason: String) -> Self {
-        Self { opinion: Opinion::Denied(reason), ..Self::NONE }
+        Self { opinion: AccessDecision::Denied(reason), ..Self::NONE }
     }
 }
 
@@ -40,43 +40,55 @@ impl Judged {
 /// # Errors
 ///
 /// If policies cannot be evaluated: not loaded, invalid, out of time, or unreachable.
-pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unanswered> {
-    if !snapshot.is_asked(AUTHORIZATION) {
-        return Ok(Judged::NONE);
+pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<AccessReviewResult, RegoQueryError> {
+    if !snapshot.has_policies_for(AUTHORIZATION) {
+        return Ok(AccessReviewResult::NONE);
     }
-    let place = match access.attributes() {
-        Ok(attributes) => place(attributes),
-        Err(fault) => return Ok(Judged::denied(fault.to_owned())),
+    let resource_ref = match access.attributes() {
+        Ok(attributes) => resource_ref(attributes),
+        Err(fault) => return Ok(AccessReviewResult::denied(fault.to_owned())),
     };
-    let input = match input(access.text(), place) {
+    let input = match input(access.text(), resource_ref) {
         Ok(input) => input,
-        Err(fault) => return Ok(Judged::denied(format!("the review cannot be read: {fault}"))),
+        Err(fault) => return Ok(AccessReviewResult::denied(format!("the review cannot be read: {fault}"))),
     };
     // Requests that reduce the number of stored objects are reviewed even if some objects are not replicated.
-    if !is_for_less(snapshot, access, &input) {
-        snapshot.incomplete(AUTHORIZATION, place.namespace)?;
+    if !reads_or_deletes_unreplicated(snapshot, access, &input) {
+        snapshot.omitted_documents(AUTHORIZATION, resource_ref.namespace)?;
     }
     let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
-    let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else { return Ok(Judged::NONE) };
-    let denials = match Denial::read(&answer, place) {
-        Ok(denials) => in_order(denials),
-        Err(fault) => return Ok(Judged { is_fault: true, ..Judged::denied(format!("{query}: {fault}")) }),
+    let Some(answer) = snapshot.query_value(AUTHORIZATION, &query, &input)? else {
+        return Ok(AccessReviewResult::NONE);
     };
-    let is_dry =
-        |denial: &Denial| denial.enforcement(|policy| snapshot.enforcement(policy)) == Enforcement::Dryrun;
-    let (dry, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
-    let judged = if denials.is_empty() { Judged::NONE } else { Judged::denied(told(denials.iter())) };
+    let denials = match Denial::read(&answer, resource_ref) {
+        Ok(denials) => sorted_unique(denials),
+        Err(fault) => {
+            return Ok(AccessReviewResult {
+                is_fault: true,
+                ..AccessReviewResult::denied(format!("{query}: {fault}"))
+            });
+        }
+    };
+    let is_dry = |denial: &Denial| {
+        denial.enforcement(|policy| snapshot.enforcement(policy)) == EnforcementAction::Dryrun
+    };
+    let (dryrun_denials, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
+    let decision = if denials.is_empty() {
+        AccessReviewResult::NONE
+    } else {
+        AccessReviewResult::denied(summary(denials.iter()))
+    };
     // Not a fault if another Rego policy denies it as well: the request is denied anyway.
     let is_fault = !denials.is_empty() && denials.iter().all(|denial| denial.is_fault);
-    Ok(Judged { dry: dry.len(), is_fault, ..judged })
+    Ok(AccessReviewResult { dryrun_denials: dryrun_denials.len(), is_fault, ..decision })
 }
 
 /// Whether `access` is needed to repair policies: it concerns the ConfigMaps in `namespaces`, the RegoPolicy
 /// resources, or API discovery. Such requests are not denied while Rego policies cannot be evaluated.
 #[must_use]
-pub fn is_for_mending(access: &AccessReview, namespaces: &BTreeSet<String>) -> bool {
+pub fn is_for_repair(access: &AccessReview, namespaces: &BTreeSet<String>) -> bool {
     match access.attributes() {
-        Ok(Attributes::Resource(Resource { group, resource, namespace, .. })) => {
+        Ok(Attributes::Resource(ResourceAttributes { group, resource, namespace, .. })) => {
             match (group.as_str(), resource.as_str()) {
                 ("", "configmaps") => namespaces.contains(namespace),
                 (GROUP, PLURAL) => true,
@@ -91,30 +103,31 @@ pub fn is_for_mending(access: &AccessReview, namespaces: &BTreeSet<String>) -> b
 }
 
 /// The kind, namespace and name of the request, as Rego policies see them.
-fn place(attributes: &Attributes) -> Place<'_> {
+fn resource_ref(attributes: &Attributes) -> ResourceRef<'_> {
     match attributes {
-        Attributes::Resource(Resource { resource, namespace, name, .. }) => {
-            Place { kind: resource, namespace, name }
+        Attributes::Resource(ResourceAttributes { resource, namespace, name, .. }) => {
+            ResourceRef { kind: resource, namespace, name }
         }
-        Attributes::Path(path) => Place { kind: NO_KIND, namespace: "", name: path },
+        Attributes::Path(path) => ResourceRef { kind: NO_KIND, namespace: "", name: path },
     }
 }
 
 /// Whether `access` (as JSON: `input`) reads or deletes objects that are excluded from replication.
-fn is_for_less(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
-    let Ok(Attributes::Resource(Resource { group, resource, namespace, .. })) = access.attributes() else {
+fn reads_or_deletes_unreplicated(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
+    let Ok(Attributes::Resource(ResourceAttributes { group, resource, namespace, .. })) = access.attributes()
+    else {
         return false;
     };
     let attributes = &input["spec"]["resourceAttributes"];
     let text = |field: &str| attributes[field].as_string().map(|text| text.to_string()).unwrap_or_default();
     text("subresource").is_empty()
         && ["get", "list", "delete", "deletecollection"].contains(&text("verb").as_str())
-        && snapshot.are_left_out(namespace, &GroupResource::new(group, resource))
+        && snapshot.are_omitted(namespace, &GroupResource::new(group, resource))
 }
 
 /// Builds the Rego policy input: the review, plus `reviewed`, plus `groups` for v1beta1, which calls that
 /// field `group`.
-fn input(text: &str, place: Place<'_>) -> Result<Value, String> {
+fn input(text: &str, resource_ref: ResourceRef<'_>) -> Result<Value, String> {
     let mut input = Value::from_json_str(text).map_err(|error| error.to_string())?;
     let groups = input["spec"]["group"].clone();
     if groups != Value::Undefined && input["spec"]["groups"] == Value::Undefined {
@@ -123,7 +136,7 @@ fn input(text: &str, place: Place<'_>) -> Result<Value, String> {
             spec.insert("groups".into(), groups);
         }
     }
-    let reviewed = place.reviewed(input.clone());
+    let reviewed = resource_ref.reviewed(input.clone());
     let review = input.as_object_mut().map_err(|error| error.to_string())?;
     review.insert("reviewed".into(), reviewed);
     Ok(input)

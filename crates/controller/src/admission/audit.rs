@@ -16,17 +16,17 @@ use serde_json::json;
 use tracing::error;
 
 pub use self::findings::Findings;
-use super::denial::{Denial, MESSAGE, Place};
+use super::denial::{Denial, MAX_MESSAGE_BYTES, ResourceRef};
 use super::operation::Operation;
 use super::patches;
-use super::question::input;
+use super::review_query::input;
 use super::secrets;
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_api::text::{capped, one_line};
-use policy_sync_rego::asked::ADMISSION;
+use policy_sync_api::rego_policy::EnforcementAction;
+use policy_sync_api::text::{one_line, truncate_bytes};
 use policy_sync_rego::exemptions::Exemptions;
-use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_rego::queries::ADMISSION;
+use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
 /// `request.operation` in the input of an audit.
 const OPERATION: &str = "AUDIT";
@@ -35,13 +35,13 @@ const ERROR: &str = "error";
 /// All values of [`Violation::enforcement`].
 pub const ENFORCEMENTS: [&str; 4] = ["deny", "warn", "dryrun", ERROR];
 /// The `id` of violations of placement policies.
-const PLACEMENT: &str = "placement";
+const PLACEMENT_ID: &str = "placement";
 /// Maximum size of the patches in a violation, in bytes of JSON; larger ones are omitted.
-const PATCHES: usize = 8 << 10;
+const MAX_PATCH_BYTES: usize = 8 << 10;
 
 /// An object to audit.
 #[derive(Clone, Copy, Debug)]
-pub struct Existing<'o> {
+pub struct ExistingObject<'o> {
     /// Its resource and version.
     pub gvr: &'o GroupVersionResource,
     /// Its namespace; empty if cluster-scoped.
@@ -68,19 +68,19 @@ pub struct Violation {
     pub enforcement: String,
     /// The API version and kind of the object.
     #[serde(skip)]
-    pub sort: Sort,
+    pub type_meta: TypeMeta,
 }
 
 /// The API version and kind of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sort {
+pub struct TypeMeta {
     /// For example `apps/v1`.
     pub api_version: String,
     /// For example `Deployment`.
     pub kind: String,
 }
 
-impl Sort {
+impl TypeMeta {
     /// Takes the version from `gvr`, the kind from `object`.
     #[must_use]
     pub fn of(gvr: &GroupVersionResource, object: &Value) -> Self {
@@ -112,7 +112,7 @@ pub struct Resolution {
 
 /// The result of auditing one object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judged {
+pub struct AuditOutcome {
     /// Sorted by id, message and Rego policy.
     pub violations: Vec<Violation>,
     /// Whether an evaluation ran out of time.
@@ -134,7 +134,7 @@ pub struct Conflict {
 
 /// One finding of an audit.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Finding {
     /// An object violates a Rego policy.
     Violation(Violation),
     /// Two Rego policies have conflicting patches.
@@ -143,113 +143,117 @@ pub enum Found {
 
 /// Audits `existing` with the admission policies of `snapshot`. Takes one evaluation for each name that
 /// policies use for its kind. Failures are returned as a violation with enforcement `error`, so that the
-/// audit can continue. [`unasked`] reports policies that are unavailable as a whole.
+/// audit can continue. [`unavailable_violation`] reports policies that are unavailable as a whole.
 #[must_use]
-pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
+pub fn audit(snapshot: &Snapshot, existing: ExistingObject<'_>) -> AuditOutcome {
     // A panic in one evaluation must not end the audit.
-    let judged = catch_unwind(AssertUnwindSafe(|| judge(snapshot, existing)));
-    judged.unwrap_or_else(|_| {
-        let Existing { gvr, namespace, name, .. } = existing;
+    let outcome = catch_unwind(AssertUnwindSafe(|| audit_object(snapshot, existing)));
+    outcome.unwrap_or_else(|_| {
+        let ExistingObject { gvr, namespace, name, .. } = existing;
         error!(kind = %gvr.kind, "an audit panicked");
         let resource =
             Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
         let message = "the evaluation of Rego policies panicked: see the log".to_owned();
-        Judged { violations: vec![Violation::error(resource, message)], ..Judged::default() }
+        AuditOutcome { violations: vec![Violation::error(resource, message)], ..AuditOutcome::default() }
     })
 }
 
-fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
-    let Existing { gvr, namespace, name, object } = existing;
-    if !snapshot.is_asked(ADMISSION) {
-        return Judged::default();
+fn audit_object(snapshot: &Snapshot, existing: ExistingObject<'_>) -> AuditOutcome {
+    let ExistingObject { gvr, namespace, name, object } = existing;
+    if !snapshot.has_policies_for(ADMISSION) {
+        return AuditOutcome::default();
     }
-    let withheld = match snapshot.withholds(&gvr.kind) {
+    let withheld = match snapshot.is_redacted(&gvr.kind) {
         Ok(true) => Some(secrets::without_contents(object.clone())),
         Ok(false) => None,
-        Err(error) => return unread(existing, error.to_string()),
+        Err(error) => return not_reviewed(existing, error.to_string()),
     };
     let object = withheld.as_ref().unwrap_or(object);
-    let existing = Existing { object, ..existing };
+    let existing = ExistingObject { object, ..existing };
     let query = format!("{}.deny", snapshot.query(ADMISSION));
     let (mut violations, mut is_too_long, mut conflict) = (Vec::new(), false, None);
     for kind in snapshot.names_of(&gvr.kind) {
         let resource =
             || Resource { kind: kind.clone(), namespace: namespace.to_owned(), name: name.to_owned() };
-        let place = Place { kind: &kind, namespace, name };
-        let input = input(request(existing), place, object.clone());
-        let denials = match snapshot.ask_the_others(&query, &input) {
+        let resource_ref = ResourceRef { kind: &kind, namespace, name };
+        let input = input(request(existing), resource_ref, object.clone());
+        let denials = match snapshot.query_ignoring_rejected(&query, &input) {
             Ok(None) => continue,
-            Ok(Some(answer)) => Denial::read(&answer, place).map_err(|fault| format!("{query}: {fault}")),
-            Err(Unanswered::Unreached(why)) => {
-                return Judged { unreached: Some(why), ..Judged::default() };
+            Ok(Some(answer)) => {
+                Denial::read(&answer, resource_ref).map_err(|fault| format!("{query}: {fault}"))
+            }
+            Err(RegoQueryError::Unreachable(why)) => {
+                return AuditOutcome { unreached: Some(why), ..AuditOutcome::default() };
             }
             Err(error) => {
-                is_too_long |= error.is_too_long();
+                is_too_long |= error.is_timeout();
                 Err(error.to_string())
             }
         };
         match denials {
             Ok(denials) => {
                 let denials = secrets::without_patches_of_contents(&gvr.kind, denials);
-                conflict = conflict.or_else(|| conflicting(snapshot, &denials, object, place));
+                conflict = conflict.or_else(|| conflicting(snapshot, &denials, object, resource_ref));
                 violations.extend(denials.into_iter().map(|denial| of(snapshot, resource(), denial)))
             }
             Err(message) => violations.push(Violation::error(resource(), message)),
         }
     }
-    let sort = Sort::of(gvr, object);
-    violations.iter_mut().for_each(|violation| violation.sort = sort.clone());
-    violations.sort_by(|one, other| one.said().cmp(&other.said()));
+    let type_meta = TypeMeta::of(gvr, object);
+    violations.iter_mut().for_each(|violation| violation.type_meta = type_meta.clone());
+    violations.sort_by(|one, other| one.identity().cmp(&other.identity()));
     // If Rego policies use two names for a kind, each denial is found twice.
-    violations.dedup_by(|one, other| one.said() == other.said() && one.resolution == other.resolution);
-    Judged { violations, is_too_long, unreached: None, conflict }
+    violations
+        .dedup_by(|one, other| one.identity() == other.identity() && one.resolution == other.resolution);
+    AuditOutcome { violations, is_too_long, unreached: None, conflict }
 }
 
 /// Reports that the object could not be reviewed.
-fn unread(existing: Existing<'_>, why: String) -> Judged {
-    let Existing { gvr, namespace, name, object } = existing;
+fn not_reviewed(existing: ExistingObject<'_>, why: String) -> AuditOutcome {
+    let ExistingObject { gvr, namespace, name, object } = existing;
     let resource = Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
-    let violation = Violation { sort: Sort::of(gvr, object), ..Violation::error(resource, why) };
-    Judged { violations: vec![violation], ..Judged::default() }
+    let violation = Violation { type_meta: TypeMeta::of(gvr, object), ..Violation::error(resource, why) };
+    AuditOutcome { violations: vec![violation], ..AuditOutcome::default() }
 }
 
-/// The first conflict between the patches of `denials` for `object` at `place`. Only if all enforced denials
+/// The first conflict between the patches of `denials` for `object` at `resource_ref`. Only if all enforced denials
 /// have patches: otherwise the object is rejected without patching.
 fn conflicting(
     snapshot: &Snapshot,
     denials: &[Denial],
     object: &Value,
-    place: Place<'_>,
+    resource_ref: ResourceRef<'_>,
 ) -> Option<Conflict> {
-    let is_strict =
-        |denial: &&Denial| denial.enforcement(|policy| snapshot.enforcement(policy)) == Enforcement::Deny;
+    let is_strict = |denial: &&Denial| {
+        denial.enforcement(|policy| snapshot.enforcement(policy)) == EnforcementAction::Deny
+    };
     let strict: Vec<&Denial> = denials.iter().filter(is_strict).collect();
-    let are_mended = strict.iter().all(|denial| !denial.patches.is_empty());
-    if strict.len() < 2 || !are_mended {
+    let all_have_patches = strict.iter().all(|denial| !denial.patches.is_empty());
+    if strict.len() < 2 || !all_have_patches {
         return None;
     }
     let patches::Conflict { policies, text } =
         patches::conflicting(&strict, &serde_json::to_value(object).ok()?)?;
-    let Place { kind, namespace, name } = place;
+    let ResourceRef { kind, namespace, name } = resource_ref;
     let at = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     Some(Conflict { policies: policies.map(str::to_owned), text: format!("{kind} {at}: {text}") })
 }
 
 /// An `error` violation if the admission policies are unavailable.
 #[must_use]
-pub fn unasked(snapshot: &Snapshot) -> Option<Violation> {
-    let why = snapshot.unasked(ADMISSION)?;
+pub fn unavailable_violation(snapshot: &Snapshot) -> Option<Violation> {
+    let why = snapshot.rejection(ADMISSION)?;
     Some(Violation::error(Resource::default(), why.to_owned()))
 }
 
 /// Selects objects exempt from the audit: the same that are exempt from the webhooks.
 #[derive(Debug)]
-pub struct LeftOut<'e> {
+pub struct AuditExemptions<'e> {
     exemptions: &'e Exemptions,
     ignored: BTreeSet<String>,
 }
 
-impl<'e> LeftOut<'e> {
+impl<'e> AuditExemptions<'e> {
     /// Exempts the objects named by `exemptions`, and those in Namespaces with the label that disables the
     /// webhooks. `namespaces` are all Namespaces with their names.
     #[must_use]
@@ -263,7 +267,7 @@ impl<'e> LeftOut<'e> {
 
     /// Whether `existing` is exempt.
     #[must_use]
-    pub fn has(&self, existing: Existing<'_>) -> bool {
+    pub fn has(&self, existing: ExistingObject<'_>) -> bool {
         let namespace = match existing.namespace {
             // A Namespace is treated as part of itself.
             "" if existing.gvr.kind == GroupResource::namespaces() => existing.name,
@@ -279,30 +283,31 @@ impl<'e> LeftOut<'e> {
 impl Violation {
     /// A violation of a placement policy by `resource`. `is_warning`: placement policies only report.
     #[must_use]
-    pub fn placement(resource: Resource, sort: Sort, why: &str, is_warning: bool) -> Self {
-        let message = capped(&one_line(why), MESSAGE).into_owned();
+    pub fn placement(resource: Resource, type_meta: TypeMeta, why: &str, is_warning: bool) -> Self {
+        let message = truncate_bytes(&one_line(why), MAX_MESSAGE_BYTES).into_owned();
         let resolution = Resolution { message, patches: Vec::new() };
-        let enforcement = if is_warning { Enforcement::Warn } else { Enforcement::Deny }.to_string();
-        Self { resource, id: PLACEMENT.to_owned(), resolution, policy: None, enforcement, sort }
+        let enforcement =
+            if is_warning { EnforcementAction::Warn } else { EnforcementAction::Deny }.to_string();
+        Self { resource, id: PLACEMENT_ID.to_owned(), resolution, policy: None, enforcement, type_meta }
     }
 
     /// Reports that `resource` could not be audited.
     #[must_use]
     pub fn error(resource: Resource, message: String) -> Self {
         let resolution = Resolution { message, patches: Vec::new() };
-        let (id, enforcement, sort) = (String::new(), ERROR.to_owned(), Sort::default());
-        Self { resource, id, resolution, policy: None, enforcement, sort }
+        let (id, enforcement, type_meta) = (String::new(), ERROR.to_owned(), TypeMeta::default());
+        Self { resource, id, resolution, policy: None, enforcement, type_meta }
     }
 
     /// The sort key of violations.
     #[must_use]
-    pub fn place(&self) -> (&str, &str, &str, &str, &str) {
+    pub fn sort_key(&self) -> (&str, &str, &str, &str, &str) {
         let Resource { kind, namespace, name } = &self.resource;
         (kind, namespace, name, &self.id, &self.resolution.message)
     }
 
     /// The parts that identify a denial among those of one object.
-    fn said(&self) -> (&str, &str, Option<&str>) {
+    fn identity(&self) -> (&str, &str, Option<&str>) {
         (&self.id, &self.resolution.message, self.policy.as_deref())
     }
 }
@@ -315,8 +320,8 @@ fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
     };
     let patches: Vec<_> = denial.patches.iter().map(Operation::operation).cloned().collect();
     // Large patches are omitted; a write of the object still returns them.
-    let is_told = serde_json::to_vec(&patches).is_ok_and(|text| text.len() <= PATCHES);
-    let patches = if is_told { patches } else { Vec::new() };
+    let is_within_limit = serde_json::to_vec(&patches).is_ok_and(|text| text.len() <= MAX_PATCH_BYTES);
+    let patches = if is_within_limit { patches } else { Vec::new() };
     let resolution = Resolution { message: denial.message, patches };
     Violation {
         resource,
@@ -324,13 +329,13 @@ fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
         resolution,
         policy: denial.policy,
         enforcement,
-        sort: Sort::default(),
+        type_meta: TypeMeta::default(),
     }
 }
 
 /// A synthetic AdmissionRequest that would write `existing`.
-fn request(existing: Existing<'_>) -> Value {
-    let Existing { gvr, namespace, name, object } = existing;
+fn request(existing: ExistingObject<'_>) -> Value {
+    let ExistingObject { gvr, namespace, name, object } = existing;
     let GroupVersionResource { kind: GroupResource { group, resource }, version } = gvr;
     let mut request = Value::from(json!({
         "operation": OPERATION,

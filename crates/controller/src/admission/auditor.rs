@@ -8,24 +8,26 @@ use regorus::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::audit::{Existing, Found, LeftOut, Resource, Sort, Violation, audit, unasked};
-use crate::rego_loading::{Gated, Loaded};
+use super::audit::{
+    AuditExemptions, ExistingObject, Finding, Resource, TypeMeta, Violation, audit, unavailable_violation,
+};
+use crate::rego_loading::{AdmissionKinds, Loaded};
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::Snapshot;
 
 /// The name under which objects are kept in the replica.
-const KEEPER: &str = "audit";
+const COMPONENT: &str = "audit";
 /// After this many slow evaluations in a namespace, the other objects of the kind there are skipped.
-const TOO_LONG: usize = 3;
+const MAX_SLOW_PER_NAMESPACE: usize = 3;
 /// After this many slow evaluations of a kind, its other objects are skipped.
-const TOO_LONG_IN_ALL: usize = 30;
+const MAX_SLOW_PER_KIND: usize = 30;
 /// How often readiness is checked.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An object that violates placement policies.
 #[derive(Clone, Debug)]
-pub struct Misplaced {
+pub struct PlacementViolation {
     /// Its resource.
     pub kind: GroupResource,
     /// Its namespace and name.
@@ -41,46 +43,47 @@ pub struct Misplaced {
 pub struct Auditor {
     loaded: Loaded,
     exemptions: Exemptions,
-    is_wanted: bool,
-    named: BTreeSet<GroupResource>,
-    moved: Arc<Notify>,
+    is_enabled: bool,
+    discovered: BTreeSet<GroupResource>,
+    changed: Arc<Notify>,
 }
 
 impl Auditor {
     /// Audits with the Rego policies of `loaded`, which must not be started yet, without the objects named by
-    /// `exemptions`. If not `is_wanted`, no objects are kept.
+    /// `exemptions`. If not `is_enabled`, no objects are kept.
     #[must_use]
-    pub fn new(loaded: Loaded, exemptions: Exemptions, is_wanted: bool) -> Self {
-        let moved = Arc::new(Notify::new());
-        let notify = moved.clone();
-        loaded.follow(KEEPER, move |_| notify.notify_one());
-        Self { loaded, exemptions, is_wanted, named: BTreeSet::new(), moved }
+    pub fn new(loaded: Loaded, exemptions: Exemptions, is_enabled: bool) -> Self {
+        let changed = Arc::new(Notify::new());
+        let notify = changed.clone();
+        loaded.follow(COMPONENT, move |_| notify.notify_one());
+        Self { loaded, exemptions, is_enabled, discovered: BTreeSet::new(), changed }
     }
 
-    /// Also discovers the served versions of the kinds `named`.
+    /// Also discovers the served versions of the kinds `discovered`.
     #[must_use]
-    pub fn naming(self, named: BTreeSet<GroupResource>) -> Self {
-        Self { named, ..self }
+    pub fn discovering(self, discovered: BTreeSet<GroupResource>) -> Self {
+        Self { discovered, ..self }
     }
 
     /// Keeps the objects that admission policies cover in the replica, and follows policy changes. Returns
     /// when the sender is dropped.
     pub async fn keep(self) {
-        let mut in_use = self.loaded.in_use();
+        let mut rego_usage = self.loaded.rego_usage();
         loop {
-            let kinds = in_use.borrow_and_update().as_ref().map(|in_use| match &in_use.admission {
-                // The labels of Namespaces decide which objects are exempt.
-                Some(gated) if self.is_wanted => {
-                    gated.kinds.iter().cloned().chain([GroupResource::namespaces()]).collect()
-                }
-                _ => BTreeSet::new(),
-            });
+            let kinds =
+                rego_usage.borrow_and_update().as_ref().map(|rego_usage| match &rego_usage.admission {
+                    // The labels of Namespaces decide which objects are exempt.
+                    Some(admission_kinds) if self.is_enabled => {
+                        admission_kinds.kinds.iter().cloned().chain([GroupResource::namespaces()]).collect()
+                    }
+                    _ => BTreeSet::new(),
+                });
             // While Rego policies are unknown, keep the current kinds.
             if let Some(kinds) = kinds {
-                self.loaded.keep(KEEPER, kinds, self.named.clone());
-                self.moved.notify_one();
+                self.loaded.keep(COMPONENT, kinds, self.discovered.clone());
+                self.changed.notify_one();
             }
-            if in_use.changed().await.is_err() {
+            if rego_usage.changed().await.is_err() {
                 return;
             }
         }
@@ -89,64 +92,70 @@ impl Auditor {
     /// Waits until an audit is possible: Rego policies and objects are loaded. [`Self::keep`] must run
     /// concurrently.
     pub async fn ready(&self) {
-        while self.missing().is_some() {
+        while self.not_ready_reason().is_some() {
             // There is no notification for failed lists, so check again from time to time.
-            let _ = timeout(LOOK_AGAIN, self.moved.notified()).await;
+            let _ = timeout(POLL_INTERVAL, self.changed.notified()).await;
         }
     }
 
     /// Why an audit is not possible yet: Rego policies or objects are not loaded.
     #[must_use]
-    pub fn missing(&self) -> Option<String> {
-        if let Some(why) = self.unloaded() {
+    pub fn not_ready_reason(&self) -> Option<String> {
+        if let Some(why) = self.not_loaded_reason() {
             return Some(why);
         }
-        let gated = self.gated()?;
-        if let Some(plural) = &gated.awaited {
+        let admission_kinds = self.admission_kinds()?;
+        if let Some(plural) = &admission_kinds.unresolved {
             return Some(unknown(plural));
         }
-        let mut kinds = gated.kinds.into_iter().chain([GroupResource::namespaces()]);
+        let mut kinds = admission_kinds.kinds.into_iter().chain([GroupResource::namespaces()]);
         kinds.find(|kind| self.loaded.is_awaited(kind)).map(|kind| format!("{kind} are not listed"))
     }
 
     /// Why Rego policies are not loaded yet.
     #[must_use]
-    pub fn unloaded(&self) -> Option<String> {
+    pub fn not_loaded_reason(&self) -> Option<String> {
         let (is_loaded, text) = self.loaded.health();
-        let is_known = is_loaded && self.loaded.in_use().borrow().is_some();
+        let is_known = is_loaded && self.loaded.rego_usage().borrow().is_some();
         (!is_known).then(|| text.trim_end().replace('\n', "; "))
     }
 
     /// The kinds audited although no Rego policy names them: all replicated kinds, if a policy denies objects
     /// of any kind.
     #[must_use]
-    pub fn unnamed(&self) -> Option<BTreeSet<GroupResource>> {
-        let gated = self.gated()?;
-        gated.any.then(|| kinds(&gated, &self.loaded.snapshot()))
+    pub fn implied_kinds(&self) -> Option<BTreeSet<GroupResource>> {
+        let admission_kinds = self.admission_kinds()?;
+        admission_kinds.any.then(|| kinds(&admission_kinds, &self.loaded.snapshot()))
     }
 
     /// Whether placement policies are loaded.
     #[must_use]
-    pub fn places(&self) -> bool {
-        self.loaded.in_use().borrow().as_ref().is_some_and(|in_use| in_use.placement)
+    pub fn has_placement_policies(&self) -> bool {
+        self.loaded.rego_usage().borrow().as_ref().is_some_and(|rego_usage| rego_usage.placement)
     }
 
-    fn gated(&self) -> Option<Gated> {
-        self.loaded.in_use().borrow().as_ref()?.admission.clone()
+    fn admission_kinds(&self) -> Option<AdmissionKinds> {
+        self.loaded.rego_usage().borrow().as_ref()?.admission.clone()
     }
 
     /// Audits all objects and passes each finding to `add`. Takes one evaluation for each object.
     ///
     /// # Errors
     ///
-    /// If Rego policies are not loaded, an external engine cannot be reached, or `goes_on` returned false.
-    pub fn audit(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
-        if let Some(why) = self.unloaded() {
+    /// If Rego policies are not loaded, an external engine cannot be reached, or `should_continue` returned false.
+    pub fn audit(
+        &self,
+        add: &mut impl FnMut(Finding),
+        should_continue: impl Fn() -> bool,
+    ) -> Result<(), String> {
+        if let Some(why) = self.not_loaded_reason() {
             return Err(why);
         }
-        let (snapshot, Some(gated)) = (self.loaded.snapshot(), self.gated()) else { return Ok(()) };
-        unasked(&snapshot).into_iter().map(Found::Violation).for_each(&mut *add);
-        if let Some(plural) = &gated.awaited {
+        let (snapshot, Some(admission_kinds)) = (self.loaded.snapshot(), self.admission_kinds()) else {
+            return Ok(());
+        };
+        unavailable_violation(&snapshot).into_iter().map(Finding::Violation).for_each(&mut *add);
+        if let Some(plural) = &admission_kinds.unresolved {
             add(error(Resource { kind: plural.clone(), ..Resource::default() }, unknown(plural)));
         }
         let spaces = self.loaded.objects(&GroupResource::namespaces());
@@ -154,15 +163,16 @@ impl Auditor {
             add(error(of_kind(&GroupResource::namespaces()), why.clone()));
         }
         let spaces = spaces.unwrap_or_default();
-        let left_out = LeftOut::new(&self.exemptions, spaces.iter().map(|(key, space)| (&*key.name, space)));
+        let left_out =
+            AuditExemptions::new(&self.exemptions, spaces.iter().map(|(key, space)| (&*key.name, space)));
         for (kind, namespace, why) in self.loaded.left_out() {
             add(error(Resource { namespace: namespace.to_string(), ..of_kind(&kind) }, why));
         }
-        for kind in kinds(&gated, &snapshot) {
+        for kind in kinds(&admission_kinds, &snapshot) {
             match self.loaded.objects(&kind) {
                 Ok(mut objects) => {
                     objects.sort_by(|(one, _), (other, _)| one.cmp(other));
-                    self.look_at(&kind, &objects, &snapshot, &left_out, add, &goes_on)?;
+                    self.audit_kind(&kind, &objects, &snapshot, &left_out, add, &should_continue)?;
                 }
                 Err(why) => add(error(of_kind(&kind), why)),
             }
@@ -171,33 +181,37 @@ impl Auditor {
     }
 
     /// Passes a violation to `add` for each of `objects` that still exists.
-    pub fn misplaced(&self, objects: impl IntoIterator<Item = Misplaced>, add: &mut impl FnMut(Found)) {
+    pub fn placement_violations(
+        &self,
+        objects: impl IntoIterator<Item = PlacementViolation>,
+        add: &mut impl FnMut(Finding),
+    ) {
         let snapshot = self.loaded.snapshot();
-        for Misplaced { kind, key, why, is_warning } in objects {
+        for PlacementViolation { kind, key, why, is_warning } in objects {
             let (Some(object), Some((gvr, _))) =
-                (self.loaded.object(&kind, &key), self.loaded.read_as(&kind))
+                (self.loaded.object(&kind, &key), self.loaded.gvr_and_version(&kind))
             else {
                 continue;
             };
             let ObjectKey { namespace, name } = key;
             let kind = snapshot.names_of(&kind).into_iter().next().unwrap_or_default();
             let resource = Resource { kind, namespace: namespace.to_string(), name: name.to_string() };
-            let sort = Sort::of(&gvr, &object);
-            add(Found::Violation(Violation::placement(resource, sort, &why, is_warning)));
+            let type_meta = TypeMeta::of(&gvr, &object);
+            add(Finding::Violation(Violation::placement(resource, type_meta, &why, is_warning)));
         }
     }
 
     /// Audits `objects` of `kind`.
-    fn look_at(
+    fn audit_kind(
         &self,
         kind: &GroupResource,
         objects: &[(ObjectKey, Value)],
         snapshot: &Snapshot,
-        left_out: &LeftOut<'_>,
-        add: &mut impl FnMut(Found),
-        goes_on: &impl Fn() -> bool,
+        left_out: &AuditExemptions<'_>,
+        add: &mut impl FnMut(Finding),
+        should_continue: &impl Fn() -> bool,
     ) -> Result<(), String> {
-        let Some((gvr, _)) = self.loaded.read_as(kind) else {
+        let Some((gvr, _)) = self.loaded.gvr_and_version(kind) else {
             if !objects.is_empty() {
                 add(error(of_kind(kind), unknown(&kind.to_string())));
             }
@@ -208,33 +222,33 @@ impl Auditor {
         };
         let (mut in_all, mut by_namespace) = (0, BTreeMap::<&str, usize>::new());
         for (key, object) in objects {
-            if !goes_on() {
+            if !should_continue() {
                 return Err("the audit was cancelled".to_owned());
             }
             let (namespace, name) = (&*key.namespace, &*key.name);
-            let existing = Existing { gvr: &gvr, namespace, name, object };
-            let is_slow = by_namespace.get(namespace).is_some_and(|count| *count >= TOO_LONG);
+            let existing = ExistingObject { gvr: &gvr, namespace, name, object };
+            let is_slow = by_namespace.get(namespace).is_some_and(|count| *count >= MAX_SLOW_PER_NAMESPACE);
             if is_slow || left_out.has(existing) {
                 continue;
             }
-            let judged = audit(snapshot, existing);
-            if let Some(why) = judged.unreached {
+            let outcome = audit(snapshot, existing);
+            if let Some(why) = outcome.unreached {
                 return Err(why);
             }
-            judged.violations.into_iter().map(Found::Violation).for_each(&mut *add);
-            judged.conflict.into_iter().map(Found::Conflict).for_each(&mut *add);
-            if !judged.is_too_long {
+            outcome.violations.into_iter().map(Finding::Violation).for_each(&mut *add);
+            outcome.conflict.into_iter().map(Finding::Conflict).for_each(&mut *add);
+            if !outcome.is_too_long {
                 continue;
             }
             in_all += 1;
             let count = by_namespace.entry(namespace).or_default();
             *count += 1;
-            if in_all == TOO_LONG_IN_ALL {
+            if in_all == MAX_SLOW_PER_KIND {
                 add(error(of_kind(kind), too_long(in_all)));
                 break;
             }
             // Slow evaluations in one namespace must not affect others.
-            if *count == TOO_LONG {
+            if *count == MAX_SLOW_PER_NAMESPACE {
                 add(error(Resource { namespace: namespace.to_owned(), ..of_kind(kind) }, too_long(*count)));
             }
         }
@@ -243,8 +257,8 @@ impl Auditor {
 }
 
 /// Reports that `resource` could not be audited.
-fn error(resource: Resource, why: String) -> Found {
-    Found::Violation(Violation::error(resource, why))
+fn error(resource: Resource, why: String) -> Finding {
+    Finding::Violation(Violation::error(resource, why))
 }
 
 /// The message for a resource that API discovery does not list.
@@ -258,9 +272,9 @@ fn of_kind(kind: &GroupResource) -> Resource {
 }
 
 /// The kinds to audit.
-fn kinds(gated: &Gated, snapshot: &Snapshot) -> BTreeSet<GroupResource> {
-    let mut kinds = gated.kinds.clone();
-    if gated.any {
+fn kinds(admission_kinds: &AdmissionKinds, snapshot: &Snapshot) -> BTreeSet<GroupResource> {
+    let mut kinds = admission_kinds.kinds.clone();
+    if admission_kinds.any {
         kinds.extend(snapshot.kinds().cloned());
     }
     // These kinds are exempt from the webhooks too.

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use regorus::Value;
 
 use super::operation::Operation;
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_api::text::{capped, one_line};
-use policy_sync_rego::asked::expected;
+use policy_sync_api::rego_policy::EnforcementAction;
+use policy_sync_api::text::{one_line, truncate_bytes};
+use policy_sync_rego::queries::expected;
 
 /// Maximum length of a message, in bytes.
-pub(super) const MESSAGE: usize = 1 << 10;
+pub(super) const MAX_MESSAGE_BYTES: usize = 1 << 10;
 /// How many denials a message lists.
-pub(super) const NAMED: usize = 20;
+pub(super) const MAX_LISTED: usize = 20;
 
 /// The reason to reject a write or a request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Denial {
 
 /// The object or request under review, as Rego policies see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'p> {
+pub struct ResourceRef<'p> {
     /// The plural name of the resource.
     pub kind: &'p str,
     /// The namespace; empty if cluster-scoped.
@@ -41,38 +41,38 @@ pub struct Place<'p> {
     pub name: &'p str,
 }
 
-impl Place<'_> {
+impl ResourceRef<'_> {
     /// The value of `input.reviewed`.
     pub(super) fn reviewed(self, object: Value) -> Value {
-        let place = [self.kind, self.namespace, self.name].map(Value::from).into_iter();
-        place.chain([object]).collect::<Vec<_>>().into()
+        let resource_ref = [self.kind, self.namespace, self.name].map(Value::from).into_iter();
+        resource_ref.chain([object]).collect::<Vec<_>>().into()
     }
 }
 
 /// Sorts `denials` and removes duplicates.
-pub(super) fn in_order(mut denials: Vec<Denial>) -> Vec<Denial> {
+pub(super) fn sorted_unique(mut denials: Vec<Denial>) -> Vec<Denial> {
     denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
     denials.dedup();
     denials
 }
 
 impl Denial {
-    /// Parses the denials in the result of a query. Denials of a resource other than `place` are omitted.
+    /// Parses the denials in the result of a query. Denials of a resource other than `resource_ref` are omitted.
     ///
     /// # Errors
     ///
     /// If the result is neither a set nor an array.
-    pub fn read(value: &Value, place: Place<'_>) -> Result<Vec<Self>, String> {
+    pub fn read(value: &Value, resource_ref: ResourceRef<'_>) -> Result<Vec<Self>, String> {
         match value {
-            Value::Set(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
-            Value::Array(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
+            Value::Set(items) => Ok(items.iter().filter_map(|item| Self::of(item, resource_ref)).collect()),
+            Value::Array(items) => Ok(items.iter().filter_map(|item| Self::of(item, resource_ref)).collect()),
             other => Err(expected("a set", other)),
         }
     }
 
-    fn of(value: &Value, place: Place<'_>) -> Option<Self> {
+    fn of(value: &Value, resource_ref: ResourceRef<'_>) -> Option<Self> {
         if let Value::String(text) = value {
-            return Some(Self { message: plain(text), ..Self::default() });
+            return Some(Self { message: sanitized(text), ..Self::default() });
         }
         let text = |name: &str| value[name].as_string().ok().map(ToString::to_string);
         let (id, policy) = (text("id").filter(|id| !id.is_empty()), text("policy"));
@@ -80,21 +80,22 @@ impl Denial {
             let found = &value["resource"][name];
             *found != Value::Undefined && *found != Value::from(expected)
         };
-        let parts = [("kind", place.kind), ("namespace", place.namespace), ("name", place.name)];
+        let parts =
+            [("kind", resource_ref.kind), ("namespace", resource_ref.namespace), ("name", resource_ref.name)];
         if value["resource"].as_object().is_ok() && parts.into_iter().any(is_another) {
             return None;
         }
         let name = id.clone().or_else(|| policy.clone()).unwrap_or_default();
         let (message, patches, is_fault) = match resolution(value, id.is_some(), &name) {
             Ok((message, patches)) => (message, patches, false),
-            Err(fault) => (plain(&fault), Vec::new(), true),
+            Err(fault) => (sanitized(&fault), Vec::new(), true),
         };
-        Some(Self { id: plain(&name), policy, message, patches, is_fault })
+        Some(Self { id: sanitized(&name), policy, message, patches, is_fault })
     }
 
     /// The enforcement of its Rego policy, looked up with `of`; `deny` if it names none.
-    pub(super) fn enforcement(&self, of: impl Fn(&str) -> Enforcement) -> Enforcement {
-        self.policy.as_deref().map_or(Enforcement::Deny, of)
+    pub(super) fn enforcement(&self, of: impl Fn(&str) -> EnforcementAction) -> EnforcementAction {
+        self.policy.as_deref().map_or(EnforcementAction::Deny, of)
     }
 
     /// The message for users: `ingress-conflict: host a.example.com is taken`.
@@ -109,16 +110,16 @@ impl Denial {
 }
 
 /// One message that lists the first `denials` and counts the rest.
-pub(super) fn told<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> String {
-    let more = denials.len().saturating_sub(NAMED);
-    let named = denials.take(NAMED).map(Denial::text);
+pub(super) fn summary<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> String {
+    let more = denials.len().saturating_sub(MAX_LISTED);
+    let named = denials.take(MAX_LISTED).map(Denial::text);
     let more = (more > 0).then(|| format!("and {more} more"));
     named.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 /// Makes `text` safe for a message: on one line, and capped in length.
-fn plain(text: &str) -> String {
-    capped(&one_line(text), MESSAGE).into_owned()
+fn sanitized(text: &str) -> String {
+    truncate_bytes(&one_line(text), MAX_MESSAGE_BYTES).into_owned()
 }
 
 /// Parses the message and the patches of a denial.
@@ -141,7 +142,7 @@ fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Oper
     resolution.as_object().map_err(|_| expected("resolution", "an object", resolution))?;
     let text = match &resolution["message"] {
         Value::Undefined => String::new(),
-        Value::String(text) => plain(text),
+        Value::String(text) => sanitized(text),
         other => return Err(expected("resolution.message", "a string", other)),
     };
     let patches = match &resolution["patches"] {

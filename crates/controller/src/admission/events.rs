@@ -2,16 +2,16 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use policy_sync_api::admission::{Request, Verdict};
+use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest};
 use policy_sync_hub::reconcile::Events;
 
 const DENIED: &str = "AdmissionDenied";
 
 /// Publishes Events about denied writes.
 #[derive(Clone, Debug)]
-pub struct Denied(Events);
+pub struct DenialEvents(Events);
 
-impl Denied {
+impl DenialEvents {
     /// Publishes with `events`.
     #[must_use]
     pub fn new(events: Events) -> Self {
@@ -20,17 +20,17 @@ impl Denied {
 
     /// Publishes an Event if `verdict` denies `request`. The Event is about the namespace, which exists, or
     /// about the object if that is cluster-scoped. Dry runs are not reported.
-    pub(crate) fn tell(&self, request: &Request, verdict: &Verdict) {
-        if let Verdict::Denied { message, .. } = verdict
+    pub(crate) fn publish(&self, request: &AdmissionRequest, verdict: &AdmissionDecision) {
+        if let AdmissionDecision::Denied { message, .. } = verdict
             && !request.dry_run
         {
-            self.0.warn_for(request.tenant.clone(), regarding(request), DENIED, message);
+            self.0.warn_rate_limited(request.tenant.clone(), regarding(request), DENIED, message);
         }
     }
 }
 
 /// The `regarding` and `related` objects of the Event.
-fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
+fn regarding(request: &AdmissionRequest) -> (ObjectReference, Option<ObjectReference>) {
     let object = request.reference();
     if request.namespace.is_empty() {
         return (object, None);

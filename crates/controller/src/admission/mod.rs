@@ -19,11 +19,11 @@ pub mod auditing;
 pub mod auditor;
 pub mod denial;
 pub mod events;
-#[cfg(test)]
-mod in_force;
 mod operation;
 pub mod patches;
-mod question;
 pub mod review;
+mod review_query;
 pub mod sample;
 mod secrets;
+#[cfg(test)]
+mod test_snapshot;

@@ -4,11 +4,11 @@ use json_patch::PatchOperation;
 use regorus::Value as Rego;
 use serde_json::Value;
 
-use policy_sync_rego::asked::expected;
+use policy_sync_rego::queries::expected;
 
 /// Fields that Rego policies may not patch: the API server would reject the change, or treat it as another
 /// object.
-const FIXED: [&str; 7] = [
+const IMMUTABLE_PATHS: [&str; 7] = [
     "/apiVersion",
     "/kind",
     "/metadata/name",
@@ -132,7 +132,7 @@ fn pointer(path: &str) -> Result<(), String> {
     if !is_escaped {
         return Err(format!("{} is not a JSON pointer", serde_json::to_string(path).unwrap_or_default()));
     }
-    if FIXED.into_iter().any(|fixed| is_within(fixed, path) || is_within(path, fixed)) {
+    if IMMUTABLE_PATHS.into_iter().any(|fixed| is_within(fixed, path) || is_within(path, fixed)) {
         return Err(format!("a Rego policy cannot change {path}"));
     }
     Ok(())

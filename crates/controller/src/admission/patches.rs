@@ -75,7 +75,7 @@ pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<
 }
 
 /// Two conflicting operations.
-struct Clash {
+struct OperationConflict {
     /// The numbers of their denials.
     between: [usize; 2],
     /// A description of both.
@@ -83,8 +83,8 @@ struct Clash {
 }
 
 /// The first conflict between operations with different numbers.
-fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Clash> {
-    let said = |(of, one): (usize, &Operation), (by, other): (usize, &Operation)| Clash {
+fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<OperationConflict> {
+    let describe = |(of, one): (usize, &Operation), (by, other): (usize, &Operation)| OperationConflict {
         between: [of, by],
         text: format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text()),
     };
@@ -99,7 +99,7 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Clash>
         open.retain(|(outer, ..)| path.starts_with(outer));
         let other = open.iter().find(|(_, of, other)| of != denial && other.operation != operation.operation);
         if let Some((_, of, other)) = other {
-            return Some(said((*of, other), (*denial, operation)));
+            return Some(describe((*of, other), (*denial, operation)));
         }
         open.push((path, *denial, operation));
     }
@@ -113,7 +113,7 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Clash>
             other != denial && of.operation != operation.operation && at.is_some_and(|at| at >= place)
         });
         if let Some((by, other)) = moved {
-            return Some(said((*denial, operation), (*by, other)));
+            return Some(describe((*denial, operation), (*by, other)));
         }
     }
     None

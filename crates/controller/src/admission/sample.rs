@@ -2,11 +2,11 @@
 
 use regorus::Value;
 
-use super::denial::{Denial, Place, in_order};
+use super::denial::{Denial, ResourceRef, sorted_unique};
 use super::patches::merge;
-use super::question::at;
-use policy_sync_rego::asked::expected;
+use super::review_query::at;
 use policy_sync_rego::embedded::Embedded;
+use policy_sync_rego::queries::expected;
 
 /// The expected format, for error messages.
 const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";
@@ -17,7 +17,7 @@ const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";
 /// # Errors
 ///
 /// If the sample is malformed, the evaluation fails, or the patches conflict or cannot be applied.
-pub fn mended(engine: &Embedded, admission: &str, input: &Value) -> Result<(), String> {
+pub fn check_patches(engine: &Embedded, admission: &str, input: &Value) -> Result<(), String> {
     let reviewed = input["reviewed"].as_array().map_err(|_| expected(SAMPLE, input))?;
     let [kind, namespace, name, object] = reviewed.as_slice() else { return Err(expected(SAMPLE, input)) };
     let [kind, namespace, name] = [kind, namespace, name].map(|part| part.as_string().map(AsRef::as_ref));
@@ -27,7 +27,7 @@ pub fn mended(engine: &Embedded, admission: &str, input: &Value) -> Result<(), S
     let query = format!("data.{admission}.deny{}", at(kind, namespace, name));
     let evaluated = engine.evaluate(&query, input).map_err(|failure| failure.to_string())?;
     let Some(answer) = evaluated.into_value() else { return Ok(()) };
-    let denials = in_order(Denial::read(&answer, Place { kind, namespace, name })?);
+    let denials = sorted_unique(Denial::read(&answer, ResourceRef { kind, namespace, name })?);
     if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
         return Err(fault.text());
     }

@@ -1,12 +1,12 @@
 use super::*;
-use policy_sync_mirror::{Change, Failure};
+use policy_sync_mirror::{SourceEvent, WatchFailure};
 use policy_sync_sync::kinds::CLUSTERS;
 use policy_sync_sync::rows::kind::Resolution;
 use policy_sync_sync::testing::objects::listing;
 use policy_sync_sync::testing::world::{World, started, unlisted};
 
 fn fails(world: &World, source: &Source) {
-    world.change(Change::Failing(source.clone(), Some(Failure::passing("forbidden"))));
+    world.change(SourceEvent::FailureChanged(source.clone(), Some(WatchFailure::transient("forbidden"))));
 }
 
 #[test]

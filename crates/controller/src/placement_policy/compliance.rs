@@ -5,33 +5,33 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::question::{Said, ask_without};
+use super::evaluation::{PlacementDecision, evaluate_without};
 use policy_sync_api::annotations::PLACED_BY_POLICY;
 use policy_sync_api::names::{GroupResource, ObjectKey};
-use policy_sync_api::placed_by_policy::{Placed, Strings, strings};
-use policy_sync_api::text::capped;
-use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::placed_by_policy::{PlacedByPolicy, Strings, strings};
+use policy_sync_api::text::truncate_bytes;
+use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
 /// The maximum number of bytes of a value in a message.
-const VALUE: usize = 200;
+const MAX_VALUE_BYTES: usize = 200;
 
 /// The compliance of an object with placement policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compliance {
     /// The object complies.
-    AsSaid,
+    Compliant,
     /// Placement policies set other values.
     Differs(Change),
     /// Placement policies reject the object, or their result is invalid. Contains the message.
-    Breaks(String),
+    Violates(String),
 }
 
 impl fmt::Display for Compliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AsSaid => f.write_str("complies with placement policies"),
+            Self::Compliant => f.write_str("complies with placement policies"),
             Self::Differs(change) => write!(f, "placement policies require: {change}"),
-            Self::Breaks(text) => f.write_str(text),
+            Self::Violates(text) => f.write_str(text),
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct Change {
 /// # Errors
 ///
 /// When policies cannot be evaluated.
-pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, Unanswered> {
+pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, RegoQueryError> {
     compliance_without(snapshot, object, &[])
 }
 
@@ -63,14 +63,14 @@ pub fn compliance_without(
     snapshot: &Snapshot,
     object: &Value,
     hidden: &[(GroupResource, ObjectKey)],
-) -> Result<Compliance, Unanswered> {
-    let wish = Placed::stored(object).wish(object);
-    Ok(match ask_without(snapshot, object, &wish, hidden)? {
-        Said::Placed(placed) => match Change::new(object, &placed) {
-            change if change.is_empty() => Compliance::AsSaid,
+) -> Result<Compliance, RegoQueryError> {
+    let original = PlacedByPolicy::from_object(object).original(object);
+    Ok(match evaluate_without(snapshot, object, &original, hidden)? {
+        PlacementDecision::Placed(placed) => match Change::new(object, &placed) {
+            change if change.is_empty() => Compliance::Compliant,
             change => Compliance::Differs(change),
         },
-        Said::Refused(text) | Said::Unusable(text) => Compliance::Breaks(text),
+        PlacementDecision::Rejected(text) | PlacementDecision::Invalid(text) => Compliance::Violates(text),
     })
 }
 
@@ -117,12 +117,12 @@ impl Change {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let of = |what: &'static str, changes: &BTreeMap<String, Option<String>>| {
             // The annotation with the original values is internal.
-            let told = changes.iter().filter(|(key, _)| *key != PLACED_BY_POLICY);
-            let told = told.map(|(key, value)| match value {
-                Some(value) => format!("{what} {key}: {:?}", capped(value, VALUE)),
+            let lines = changes.iter().filter(|(key, _)| *key != PLACED_BY_POLICY);
+            let lines = lines.map(|(key, value)| match value {
+                Some(value) => format!("{what} {key}: {:?}", truncate_bytes(value, MAX_VALUE_BYTES)),
                 None => format!("{what} {key}: removed"),
             });
-            told.collect::<Vec<_>>()
+            lines.collect::<Vec<_>>()
         };
         of("annotation", &self.annotations).into_iter().chain(of("label", &self.labels))
     }

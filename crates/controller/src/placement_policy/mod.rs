@@ -11,15 +11,15 @@
 //! they would take that result for the developer's choice and could never move an object. So the stored
 //! object depends only on the original and the current policies.
 //!
-//! [`review`] handles writes of objects, [`remediation`] existing objects, and [`by_hand`] lists the objects
+//! [`review`] handles writes of objects, [`remediation`] existing objects, and [`compliance_check`] lists the objects
 //! that a user has to remediate.
 
-pub mod answer;
-pub mod by_hand;
 pub mod compliance;
+pub mod compliance_check;
+pub mod evaluation;
 pub mod place;
 mod placed_kinds;
-pub mod question;
-pub mod refusals;
+pub mod placement_result;
+pub mod rejection_events;
 pub mod remediation;
 pub mod review;

@@ -6,15 +6,15 @@ use regorus::Value;
 
 use policy_sync_api::names::GroupResource;
 use policy_sync_rego::exemptions::Exemptions;
-use policy_sync_sync::desired::covered::Covered;
+use policy_sync_sync::desired::covered::ControllerScope;
 
 /// The name under which objects are kept in the replica.
-pub(super) const KEEPER: &str = "placement";
+pub(super) const COMPONENT: &str = "placement";
 
 /// The kinds that placement policies apply to. If some class parameters cannot be read, kinds covered
 /// `before` stay, because the class may still list them.
 #[must_use]
-pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTreeSet<GroupResource> {
+pub(super) fn kinds(covered: &ControllerScope, before: &BTreeSet<GroupResource>) -> BTreeSet<GroupResource> {
     let mut kinds = covered.kinds.clone();
     if !covered.classes.is_empty() {
         kinds.insert(GroupResource::gateways());
@@ -29,7 +29,7 @@ pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTre
 /// webhook reviews, except terminating ones.
 #[must_use]
 pub(super) fn is_placed(
-    covered: &Covered,
+    covered: &ControllerScope,
     exemptions: &Exemptions,
     kind: &GroupResource,
     object: &Value,
@@ -51,8 +51,11 @@ mod tests {
 
     #[test]
     fn objects_covered_by_the_webhook_are_placed() {
-        let covered =
-            Covered { classes: BTreeSet::from(["ours".into()]), is_whole: true, ..Covered::default() };
+        let covered = ControllerScope {
+            classes: BTreeSet::from(["ours".into()]),
+            is_whole: true,
+            ..ControllerScope::default()
+        };
         let exemptions = Exemptions::new(["kube-*".to_owned()]);
         let placed = |kind: &GroupResource, object: serde_json::Value, namespace: serde_json::Value| {
             is_placed(&covered, &exemptions, kind, &object.into(), &namespace.into())
@@ -79,10 +82,10 @@ mod tests {
     fn unreadable_class_keeps_its_covered_kinds() {
         let apps = GroupResource::new("apps", "deployments");
         let before = BTreeSet::from([apps.clone(), GroupResource::namespaces()]);
-        let whole = Covered { is_whole: true, ..Covered::default() };
+        let whole = ControllerScope { is_whole: true, ..ControllerScope::default() };
         assert!(kinds(&whole, &before).is_empty());
-        assert_eq!(kinds(&Covered::default(), &before), BTreeSet::from([apps]));
-        let ours = Covered { classes: BTreeSet::from(["ours".into()]), ..whole };
+        assert_eq!(kinds(&ControllerScope::default(), &before), BTreeSet::from([apps]));
+        let ours = ControllerScope { classes: BTreeSet::from(["ours".into()]), ..whole };
         assert_eq!(kinds(&ours, &BTreeSet::new()), BTreeSet::from([GroupResource::gateways()]));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
-use super::charges::Charges;
 use super::sharing::Sharing;
+use super::usage::DocumentUsage;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 
 /// Data derived from the rows.
@@ -16,14 +16,14 @@ pub(super) struct Index {
     /// By kind: `{"<namespace>": {"<name>": {…}}}`, cluster-scoped `{"<name>": {…}}`.
     documents: BTreeMap<GroupResource, Value>,
     pub(super) sharing: Sharing,
-    pub(super) charges: Charges,
+    pub(super) usage: DocumentUsage,
 }
 
 impl Index {
     /// An empty index with a limit of bytes, and of namespaced documents.
     pub(super) fn new(controller: ControllerName, bytes: usize, count: usize) -> Self {
         let (documents, sharing) = (BTreeMap::new(), Sharing::default());
-        Self { controller, documents, sharing, charges: Charges::new(bytes, count) }
+        Self { controller, documents, sharing, usage: DocumentUsage::new(bytes, count) }
     }
 
     pub(super) fn controller(&self) -> &ControllerName {

@@ -101,8 +101,8 @@ impl mirror::Key for Key {
 
     fn priority(&self) -> Priority {
         match self {
-            Self::Status(CarrierKey(key)) => Priority::InTurn(key.namespace.clone()),
-            _ => Priority::First,
+            Self::Status(CarrierKey(key)) => Priority::Fair(key.namespace.clone()),
+            _ => Priority::High,
         }
     }
 

@@ -4,7 +4,7 @@ use super::rows::{Carrier, Document};
 use super::settings::Settings;
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::rego_policy::{GROUP, PLURAL};
-pub(super) use policy_sync_mirror::served::{SERVED, served_key};
+pub(super) use policy_sync_mirror::plurals::{RESOLVED_PLURALS, plural_key};
 use policy_sync_mirror::{Family, Kind, Scope, Source};
 
 /// ConfigMaps in the Rego namespaces.

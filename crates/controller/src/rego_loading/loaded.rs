@@ -8,34 +8,34 @@ use parking_lot::{Mutex, RwLock};
 use regorus::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::following::{Basis, Moved, MovedBy};
-use super::in_use::InUse;
+use super::followers::{ChangeCause, DocumentEvent, PlacementInputs};
 use super::index::Index;
 use super::key::CarrierKey;
 use super::kinds::documents;
 use super::metrics::RegoMetrics;
 use super::plan;
 use super::plan::reading;
+use super::rego_usage::RegoUsage;
 use super::settings::Settings;
-use super::shared::{Found, Kept, Shared, Unfit, Unregistered};
+use super::shared::{ComponentKinds, LoadResults, RejectedByOpa, Shared, WebhookProblem};
 use super::slow;
 use super::verdict::{Verdict, Verdicts};
 use super::view::KindState;
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_mirror::Mirror;
-use policy_sync_rego::confined::Check;
+use policy_sync_rego::confined::CheckFn;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::external::External;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::module::ModuleId;
 use policy_sync_rego::opa::Opa;
 use policy_sync_rego::secrets::withheld;
-use policy_sync_rego::settle::Outcome;
+use policy_sync_rego::selection::LoadOutcome;
 use policy_sync_rego::snapshot::Snapshot;
 
 /// How many concurrent evaluations an external engine may get.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_EVALUATIONS: usize = 64;
 
 /// The loaded Rego policies and the replicated objects. Clones share one state.
 #[derive(Clone, Debug)]
@@ -51,12 +51,12 @@ impl Loaded {
         controller: ControllerName,
         settings: Settings,
         clock: Clock,
-        check: Check,
+        check: CheckFn,
     ) -> Result<Self, Fault> {
         let engine = settings.evaluator.engine(&Default::default())?;
         let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
         let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed yet".to_owned())));
-        let found = Found {
+        let results = LoadResults {
             verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
             engine,
             read: Default::default(),
@@ -66,27 +66,27 @@ impl Loaded {
             newly_left_out: BTreeSet::new(),
             relisted: BTreeMap::new(),
             known: BTreeMap::new(),
-            is_near: false,
+            is_near_limit: false,
             changed: BTreeSet::new(),
-            basis: Basis::default(),
-            documents: MovedBy::default(),
-            owed: None,
-            unfit: Unfit::default(),
+            placement_inputs: PlacementInputs::default(),
+            documents: ChangeCause::default(),
+            pending_change: None,
+            rejected_by_opa: RejectedByOpa::default(),
         };
         let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes, settings.limit)));
-        let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
+        let (rego_usage, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
         let (exceeded, receiver) = mpsc::channel(1);
         let exceeded = (exceeded, Mutex::new(Some(receiver)));
-        let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
+        let (results, kept) = (Mutex::new(results), watch::channel(BTreeMap::new()).0);
         Ok(Self(Arc::new(Shared {
             mirror,
             settings,
             clock,
-            found,
+            results,
             check,
             exceeded,
             snapshot,
-            in_use,
+            rego_usage,
             registered,
             kept,
             followers: RwLock::default(),
@@ -94,14 +94,14 @@ impl Loaded {
     }
 
     /// Notifies `follower` of changes to the kinds kept by `by` from now on. The callback must not block.
-    pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(Moved) + Send + Sync + 'static) {
+    pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(DocumentEvent) + Send + Sync + 'static) {
         self.0.followers.write().push((by, Arc::new(follower)));
     }
 
     /// Replaces the set of kinds kept for the component `by`, beside those that modules read. Also looks up
     /// the served versions of the `named` kinds.
     pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
-        let keeps = Kept { kinds, named };
+        let keeps = ComponentKinds { kinds, named };
         self.0.kept.send_if_modified(|kept| {
             let differs = kept.get(by) != Some(&keeps);
             kept.insert(by, keeps);
@@ -117,7 +117,7 @@ impl Loaded {
     pub fn objects(&self, kind: &GroupResource) -> Result<Vec<(ObjectKey, Value)>, String> {
         let guard = self.0.mirror.read();
         let view = guard.view(self.0.clock.now());
-        if let Some((count, _)) = self.0.found.lock().too_large.get(kind) {
+        if let Some((count, _)) = self.0.results.lock().too_large.get(kind) {
             return Err(reading::too_many(&kind.to_string(), *count, self.0.settings.limit));
         }
         if plan::is_withheld(view, &self.0.settings, &kind.to_string()) {
@@ -142,10 +142,10 @@ impl Loaded {
         let guard = self.0.mirror.read();
         let view = guard.view(self.0.clock.now());
         let parts = view.left_out();
-        let told = parts.filter_map(|(part, _)| {
+        let messages = parts.filter_map(|(part, _)| {
             Some((part.kind.clone(), part.namespace.clone(), plan::left_out::note(part, view)?))
         });
-        told.collect()
+        messages.collect()
     }
 
     /// Whether the objects of `kind` are not listed yet but will be.
@@ -155,7 +155,7 @@ impl Loaded {
         let view = guard.view(self.0.clock.now());
         matches!(view.kind(&plural), KindState::Awaited(None))
             && !plan::is_withheld(view, &self.0.settings, &plural)
-            && !self.0.found.lock().too_large.contains_key(kind)
+            && !self.0.results.lock().too_large.contains_key(kind)
     }
 
     /// One object of `kind`.
@@ -167,7 +167,7 @@ impl Loaded {
 
     /// The resource with its version, and the highest resource version seen in its watch.
     #[must_use]
-    pub fn read_as(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
+    pub fn gvr_and_version(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
         let guard = self.0.mirror.read();
         let view = guard.view(self.0.clock.now());
         Some((view.gvr(&kind.to_string())?.clone(), view.version(&documents(kind))))
@@ -175,19 +175,19 @@ impl Loaded {
 
     /// A summary of the existing Rego policies; `None` until loaded.
     #[must_use]
-    pub fn in_use(&self) -> watch::Receiver<Option<InUse>> {
-        self.0.in_use.subscribe()
+    pub fn rego_usage(&self) -> watch::Receiver<Option<RegoUsage>> {
+        self.0.rego_usage.subscribe()
     }
 
     /// Records a problem with the webhook registration of `package`, for the status of carriers; `None` if
     /// there is none.
-    pub fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
+    pub fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.0.registered(package, fault);
     }
 
     /// Records pairs of Rego policies with conflicting patches. The newer of each pair reports the conflict
     /// in its status.
-    pub fn conflicting(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
+    pub fn record_conflicts(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
         let mut conflicts = BTreeMap::new();
         {
             let guard = self.0.mirror.read();
@@ -210,10 +210,10 @@ impl Loaded {
 
     /// How many evaluations may run concurrently.
     #[must_use]
-    pub fn at_once(&self) -> usize {
+    pub fn max_concurrency(&self) -> usize {
         match self.0.settings.evaluator {
             Evaluator::Embedded => std::thread::available_parallelism().map_or(1, usize::from),
-            Evaluator::Opa(_) | Evaluator::External(_) => AT_ONCE,
+            Evaluator::Opa(_) | Evaluator::External(_) => MAX_CONCURRENT_EVALUATIONS,
         }
     }
 
@@ -246,7 +246,7 @@ impl Loaded {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "[!]rego: {source} failing: {fault}");
         }
-        for (kind, (count, _)) in &self.0.found.lock().too_large {
+        for (kind, (count, _)) in &self.0.results.lock().too_large {
             let fault = reading::too_many(&kind.to_string(), *count, self.0.settings.limit);
             let _ = writeln!(text, "[!]rego: {fault}");
         }
@@ -259,7 +259,7 @@ impl Loaded {
             );
         }
         let verdicts = self.0.verdicts();
-        let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });
+        let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, LoadOutcome::Rejected { .. });
         let refused = verdicts.modules.values().filter(is_refused).count();
         if refused > 0 {
             let _ = writeln!(text, "[!]rego: {refused} of {} modules are rejected", verdicts.modules.len());
@@ -280,11 +280,17 @@ impl Loaded {
     /// Whether each watch is listed and not failing, by resource.
     #[must_use]
     pub fn watches(&self) -> BTreeMap<String, bool> {
-        let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
+        let (guard, results) = (self.0.mirror.read(), self.0.results.lock());
         let view = guard.view(self.0.clock.now());
-        let kept = Kept::of_all(&self.0.kept.borrow()).kinds;
-        let wanted =
-            plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large, &found.relisted);
+        let kept = ComponentKinds::of_all(&self.0.kept.borrow()).kinds;
+        let wanted = plan::watches(
+            view,
+            &self.0.settings,
+            &results.verdicts,
+            &kept,
+            &results.too_large,
+            &results.relisted,
+        );
         let mut watches = BTreeMap::new();
         for source in wanted.keys() {
             let is_up = view.is_listed(source) && view.failure(source).is_none();

@@ -13,28 +13,28 @@ use tracing::{info, warn};
 use super::key::{CarrierKey, Key};
 use super::plan;
 use super::plan::reading;
-use super::plan::status::{Fare, desired_status, status_due};
-use super::shared::{Found, Kept, Shared};
+use super::plan::status::{CarrierState, desired_status, status_due_at};
+use super::shared::{ComponentKinds, LoadResults, Shared};
 use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::reconcile::{
-    Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, Repeats, RequestError, Requests,
-    Slot, apply,
+    Capability, Events, Expectations, LastWrite, Leadership, Queue, ReconcileError, RequestError, Requests,
+    Slot, WriteThrottle, apply,
 };
-use policy_sync_hub::tasks::announce;
-use policy_sync_mirror::Wanted;
-use policy_sync_rego::asked::PLACEMENT;
+use policy_sync_hub::tasks::send_if_changed;
+use policy_sync_mirror::WatchedSources;
 use policy_sync_rego::confined::CheckError;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::secrets::{Contents, SecretReads};
-use policy_sync_rego::settle::{Candidate, Outcome, Settled, settle};
+use policy_sync_rego::queries::PLACEMENT;
+use policy_sync_rego::secrets::{SecretContents, SecretReads};
+use policy_sync_rego::selection::{Candidate, LoadOutcome, SelectedModules, select_modules};
 
 /// How long a kind with too many objects is not watched.
-const LEFT_ALONE: Duration = Duration::from_secs(600);
+const RETRY_INTERVAL: Duration = Duration::from_secs(600);
 /// The delay before the next check of modules that the last check skipped.
-const CHECK_AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_DELAY: Duration = Duration::from_secs(1);
 /// The reason of the Event about a rejected Rego policy.
 const REFUSED: &str = "PolicyRefused";
 /// The reason of the Event about conflicting patches.
@@ -42,7 +42,7 @@ const CONFLICT: &str = "PatchConflict";
 /// The reason of the Event on a Namespace with left-out documents.
 const LEFT_OUT: &str = "DocumentsLeftOut";
 /// How many left-out objects are allowed, as a multiple of the limit. Their rows take little memory.
-const LEFT_OUT_LIMITS: usize = 4;
+const LEFT_OUT_FACTOR: usize = 4;
 
 /// Loads Rego policies.
 pub(super) struct Loader {
@@ -52,8 +52,8 @@ pub(super) struct Loader {
     pub(super) events: Events,
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
-    pub(super) repeats: Repeats<Key, String>,
-    pub(super) wanted: watch::Sender<Wanted>,
+    pub(super) repeats: WriteThrottle<Key, String>,
+    pub(super) wanted: watch::Sender<WatchedSources>,
     pub(super) plurals: watch::Sender<BTreeSet<String>>,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum LoadError {
     Write { object: String, source: RequestError },
 }
 
-impl Failure for LoadError {
+impl ReconcileError for LoadError {
     fn category(&self) -> &'static str {
         match self {
             Self::Check(_) => "check",
@@ -77,8 +77,8 @@ impl Failure for LoadError {
         }
     }
 
-    fn is_routine(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_routine())
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_expected())
     }
 }
 
@@ -86,7 +86,7 @@ impl Capability for Loader {
     type Key = Key;
     type Error = LoadError;
 
-    fn everything(&self) -> BTreeSet<Key> {
+    fn all_keys(&self) -> BTreeSet<Key> {
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let carriers = view.carriers(&self.shared.settings).map(|(key, _)| Key::Status(key));
@@ -94,11 +94,11 @@ impl Capability for Loader {
     }
 
     /// Each process loads Rego policies and serves reviews; only the leader writes status.
-    fn is_for_followers(&self, key: &Key) -> bool {
+    fn runs_on_followers(&self, key: &Key) -> bool {
         !matches!(key, Key::Status(_))
     }
 
-    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), LoadError> {
+    async fn reconcile(&self, key: &Key, _slot: Slot) -> Result<(), LoadError> {
         match key {
             Key::Watches => self.watch(),
             Key::Bundle => self.load().await?,
@@ -106,10 +106,10 @@ impl Capability for Loader {
                 self.limit();
                 self.relist();
                 self.shared.publish()?;
-                self.tell_left_out();
-                self.look_again();
+                self.report_left_out();
+                self.schedule_retries();
             }
-            Key::Status(carrier) => self.tell(key, carrier).await?,
+            Key::Status(carrier) => self.write_status(key, carrier).await?,
         }
         Ok(())
     }
@@ -117,20 +117,20 @@ impl Capability for Loader {
 
 impl Loader {
     fn watch(&self) {
-        let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
+        let (guard, results) = (self.shared.mirror.read(), self.shared.results.lock());
         let view = guard.view(self.shared.clock.now());
         let settings = &self.shared.settings;
-        let Kept { kinds, named } = Kept::of_all(&self.shared.kept.borrow());
-        let plurals = plan::plurals(settings, &found.verdicts, kinds.union(&named));
+        let ComponentKinds { kinds, named } = ComponentKinds::of_all(&self.shared.kept.borrow());
+        let plurals = plan::plurals(settings, &results.verdicts, kinds.union(&named));
         let wanted =
-            plan::watches(view, settings, &found.verdicts, &kinds, &found.too_large, &found.relisted);
-        announce(&self.plurals, plurals);
-        announce(&self.wanted, wanted);
+            plan::watches(view, settings, &results.verdicts, &kinds, &results.too_large, &results.relisted);
+        send_if_changed(&self.plurals, plurals);
+        send_if_changed(&self.wanted, wanted);
     }
 
     /// Checks the modules and publishes the result.
     async fn load(&self) -> Result<(), LoadError> {
-        self.forgive();
+        self.rewatch_paused_kinds();
         self.relist();
         let before = self.shared.verdicts();
         let candidates = {
@@ -150,11 +150,11 @@ impl Loader {
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
         let texts = candidates.iter().map(|candidate| candidate.text.clone()).collect();
-        self.shared.found.lock().unfit.among(texts);
-        let mut settled = settle(&candidates, &*self.shared).await?;
+        self.shared.results.lock().rejected_by_opa.set_texts(texts);
+        let mut settled = select_modules(&candidates, &*self.shared).await?;
         let engine = self.shared.settings.evaluator.engine(&settled.bundle)?;
         let (read, is_partial) = (std::mem::take(&mut settled.known), settled.is_partial);
-        let verdicts = self.judge(settled, candidates, &before);
+        let verdicts = self.build_verdicts(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
             info!(modules = verdicts.modules.len(), in_force, "loaded policies");
@@ -165,30 +165,36 @@ impl Loader {
             .filter(|(id, verdict)| before.modules.get(id) != Some(verdict))
             .filter_map(|(id, _)| CarrierKey::of(id))
             .collect();
-        let is_elsewhere = verdicts.elsewhere != before.elsewhere;
+        let engine_changed = verdicts.external_engine != before.external_engine;
         {
-            let mut found = self.shared.found.lock();
-            found.verdicts = Arc::new(verdicts);
-            found.engine = engine;
-            found.read = read;
+            let mut results = self.shared.results.lock();
+            results.verdicts = Arc::new(verdicts);
+            results.engine = engine;
+            results.read = read;
         }
         self.watch();
         self.shared.publish()?;
-        self.queue.affect(changed.into_iter().map(Key::Status));
+        self.queue.enqueue(changed.into_iter().map(Key::Status));
         if is_partial {
             // The next check skips the modules that ended this one.
-            self.queue.add_after(Key::Bundle, CHECK_AGAIN);
+            self.queue.add_after(Key::Bundle, RECHECK_DELAY);
         }
-        if is_elsewhere {
-            let all = self.everything();
-            self.queue.affect(all.into_iter().filter(|key| matches!(key, Key::Status(_))));
+        if engine_changed {
+            let all = self.all_keys();
+            self.queue.enqueue(all.into_iter().filter(|key| matches!(key, Key::Status(_))));
         }
-        self.look_again();
+        self.schedule_retries();
         Ok(())
     }
 
-    fn judge(&self, settled: Settled, candidates: Vec<Candidate>, before: &Verdicts) -> Verdicts {
-        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads, .. } = settled;
+    fn build_verdicts(
+        &self,
+        settled: SelectedModules,
+        candidates: Vec<Candidate>,
+        before: &Verdicts,
+    ) -> Verdicts {
+        let SelectedModules { mut outcomes, mut in_force, mut packages, bundle, secrets, reads, .. } =
+            settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let secrets = self.shared.settings.withholds_secrets().then_some(secrets);
@@ -210,7 +216,7 @@ impl Loader {
                 package: packages.remove(&id).or_else(|| same?.package.clone()),
                 enforcement: enforcement.ok(),
                 in_force: in_force.remove(&id),
-                is_new: known.is_none_or(|known| known.unwritten_until().is_some()),
+                is_new: known.is_none_or(|known| known.ignored_until().is_some()),
                 advice: advice.remove(&id).unwrap_or_default(),
                 notes: notes.unwrap_or_default(),
                 text,
@@ -218,25 +224,25 @@ impl Loader {
             };
             modules.insert(id, verdict);
         }
-        let waits = modules.values().any(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
+        let waits = modules.values().any(|verdict| matches!(verdict.outcome, LoadOutcome::Pending(_)));
         let settings = &self.shared.settings;
-        let mut placing = bundle.reached(settings.packages.of(PLACEMENT));
+        let mut placing = bundle.reachable(settings.packages.of(PLACEMENT));
         if placing.any {
             placing.kinds.extend(settings.replicate.union(&reads).cloned());
         }
-        let elsewhere = settings.evaluator.external().map(|external| external.address().into());
-        if elsewhere.is_some() {
+        let external_engine = settings.evaluator.external().map(|external| external.address().into());
+        if external_engine.is_some() {
             placing.kinds.extend(settings.replicate.iter().cloned());
         }
         Verdicts {
             modules,
-            denies: bundle.denies(),
-            secrets: secrets.map_or(Contents::Readable, |secrets| secrets.withheld()),
+            denies: bundle.denied_kinds(),
+            secrets: secrets.map_or(SecretContents::Readable, |secrets| secrets.withheld()),
             placing,
             bundle,
             reads,
             packages: before.packages.clone(),
-            elsewhere,
+            external_engine,
             is_whole: before.is_whole || !waits,
         }
     }
@@ -255,7 +261,7 @@ impl Loader {
             let largest = if of_cluster > limit {
                 // Prefer kinds that no Rego policy reads.
                 cluster_scoped.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count))
-            } else if left_out.values().sum::<usize>() > limit.saturating_mul(LEFT_OUT_LIMITS) {
+            } else if left_out.values().sum::<usize>() > limit.saturating_mul(LEFT_OUT_FACTOR) {
                 left_out.into_iter().max_by_key(|(_, count)| *count)
             } else {
                 None
@@ -263,32 +269,32 @@ impl Loader {
             let namespaced = view.readable().values().sum::<usize>().saturating_sub(of_cluster);
             (of_cluster.max(namespaced), largest.map(|(kind, count)| (kind.clone(), count)))
         };
-        let is_near = reading::is_near(readable, limit);
-        if std::mem::replace(&mut self.shared.found.lock().is_near, is_near) != is_near {
+        let is_near_limit = reading::is_near_limit(readable, limit);
+        if std::mem::replace(&mut self.shared.results.lock().is_near_limit, is_near_limit) != is_near_limit {
             self.queue.add(Key::Bundle);
         }
         let Some((kind, count)) = largest else { return };
         warn!(%kind, count, limit, "too many objects: stopped watching the kind");
         let now = self.shared.clock.now();
-        self.shared.found.lock().too_large.insert(kind, (count, now));
+        self.shared.results.lock().too_large.insert(kind, (count, now));
         self.watch();
         self.queue.add(Key::Bundle);
     }
 
     /// Schedules retries for states that end with time: unwatched kinds, and modules or documents that wait.
-    fn look_again(&self) {
+    fn schedule_retries(&self) {
         let now = self.shared.clock.now();
-        let found = self.shared.found.lock();
-        if let Some(since) = found.too_large.values().map(|(_, since)| *since).min() {
-            self.queue.add_after(Key::Bundle, since.after(LEFT_ALONE).since(now));
+        let results = self.shared.results.lock();
+        if let Some(since) = results.too_large.values().map(|(_, since)| *since).min() {
+            self.queue.add_after(Key::Bundle, since.after(RETRY_INTERVAL).since(now));
         }
-        if found.verdicts.modules.values().any(Verdict::is_too_large) {
-            self.queue.add_after(Key::Bundle, found.retried.after(LEFT_ALONE).since(now));
+        if results.verdicts.modules.values().any(Verdict::is_too_large) {
+            self.queue.add_after(Key::Bundle, results.retried.after(RETRY_INTERVAL).since(now));
         }
-        if let Some(at) = plan::left_out::recheck(&found.left_out) {
+        if let Some(at) = plan::left_out::recheck(&results.left_out) {
             self.queue.add_after(Key::Documents, at.since(now));
         }
-        let waiting = found.verdicts.modules.values().filter_map(Verdict::unwritten_until);
+        let waiting = results.verdicts.modules.values().filter_map(Verdict::ignored_until);
         if let Some(until) = waiting.filter(|until| *until > now).min() {
             self.queue.add_after(Key::Documents, until.since(now));
         }
@@ -296,18 +302,18 @@ impl Loader {
 
     /// Whether to check texts again that exceeded the total size. If so, records the time.
     fn is_retry_due(&self, now: Moment) -> bool {
-        let mut found = self.shared.found.lock();
-        let is_due = found.retried.after(LEFT_ALONE) <= now;
+        let mut results = self.shared.results.lock();
+        let is_due = results.retried.after(RETRY_INTERVAL) <= now;
         if is_due {
-            found.retried = now;
+            results.retried = now;
         }
         is_due
     }
 
     /// Watches kinds again after the pause for too many objects.
-    fn forgive(&self) {
+    fn rewatch_paused_kinds(&self) {
         let now = self.shared.clock.now();
-        self.shared.found.lock().too_large.retain(|_, (_, since)| since.after(LEFT_ALONE) > now);
+        self.shared.results.lock().too_large.retain(|_, (_, since)| since.after(RETRY_INTERVAL) > now);
     }
 
     /// Lists kinds again whose left-out documents fit now.
@@ -315,8 +321,8 @@ impl Loader {
         let now = self.shared.clock.now();
         let is_changed = {
             let guard = self.shared.mirror.read();
-            let (view, mut found) = (guard.view(now), self.shared.found.lock());
-            let Found { left_out, relisted, .. } = &mut *found;
+            let (view, mut results) = (guard.view(now), self.shared.results.lock());
+            let LoadResults { left_out, relisted, .. } = &mut *results;
             plan::left_out::relist(view, left_out, relisted)
         };
         if is_changed {
@@ -326,8 +332,8 @@ impl Loader {
 
     /// Reports newly left-out documents: in the log, by an Event on their Namespace, and in the status of
     /// carriers.
-    fn tell_left_out(&self) {
-        let newly = std::mem::take(&mut self.shared.found.lock().newly_left_out);
+    fn report_left_out(&self) {
+        let newly = std::mem::take(&mut self.shared.results.lock().newly_left_out);
         if newly.is_empty() {
             return;
         }
@@ -343,16 +349,16 @@ impl Loader {
             }
         }
         // The published data no longer contains these documents, so their memory can be released.
-        self.shared.mirror.tidy();
+        self.shared.mirror.release_memory();
         self.queue.add(Key::Bundle);
     }
 
-    async fn tell(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
+    async fn write_status(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
         let (verdicts, registered) = (self.shared.verdicts(), self.shared.registered.borrow().clone());
         let (status, uid, seen, later, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let later = status_due(view, &verdicts, &registered, carrier).map(|at| at.since(view.now));
+            let later = status_due_at(view, &verdicts, &registered, carrier).map(|at| at.since(view.now));
             let uid = view.carrier(carrier).map(|carrier| carrier.uid.clone()).unwrap_or_default();
             let manager = view.controller().hub_field_manager();
             (
@@ -370,13 +376,13 @@ impl Loader {
         if uid.is_empty() {
             self.repeats.forget(key);
         }
-        let Some((status, fare)) = status else { return Ok(()) };
+        let Some((status, carrier_state)) = status else { return Ok(()) };
         if !is_visible {
-            self.queue.add_later(key.clone());
+            self.queue.add_after_window(key.clone());
             return Ok(());
         }
         let now = self.shared.clock.now();
-        if let Some(wait) = self.repeats.wait(key, &status.words(), now) {
+        if let Some(wait) = self.repeats.wait(key, &status.without_times(), now) {
             // Another writer keeps changing the status.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
@@ -385,11 +391,11 @@ impl Loader {
         let written = apply::apply(&self.requests, &carrier.gvr(), &carrier.0, &uid, request).await;
         let written = written.map_err(|source| LoadError::Write { object: carrier.to_string(), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
-        self.repeats.wrote(key, status.words(), now);
-        if let Some(note) = fare.as_ref().and_then(Fare::note) {
+        self.repeats.wrote(key, status.without_times(), now);
+        if let Some(note) = carrier_state.as_ref().and_then(CarrierState::note) {
             self.events.warn(carrier.reference(&uid), REFUSED, note);
         }
-        if let Some(note) = fare.as_ref().and_then(Fare::conflict) {
+        if let Some(note) = carrier_state.as_ref().and_then(CarrierState::conflict) {
             self.events.warn(carrier.reference(&uid), CONFLICT, note);
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::View;
 use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
-use policy_sync_rego::settle::Outcome;
+use policy_sync_rego::selection::LoadOutcome;
 
 /// The states of modules.
 const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
@@ -40,7 +40,7 @@ impl RegoMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         let evaluation = made.histograms(
             "policy_sync_rego_evaluation_seconds",
             "Duration of an evaluation for one object, including the conversion of its input and result.",
@@ -88,7 +88,7 @@ impl RegoMetrics {
     }
 
     /// Records the duration of a `query`; `reason` is the category of its failure, if it failed.
-    pub(crate) fn asked(&self, query: &str, took: Duration, reason: Option<&'static str>) {
+    pub(crate) fn record_evaluation(&self, query: &str, took: Duration, reason: Option<&'static str>) {
         self.evaluation.with_label_values(&[query]).observe(took.as_secs_f64());
         if let Some(reason) = reason {
             self.errors.with_label_values(&[query, reason]).inc();
@@ -98,10 +98,10 @@ impl RegoMetrics {
     pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts, slow: usize) {
         self.slow.set(gauge_value(slow));
         let ignored = view.carriers(settings).map(|(_, carrier)| carrier.ignored).sum();
-        let state = |outcome: &Outcome| match outcome {
-            Outcome::Loaded => STATES[0],
-            Outcome::Pending(_) | Outcome::Unchecked => STATES[1],
-            Outcome::Refused { .. } => STATES[2],
+        let state = |outcome: &LoadOutcome| match outcome {
+            LoadOutcome::Loaded => STATES[0],
+            LoadOutcome::Pending(_) | LoadOutcome::Unchecked => STATES[1],
+            LoadOutcome::Rejected { .. } => STATES[2],
         };
         for name in STATES {
             let modules = verdicts.modules.values().filter(|verdict| state(&verdict.outcome) == name);

@@ -9,42 +9,42 @@
 //!
 //! It has its own mirror: documents are many and large, and must not delay the sync of policies.
 
-mod charges;
-mod flow;
-mod following;
-mod gating;
-mod in_use;
+mod carrier_check;
+mod followers;
 mod index;
+mod index_updates;
 mod key;
 mod kinds;
 mod loaded;
 mod loader;
 mod metrics;
+mod opa_pusher;
 mod plan;
-mod pushing;
+mod rego_usage;
+mod review_metadata;
 mod rows;
 mod settings;
+mod setup;
 mod shared;
 mod shares;
 mod sharing;
 mod slow;
 mod status_request;
 mod triggers;
-mod upkeep;
+mod usage;
 mod verdict;
 mod view;
 mod weight;
-mod written;
 
-pub use flow::Loading;
-pub use following::{Moved, MovedBy};
-pub use in_use::{Gated, InUse};
+pub use carrier_check::CarrierCheck;
+pub use followers::{ChangeCause, DocumentEvent};
 pub use loaded::Loaded;
 pub use metrics::RegoMetrics;
+pub use rego_usage::{AdmissionKinds, RegoUsage};
 pub use rows::document;
 pub use settings::{DEFAULT_ALIAS, Settings};
-pub use shared::Unregistered;
-pub use written::Written;
+pub use setup::RegoLoading;
+pub use shared::WebhookProblem;
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy_sync_rego::asked::Packages;
 use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_rego::secrets;
 
 /// The default of `--data-alias`: Rego policies call ManagedClusters `clusters`, as in OPA's federation
@@ -20,7 +20,7 @@ pub struct Settings {
     /// Aliases for plurals: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
     pub aliases: BTreeMap<String, String>,
     /// The package queried for each purpose.
-    pub packages: Packages,
+    pub packages: QueriedPackages,
     /// The engine that evaluates Rego policies.
     pub evaluator: Evaluator,
     /// The maximum number of objects of all kinds together.

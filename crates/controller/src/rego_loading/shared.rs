@@ -7,47 +7,47 @@ use parking_lot::{Mutex, RwLock};
 use regorus::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::following::{self, Basis, Follower, Moved, MovedBy, Seen};
-use super::gating;
-use super::in_use::InUse;
+use super::followers::{self, ChangeCause, DocumentEvent, Follower, PlacementInputs, RelevantChange};
 use super::index::Index;
 use super::plan;
 use super::plan::reading;
+use super::rego_usage::RegoUsage;
+use super::review_metadata;
 use super::settings::Settings;
-use super::shares::Part;
-use super::slow::Slow;
+use super::shares::NamespacedKind;
+use super::slow::SlowModule;
 use super::verdict::Verdicts;
 use super::view::View;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::tasks::announce;
+use policy_sync_hub::tasks::send_if_changed;
 use policy_sync_mirror::{Changes, Mirror};
-use policy_sync_rego::asked::{ADMISSION, PLACEMENT, Packages};
 use policy_sync_rego::bundle::Bundle;
-use policy_sync_rego::confined::{Check, CheckError, Checked, Lane};
-use policy_sync_rego::culprits::Exceeded;
+use policy_sync_rego::confined::{CheckError, CheckFn, CheckResult, Lane};
+use policy_sync_rego::culprits::ExceededQuery;
 use policy_sync_rego::engine::Engine;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::queries::{ADMISSION, PLACEMENT, QueriedPackages};
 use policy_sync_rego::secrets::SecretReads;
-use policy_sync_rego::settle::{Awaited, Judge, Outcome};
+use policy_sync_rego::selection::{BundleChecker, LoadOutcome, PendingDependency};
 use policy_sync_rego::snapshot::Snapshot;
 
 /// A problem with the webhook registration of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unregistered {
+pub struct WebhookProblem {
     /// The reason.
     pub why: String,
     /// Whether an earlier registration still works.
-    pub is_asked: bool,
+    pub is_still_registered: bool,
 }
 
-impl Unregistered {
+impl WebhookProblem {
     /// Not registered yet, or unknown.
     #[must_use]
-    pub fn yet() -> Self {
-        Self { why: "it is not registered yet".to_owned(), is_asked: false }
+    pub fn not_registered() -> Self {
+        Self { why: "it is not registered yet".to_owned(), is_still_registered: false }
     }
 }
 
@@ -56,29 +56,29 @@ pub(super) struct Shared {
     pub(super) mirror: Arc<Mirror<Index>>,
     pub(super) settings: Settings,
     pub(super) clock: Clock,
-    pub(super) found: Mutex<Found>,
-    pub(super) check: Check,
+    pub(super) results: Mutex<LoadResults>,
+    pub(super) check: CheckFn,
     /// Queries that exceeded a limit. The receiver is taken when the loader starts.
-    pub(super) exceeded: (mpsc::Sender<Exceeded>, Mutex<Option<mpsc::Receiver<Exceeded>>>),
+    pub(super) exceeded: (mpsc::Sender<ExceededQuery>, Mutex<Option<mpsc::Receiver<ExceededQuery>>>),
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
-    pub(super) in_use: watch::Sender<Option<InUse>>,
-    pub(super) registered: watch::Sender<Registered>,
+    pub(super) rego_usage: watch::Sender<Option<RegoUsage>>,
+    pub(super) registered: watch::Sender<ServingState>,
     /// The kinds that each component keeps.
-    pub(super) kept: watch::Sender<BTreeMap<&'static str, Kept>>,
+    pub(super) kept: watch::Sender<BTreeMap<&'static str, ComponentKinds>>,
     /// Callbacks for changes, each with the component whose kinds it follows.
     pub(super) followers: RwLock<Vec<(&'static str, Follower)>>,
 }
 
 /// The kinds that a component keeps, beside those that modules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct ComponentKinds {
     /// Kinds whose objects are watched.
     pub kinds: BTreeSet<GroupResource>,
     /// Kinds of which only the served version is looked up.
     pub named: BTreeSet<GroupResource>,
 }
 
-impl Kept {
+impl ComponentKinds {
     /// The union over all components.
     pub(super) fn of_all(kept: &BTreeMap<&'static str, Self>) -> Self {
         let mut all = Self::default();
@@ -92,22 +92,22 @@ impl Kept {
 
 /// The state after loading: webhook registration, OPA, and later findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Registered {
+pub(super) struct ServingState {
     /// The problem with the registration of each package, if any.
-    pub packages: BTreeMap<&'static str, Option<Unregistered>>,
+    pub packages: BTreeMap<&'static str, Option<WebhookProblem>>,
     /// Why OPA is out of date, if it is.
-    pub unfilled: Option<String>,
+    pub opa_problem: Option<String>,
     /// The time of the last change of these.
     pub since: Moment,
     /// Modules whose patches conflict with older modules, with a message.
     pub conflicts: BTreeMap<ModuleId, String>,
     /// Modules whose evaluation takes too much time or memory.
-    pub slow: BTreeMap<ModuleId, Slow>,
+    pub slow: BTreeMap<ModuleId, SlowModule>,
 }
 
 /// The results of this process.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LoadResults {
     pub(super) verdicts: Arc<Verdicts>,
     /// The modules in force, without data.
     pub(super) engine: Engine,
@@ -118,38 +118,38 @@ pub(super) struct Found {
     /// When texts that exceeded the total size were last checked again.
     pub(super) retried: Moment,
     /// The parts that are left out, with the time of their last check.
-    pub(super) left_out: BTreeMap<Part, Moment>,
+    pub(super) left_out: BTreeMap<NamespacedKind, Moment>,
     /// Left-out parts that are not reported yet.
-    pub(super) newly_left_out: BTreeSet<Part>,
+    pub(super) newly_left_out: BTreeSet<NamespacedKind>,
     /// Kinds that are listed again so that left-out documents return, each with whether its watch has
     /// stopped.
     pub(super) relisted: BTreeMap<GroupResource, bool>,
     /// The objects published last, by plural. They are used while a kind is listed again.
     pub(super) known: BTreeMap<String, Value>,
     /// Whether the number of objects is close to the limit.
-    pub(super) is_near: bool,
+    pub(super) is_near_limit: bool,
     /// Kinds with changed objects since the last publication.
     pub(super) changed: BTreeSet<GroupResource>,
     /// The objects that have changed since the last publication.
-    pub(super) documents: MovedBy,
+    pub(super) documents: ChangeCause,
     /// The inputs of placement at the last publication.
-    pub(super) basis: Basis,
+    pub(super) placement_inputs: PlacementInputs,
     /// The change that followers of placement are notified of once OPA has the published data.
-    pub(super) owed: Option<MovedBy>,
+    pub(super) pending_change: Option<ChangeCause>,
     /// Modules that OPA rejects although the check accepted them.
-    pub(super) unfit: Unfit,
+    pub(super) rejected_by_opa: RejectedByOpa,
 }
 
 /// Modules that OPA rejects, valid for one set of texts. When the set changes, they are tried again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unfit {
+pub(super) struct RejectedByOpa {
     texts: Vec<Text>,
     faults: BTreeMap<ModuleId, (Arc<str>, Vec<Fault>)>,
 }
 
-impl Unfit {
+impl RejectedByOpa {
     /// Sets the current texts.
-    pub(super) fn among(&mut self, texts: Vec<Text>) {
+    pub(super) fn set_texts(&mut self, texts: Vec<Text>) {
         if self.texts != texts {
             *self = Self { texts, faults: BTreeMap::new() };
         }
@@ -172,7 +172,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
+    pub(super) fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.registered.send_if_modified(|known| {
             let before = known.packages.insert(package, fault.clone());
             // A different reason is not a new problem.
@@ -185,25 +185,25 @@ impl Shared {
 
     /// Records `changes` for the next publication, and notifies followers.
     pub(super) fn note(&self, changes: &Changes<'_, Index>) {
-        for Seen { kind, object, moved } in following::seen(changes) {
-            if let Some(moved) = moved {
+        for RelevantChange { kind, object, event } in followers::relevant(changes) {
+            if let Some(event) = event {
                 let kept = self.kept.borrow();
                 for (by, follower) in &*self.followers.read() {
                     if kept.get(by).is_some_and(|kept| kept.kinds.contains(&kind)) {
-                        follower(moved.clone());
+                        follower(event.clone());
                     }
                 }
             }
             if let Some(key) = object {
-                let mut found = self.found.lock();
-                found.documents.add(&kind, &key);
-                found.changed.insert(kind);
+                let mut results = self.results.lock();
+                results.documents.add(&kind, &key);
+                results.changed.insert(kind);
             }
         }
     }
 
     pub(super) fn verdicts(&self) -> Arc<Verdicts> {
-        self.found.lock().verdicts.clone()
+        self.results.lock().verdicts.clone()
     }
 
     /// Why reviews are not possible yet.
@@ -212,13 +212,13 @@ impl Shared {
             return None;
         }
         let waits = verdicts.modules.values().find_map(|verdict| match &verdict.outcome {
-            Outcome::Pending(awaited) => awaited.first(),
-            Outcome::Loaded | Outcome::Unchecked | Outcome::Refused { .. } => None,
+            LoadOutcome::Pending(awaited) => awaited.first(),
+            LoadOutcome::Loaded | LoadOutcome::Unchecked | LoadOutcome::Rejected { .. } => None,
         });
         let unread = view.unread(&self.settings);
         let waits = || match waits {
-            Some(Awaited { what, why: None }) => format!("{what} are not listed"),
-            Some(Awaited { what, why: Some(why) }) => format!("{what} are not listed: {why}"),
+            Some(PendingDependency { what, why: None }) => format!("{what} are not listed"),
+            Some(PendingDependency { what, why: Some(why) }) => format!("{what} are not listed: {why}"),
             None => "they are not checked".to_owned(),
         };
         Some(unread.unwrap_or_else(waits))
@@ -232,67 +232,73 @@ impl Shared {
     pub(super) fn publish(&self) -> Result<(), Fault> {
         let guard = self.mirror.read();
         // Lock order: the mirror first.
-        let mut found = self.found.lock();
-        let (view, verdicts) = (guard.view(self.clock.now()), found.verdicts.clone());
-        let objects = plan::objects(view, &self.settings, &verdicts, &found.known);
+        let mut results = self.results.lock();
+        let (view, verdicts) = (guard.view(self.clock.now()), results.verdicts.clone());
+        let objects = plan::objects(view, &self.settings, &verdicts, &results.known);
         let data = plan::data(view, &self.settings, &objects);
         let carriers = view.carriers(&self.settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
         let (texts, others): (Vec<_>, Vec<_>) = carriers.partition(|carried| !carried.texts.is_empty());
-        let engine = found.engine.with_data(data.clone())?.with_carriers(!texts.is_empty());
-        found.known = objects;
+        let engine = results.engine.with_data(data.clone())?.with_carriers(!texts.is_empty());
+        results.known = objects;
         let denials = plan::denials::denials(&verdicts, view.now);
         let starting = self.starting(view, &verdicts);
-        let basis = Basis::new(view, &verdicts, starting.is_some(), denials.get(PLACEMENT), &data);
-        let basis = basis.elsewhere(engine.elsewhere());
-        let changed = std::mem::take(&mut found.changed);
-        let documents = std::mem::take(&mut found.documents);
-        let is_moved = basis.reads().any(|kind| changed.contains(kind));
-        let moved_by = if basis != found.basis || (is_moved && basis.is_elsewhere()) {
-            Some(MovedBy::Other)
+        let placement_inputs =
+            PlacementInputs::new(view, &verdicts, starting.is_some(), denials.get(PLACEMENT), &data);
+        let placement_inputs = placement_inputs.external_engine(engine.external_endpoint());
+        let changed = std::mem::take(&mut results.changed);
+        let documents = std::mem::take(&mut results.documents);
+        let has_changed = placement_inputs.reads().any(|kind| changed.contains(kind));
+        let cause = if placement_inputs != results.placement_inputs
+            || (has_changed && placement_inputs.is_external())
+        {
+            Some(ChangeCause::Other)
         } else {
-            is_moved.then(|| documents.of_kinds(basis.reads()))
+            has_changed.then(|| documents.of_kinds(placement_inputs.reads()))
         };
-        found.basis = basis;
-        let left_out = plan::left_out::parts(view, &found.left_out, &found.relisted);
-        let newly = left_out.keys().filter(|part| !found.left_out.contains_key(*part)).cloned();
-        let newly: Vec<Part> = newly.collect();
-        found.newly_left_out.extend(newly);
-        let gates = gating::gates(view, &self.settings, &verdicts);
+        results.placement_inputs = placement_inputs;
+        let left_out = plan::left_out::parts(view, &results.left_out, &results.relisted);
+        let newly = left_out.keys().filter(|part| !results.left_out.contains_key(*part)).cloned();
+        let newly: Vec<NamespacedKind> = newly.collect();
+        results.newly_left_out.extend(newly);
+        let gates = review_metadata::gates(view, &self.settings, &verdicts);
         let incomplete = plan::left_out::incomplete(view, &self.settings, &verdicts, &gates, &left_out);
-        found.left_out = left_out;
-        let snapshot =
-            Snapshot::new(engine, denials).without(incomplete).reporting_excess(self.exceeded.0.clone());
-        let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gates);
+        results.left_out = left_out;
+        let snapshot = Snapshot::new(engine, denials)
+            .with_omitted(incomplete)
+            .with_excess_sender(self.exceeded.0.clone());
+        let snapshot = snapshot.with_packages(self.settings.packages.clone()).with_review_inputs(gates);
         let snapshot = match starting {
             None => snapshot,
             Some(why) => snapshot.starting(why),
         };
-        let in_use = (!snapshot.is_starting()).then(|| InUse {
-            placement: snapshot.is_asked(PLACEMENT),
-            admission: snapshot.is_asked(ADMISSION).then(|| gating::gated(view, &verdicts, &snapshot)),
+        let rego_usage = (!snapshot.is_starting()).then(|| RegoUsage {
+            placement: snapshot.has_policies_for(PLACEMENT),
+            admission: snapshot
+                .has_policies_for(ADMISSION)
+                .then(|| review_metadata::admission_kinds(view, &verdicts, &snapshot)),
             // With an external engine, carriers need no check.
-            carriers: verdicts.elsewhere.is_none() && !(texts.is_empty() && others.is_empty()),
+            carriers: verdicts.external_engine.is_none() && !(texts.is_empty() && others.is_empty()),
         });
         self.snapshot.send_replace(Arc::new(snapshot));
         for package in [PLACEMENT, ADMISSION] {
-            let is_asked = |in_use: &InUse| in_use.asks(package);
-            let is_first = in_use.as_ref().is_some_and(is_asked)
-                && !self.in_use.borrow().as_ref().is_some_and(is_asked)
+            let is_asked = |rego_usage: &RegoUsage| rego_usage.has_policies_for(package);
+            let is_first = rego_usage.as_ref().is_some_and(is_asked)
+                && !self.rego_usage.borrow().as_ref().is_some_and(is_asked)
                 && self.registered.borrow().packages.contains_key(package);
             if is_first {
                 // The writer of webhooks has not seen the Rego policy yet.
-                self.registered(package, Some(Unregistered::yet()));
+                self.registered(package, Some(WebhookProblem::not_registered()));
             }
         }
-        announce(&self.in_use, in_use);
-        if let Some(by) = moved_by {
-            let owed = found.owed.take().unwrap_or_default();
-            found.owed = Some(owed.and(by));
+        send_if_changed(&self.rego_usage, rego_usage);
+        if let Some(by) = cause {
+            let pending_change = results.pending_change.take().unwrap_or_default();
+            results.pending_change = Some(pending_change.and(by));
         }
         if self.settings.evaluator.opa().is_none()
-            && let Some(by) = found.owed.take()
+            && let Some(by) = results.pending_change.take()
         {
-            self.tell_moved(&by);
+            self.notify_followers(&by);
         }
         Ok(())
     }
@@ -303,58 +309,58 @@ impl Shared {
     }
 
     /// Takes the change that followers of placement are notified of once OPA has the published data.
-    pub(super) fn take_owed(&self) -> Option<MovedBy> {
-        self.found.lock().owed.take()
+    pub(super) fn take_pending_change(&self) -> Option<ChangeCause> {
+        self.results.lock().pending_change.take()
     }
 
     /// Notifies followers of placement.
-    pub(super) fn tell_moved(&self, by: &MovedBy) {
+    pub(super) fn notify_followers(&self, by: &ChangeCause) {
         for (_, follower) in &*self.followers.read() {
-            follower(Moved::Placement(by.clone()));
+            follower(DocumentEvent::Placement(by.clone()));
         }
     }
 
     /// Records that OPA rejects these modules of `bundle`.
     pub(super) fn refused(&self, bundle: &Bundle, faults: BTreeMap<ModuleId, Vec<Fault>>) {
         let text = |id: &ModuleId| bundle.module(id).map(|module| module.text().clone());
-        let found = faults.into_iter().filter_map(|(id, faults)| Some((id.clone(), (text(&id)?, faults))));
-        self.found.lock().unfit.faults.extend(found);
+        let results = faults.into_iter().filter_map(|(id, faults)| Some((id.clone(), (text(&id)?, faults))));
+        self.results.lock().rejected_by_opa.faults.extend(results);
     }
 
     /// Records why OPA is out of date; `None` if it is up to date.
-    pub(super) fn filled(&self, fault: Option<String>) {
+    pub(super) fn opa_updated(&self, fault: Option<String>) {
         self.registered.send_if_modified(|known| {
-            if known.unfilled.is_some() != fault.is_some() {
+            if known.opa_problem.is_some() != fault.is_some() {
                 known.since = self.clock.now();
             }
-            let before = std::mem::replace(&mut known.unfilled, fault);
-            before != known.unfilled
+            let before = std::mem::replace(&mut known.opa_problem, fault);
+            before != known.opa_problem
         });
     }
 }
 
-impl Judge for Shared {
-    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+impl BundleChecker for Shared {
+    async fn check(&self, texts: &[Text]) -> Result<CheckResult, CheckError> {
         (self.check)(texts.to_vec(), Lane::Load).await
     }
 
     fn known(&self) -> Bundle {
-        self.found.lock().read.clone()
+        self.results.lock().read.clone()
     }
 
-    fn packages(&self) -> Packages {
+    fn packages(&self) -> QueriedPackages {
         self.settings.packages.clone()
     }
 
     fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault> {
-        let (guard, found) = (self.mirror.read(), self.found.lock());
+        let (guard, results) = (self.mirror.read(), self.results.lock());
         let view = guard.view(self.clock.now());
-        let mut faults = reading::faults(view, &self.settings, &found.too_large, (bundle, secrets));
-        faults.extend(found.unfit.of(bundle));
+        let mut faults = reading::faults(view, &self.settings, &results.too_large, (bundle, secrets));
+        faults.extend(results.rejected_by_opa.of(bundle));
         faults
     }
 
-    fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+    fn pending_dependencies(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<PendingDependency>> {
         let guard = self.mirror.read();
         plan::awaited(guard.view(self.clock.now()), &self.settings, bundle)
     }

@@ -7,7 +7,7 @@ use policy_sync_api::names::GroupResource;
 
 /// The documents of one kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Part {
+pub(super) struct NamespacedKind {
     /// The namespace, empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// The kind.
@@ -22,12 +22,12 @@ pub(super) struct Part {
 /// by max-min fairness, so there is one limit for all. A namespace above the limit loses its largest kinds
 /// until it is within it. A 16th of the budget then stays free, so that small growth leaves out nothing else.
 #[must_use]
-pub(super) fn left_out(sizes: &BTreeMap<Part, usize>, budget: usize) -> BTreeSet<Part> {
-    let mut namespaces: BTreeMap<&str, Vec<(&Part, usize)>> = BTreeMap::new();
+pub(super) fn left_out(sizes: &BTreeMap<NamespacedKind, usize>, budget: usize) -> BTreeSet<NamespacedKind> {
+    let mut namespaces: BTreeMap<&str, Vec<(&NamespacedKind, usize)>> = BTreeMap::new();
     for (part, bytes) in sizes {
         namespaces.entry(&*part.namespace).or_default().push((part, *bytes));
     }
-    let total = |parts: &Vec<(&Part, usize)>| parts.iter().map(|(_, bytes)| bytes).sum::<usize>();
+    let total = |parts: &Vec<(&NamespacedKind, usize)>| parts.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let cluster = namespaces.remove("").as_ref().map_or(0, total);
     let room = budget.saturating_sub(cluster);
     let totals: Vec<usize> = namespaces.values().map(total).collect();
@@ -70,10 +70,10 @@ mod tests {
 
     use super::*;
 
-    type Sizes = BTreeMap<Part, usize>;
+    type Sizes = BTreeMap<NamespacedKind, usize>;
 
-    fn part(namespace: &str, kind: &str) -> Part {
-        Part { namespace: namespace.into(), kind: GroupResource::new("", kind) }
+    fn part(namespace: &str, kind: &str) -> NamespacedKind {
+        NamespacedKind { namespace: namespace.into(), kind: GroupResource::new("", kind) }
     }
 
     fn sizes(sizes: &[(&str, &str, usize)]) -> Sizes {
@@ -84,7 +84,7 @@ mod tests {
         sizes.iter().filter(|(part, _)| &*part.namespace == namespace).map(|(_, bytes)| bytes).sum()
     }
 
-    fn rest(sizes: &Sizes, left_out: &BTreeSet<Part>) -> Sizes {
+    fn rest(sizes: &Sizes, left_out: &BTreeSet<NamespacedKind>) -> Sizes {
         sizes
             .iter()
             .filter(|(part, _)| !left_out.contains(part))
@@ -148,7 +148,7 @@ mod tests {
             for greedy in &before {
                 let mut grown = sizes.clone();
                 *grown.get_mut(greedy).unwrap() += more;
-                let others = |left_out: &BTreeSet<Part>| {
+                let others = |left_out: &BTreeSet<NamespacedKind>| {
                     left_out.iter().filter(|part| part.namespace != greedy.namespace).cloned().collect::<Vec<_>>()
                 };
                 prop_assert_eq!(others(&before), others(&left_out(&grown, budget)));

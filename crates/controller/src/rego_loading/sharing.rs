@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regorus::Value;
 
 /// Unused parts are not searched for until there are more parts than this.
-const FEW: usize = 4_096;
+const MIN_SWEEP_SIZE: usize = 4_096;
 
 /// The known parts by a randomly keyed hash. On a collision, the second value is not shared.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Sharing {
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { parts: HashMap::new(), hashes: RandomState::new(), limit: FEW }
+        Self { parts: HashMap::new(), hashes: RandomState::new(), limit: MIN_SWEEP_SIZE }
     }
 }
 
@@ -82,7 +82,7 @@ impl Sharing {
             }
         }
         self.parts.shrink_to(2 * self.parts.len());
-        self.limit = self.parts.len() + FEW.max(self.parts.len() / 4);
+        self.limit = self.parts.len() + MIN_SWEEP_SIZE.max(self.parts.len() / 4);
     }
 }
 

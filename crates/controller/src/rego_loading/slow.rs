@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::verdict::Verdicts;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::reconcile::Events;
-use policy_sync_rego::culprits::{Culprit, Exceeded, Excess};
+use policy_sync_rego::culprits::{Culprit, ExceededQuery, Excess};
 use policy_sync_rego::embedded::LIMIT;
 use policy_sync_rego::memory::OverLimit;
 use policy_sync_rego::module::ModuleId;
@@ -25,13 +25,13 @@ const SLOW: &str = "PolicySlow";
 /// The reason of an Event about a module that takes too much memory.
 const LARGE: &str = "PolicyOverMemory";
 /// The minimum pause between two searches.
-const PAUSE: Duration = Duration::from_secs(10);
+const MIN_PAUSE: Duration = Duration::from_secs(10);
 /// The pause as a multiple of the search's duration. So searches use at most a fifth of a processor.
 const SHARE: u32 = 4;
 
 /// A module that takes too much time or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slow {
+pub(super) struct SlowModule {
     /// The text. Another text of the same module may be fast and small.
     text: Arc<str>,
     /// How it exceeds the limits.
@@ -40,13 +40,13 @@ pub(super) struct Slow {
     pub(super) why: String,
 }
 
-impl Slow {
+impl SlowModule {
     pub(super) fn new(text: Arc<str>, excess: Excess) -> Self {
-        Self { text, excess, why: words(excess) }
+        Self { text, excess, why: describe(excess) }
     }
 
     /// Whether the finding is new, or worse than the `known` one.
-    fn is_news_beside(&self, known: Option<&Self>) -> bool {
+    fn is_new_or_worse_than(&self, known: Option<&Self>) -> bool {
         known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
     }
 
@@ -56,7 +56,7 @@ impl Slow {
     }
 
     /// Whether the text is still in force.
-    pub(super) fn counts(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
+    pub(super) fn is_in_force(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
         let in_force = verdicts.modules.get(module).and_then(|verdict| verdict.in_force.as_ref());
         in_force.is_some_and(|in_force| in_force.text == self.text)
     }
@@ -64,7 +64,11 @@ impl Slow {
 
 /// Searches the culprits of each query that exceeded a limit; never returns. The channel may drop queries
 /// during a search, because the culprits of later queries are found too.
-pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<Exceeded>, events: Events) {
+pub(super) async fn report_slow_modules(
+    shared: Arc<Shared>,
+    mut exceeded: mpsc::Receiver<ExceededQuery>,
+    events: Events,
+) {
     while let Some(query) = exceeded.recv().await {
         let began = Instant::now();
         // At normal priority: a search without processor time finds nothing. The pause bounds its share.
@@ -79,7 +83,7 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<
                 warn!(error, "cannot find the modules that exceed the limits of an evaluation");
             }
         }
-        sleep(PAUSE.max(began.elapsed() * SHARE)).await;
+        sleep(MIN_PAUSE.max(began.elapsed() * SHARE)).await;
     }
 }
 
@@ -90,10 +94,11 @@ impl Shared {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {
             let before = known.slow.len();
-            known.slow.retain(|module, slow| slow.counts(module, &verdicts));
+            known.slow.retain(|module, slow| slow.is_in_force(module, &verdicts));
             for Culprit { module, text, excess } in culprits {
-                let slow = Slow::new(text, excess);
-                if slow.counts(&module, &verdicts) && slow.is_news_beside(known.slow.get(&module)) {
+                let slow = SlowModule::new(text, excess);
+                if slow.is_in_force(&module, &verdicts) && slow.is_new_or_worse_than(known.slow.get(&module))
+                {
                     info!(%module, why = slow.why, "a module exceeds the limits of an evaluation");
                     new.push((module.clone(), slow.clone()));
                     known.slow.insert(module, slow);
@@ -103,21 +108,21 @@ impl Shared {
         });
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
-        let told = new.into_iter().filter_map(|(module, slow)| {
+        let events = new.into_iter().filter_map(|(module, slow)| {
             let key = CarrierKey::of(&module)?;
             let uid = view.carrier(&key)?.uid.clone();
             Some((key, uid, slow.reason(), format!("{module}: {}", slow.why)))
         });
-        told.collect()
+        events.collect()
     }
 }
 
 /// The number of these modules that are in force.
-pub(super) fn count(slow: &BTreeMap<ModuleId, Slow>, verdicts: &Verdicts) -> usize {
-    slow.iter().filter(|(module, slow)| slow.counts(module, verdicts)).count()
+pub(super) fn count(slow: &BTreeMap<ModuleId, SlowModule>, verdicts: &Verdicts) -> usize {
+    slow.iter().filter(|(module, slow)| slow.is_in_force(module, verdicts)).count()
 }
 
-fn words(excess: Excess) -> String {
+fn describe(excess: Excess) -> String {
     let limit = LIMIT.as_secs();
     match excess {
         Excess::Memory => format!("takes more than {} by itself for one review", OverLimit.limit()),
@@ -139,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_a_worse_finding_about_the_same_text_is_news() {
-        let slow = |text: &str, excess| Slow::new(text.into(), excess);
+        let slow = |text: &str, excess| SlowModule::new(text.into(), excess);
         let most = |ms| Excess::MostTime(Duration::from_millis(ms));
         for (known, found, expected) in [
             (most(600), most(900), false),
@@ -149,9 +154,9 @@ mod tests {
             (Excess::Memory, Excess::Memory, false),
         ] {
             let (known, found) = (slow("a", known), slow("a", found));
-            assert_eq!(found.is_news_beside(Some(&known)), expected, "{found:?}");
+            assert_eq!(found.is_new_or_worse_than(Some(&known)), expected, "{found:?}");
         }
-        assert!(slow("b", most(600)).is_news_beside(Some(&slow("a", Excess::Memory))));
-        assert!(slow("a", most(600)).is_news_beside(None));
+        assert!(slow("b", most(600)).is_new_or_worse_than(Some(&slow("a", Excess::Memory))));
+        assert!(slow("a", most(600)).is_new_or_worse_than(None));
     }
 }

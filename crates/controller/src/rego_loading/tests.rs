@@ -10,7 +10,7 @@ use super::settings::Settings;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::object::{HubObject, WithText};
-use policy_sync_mirror::served::{Served, found};
+use policy_sync_mirror::plurals::{ResolvedPlural, resolution};
 use policy_sync_mirror::{Mirror, Source};
 
 /// The Rego namespace.
@@ -42,14 +42,14 @@ impl Hub {
     /// Like [`Self::new`], with a limit of bytes, and of namespaced documents.
     pub(super) fn with_budget(bytes: usize, count: usize) -> Self {
         let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes, count)));
-        hub.serves("pods", Served::As(GroupVersionResource::new("", "v1", "pods")));
-        hub.serves("nodes", Served::As(GroupVersionResource::new("", "v1", "nodes")));
-        hub.serves("regopolicies.policysync.kuadrant.io", Served::Nowhere);
+        hub.serves("pods", ResolvedPlural::Resource(GroupVersionResource::new("", "v1", "pods")));
+        hub.serves("nodes", ResolvedPlural::Resource(GroupVersionResource::new("", "v1", "nodes")));
+        hub.serves("regopolicies.policysync.kuadrant.io", ResolvedPlural::NotServed);
         hub
     }
 
-    pub(super) fn serves(&self, plural: &str, served: Served) {
-        self.0.change(found(plural, served), NOW);
+    pub(super) fn serves(&self, plural: &str, served: ResolvedPlural) {
+        self.0.change(resolution(plural, served), NOW);
     }
 
     pub(super) fn list(&self, source: &Source, objects: &[Value]) {

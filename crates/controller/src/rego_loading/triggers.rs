@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::index::Index;
 use super::key::{CarrierKey, Key};
-use super::kinds::{CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED};
+use super::kinds::{CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, RESOLVED_PLURALS};
 use super::rows::Carrier;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_mirror::{Changed, Changes};
+use policy_sync_mirror::{Changes, MirrorChange};
 
 pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
@@ -18,16 +18,16 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
             continue;
         }
         match changed {
-            Changed::Object { source, .. } if source.is(&DOCUMENTS) => {
+            MirrorChange::Object { source, .. } if source.is(&DOCUMENTS) => {
                 keys.insert(Key::Documents);
             }
-            Changed::Object { source, .. } if source.is(&SERVED) => {
+            MirrorChange::Object { source, .. } if source.is(&RESOLVED_PLURALS) => {
                 keys.extend([Key::Watches, Key::Bundle]);
             }
-            Changed::Listed(_) | Changed::Failing { .. } | Changed::Forgotten(_) => {
+            MirrorChange::Listed(_) | MirrorChange::FailureChanged { .. } | MirrorChange::Unwatched(_) => {
                 keys.insert(Key::Bundle);
             }
-            Changed::Object { .. } | Changed::Everything => {}
+            MirrorChange::Object { .. } | MirrorChange::Everything => {}
         }
     }
     keys

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy_sync_api::moment::Moment;
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_rego::asked::Packages;
-use policy_sync_rego::bundle::{Bundle, Reached};
+use policy_sync_api::rego_policy::EnforcementAction;
+use policy_sync_rego::bundle::{Bundle, Reachable};
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::module::ModuleId;
-use policy_sync_rego::review::Denies;
-use policy_sync_rego::secrets::Contents;
-use policy_sync_rego::settle::{Cause, InForce, Outcome};
+use policy_sync_rego::queries::QueriedPackages;
+use policy_sync_rego::review::DeniedKinds;
+use policy_sync_rego::secrets::SecretContents;
+use policy_sync_rego::selection::{LoadOutcome, LoadedText, RejectionCause};
 
 /// How long a new module may wait before it denies requests and before the wait is reported.
-pub(super) const MOMENT: Duration = Duration::from_secs(1);
+pub(super) const NEW_MODULE_WAIT: Duration = Duration::from_secs(1);
 
 /// The result for one module.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +23,15 @@ pub(super) struct Verdict {
     /// The checked text.
     pub text: Arc<str>,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// The time of the last change of the result.
     pub since: Moment,
     /// The package, if the text could be parsed.
     pub package: Option<String>,
     /// The configured enforcement; `None` if invalid.
-    pub enforcement: Option<Enforcement>,
+    pub enforcement: Option<EnforcementAction>,
     /// The text in force, which may be an earlier one.
-    pub in_force: Option<InForce>,
+    pub in_force: Option<LoadedText>,
     /// Whether the module was never loaded or rejected, only pending.
     pub is_new: bool,
     /// Warnings about likely mistakes.
@@ -43,13 +43,13 @@ pub(super) struct Verdict {
 impl Verdict {
     /// Whether the text is rejected because all texts together are too large.
     pub(super) fn is_too_large(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused { cause: Cause::TooLarge, .. })
+        matches!(self.outcome, LoadOutcome::Rejected { cause: RejectionCause::TooLarge, .. })
     }
 
     /// Until when the module is ignored as if not written yet; `None` unless it is new and waits.
-    pub(super) fn unwritten_until(&self) -> Option<Moment> {
-        let waits = matches!(self.outcome, Outcome::Pending(_));
-        (waits && self.is_new).then(|| self.since.after(MOMENT))
+    pub(super) fn ignored_until(&self) -> Option<Moment> {
+        let waits = matches!(self.outcome, LoadOutcome::Pending(_));
+        (waits && self.is_new).then(|| self.since.after(NEW_MODULE_WAIT))
     }
 }
 
@@ -60,17 +60,17 @@ pub(super) struct Verdicts {
     /// The modules in force.
     pub bundle: Bundle,
     /// The package queried for each purpose.
-    pub packages: Packages,
+    pub packages: QueriedPackages,
     /// The plurals that all parsed texts read. Includes rejected texts, which may become valid.
     pub reads: BTreeSet<String>,
     /// The kinds whose objects may be denied.
-    pub denies: Denies,
+    pub denies: DeniedKinds,
     /// Whether Rego policies may read the contents of Secrets.
-    pub secrets: Contents,
+    pub secrets: SecretContents,
     /// The modules and kinds that placement depends on.
-    pub placing: Reached,
+    pub placing: Reachable,
     /// The address of the external engine that decides instead of the texts.
-    pub elsewhere: Option<Arc<str>>,
+    pub external_engine: Option<Arc<str>>,
     /// Whether all Rego policies that existed at the start are checked and none waits.
     pub is_whole: bool,
 }

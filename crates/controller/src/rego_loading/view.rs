@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::Value;
 
-use super::charges::LeftOut;
 use super::index::Index;
 use super::key::CarrierKey;
-use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
+use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, RESOLVED_PLURALS, documents, plural_key};
 use super::rows::{Carrier, Document};
 use super::settings::Settings;
-use super::shares::Part;
+use super::shares::NamespacedKind;
+use super::usage::LeftOutDocuments;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_api::rego_policy::PLURAL;
-use policy_sync_mirror::served::Served;
-use policy_sync_mirror::{FailureKind, Source, Tables};
+use policy_sync_mirror::plurals::ResolvedPlural;
+use policy_sync_mirror::{Source, Tables, WatchFailureKind};
 
 /// The mirror at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl<'m> View<'m> {
 
     /// The sources of policies: ConfigMaps, and RegoPolicies if the hub serves them.
     pub(super) fn sources(&self, settings: &Settings) -> Vec<Source> {
-        let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(Served::As(_)));
+        let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(ResolvedPlural::Resource(_)));
         kinds::carriers(settings).chain(rego_policies.then(|| REGO_POLICIES.all())).collect()
     }
 
@@ -87,7 +87,7 @@ impl<'m> View<'m> {
             None => format!("{what} are not listed"),
         };
         match self.served(&kinds::rego_policies()) {
-            Some(Served::Unknown(fault)) => return Some(why(PLURAL.into(), Some(fault))),
+            Some(ResolvedPlural::DiscoveryFailed(fault)) => return Some(why(PLURAL.into(), Some(fault))),
             None => return Some(why(PLURAL.into(), None)),
             Some(_) => {}
         }
@@ -100,7 +100,7 @@ impl<'m> View<'m> {
     pub(super) fn refused(&self, settings: &Settings) -> Vec<String> {
         let unlisted = self.sources(settings).into_iter().filter(|source| !self.is_listed(source));
         let refused = unlisted.filter_map(|source| {
-            let refusal = self.tables.refusal(&source)?;
+            let refusal = self.tables.access_denial(&source)?;
             Some(format!("cannot list {source}: {}", refusal.text))
         });
         refused.collect()
@@ -121,16 +121,18 @@ impl<'m> View<'m> {
 
     /// The result of API discovery for `plural`; `None` if not known yet.
     #[must_use]
-    pub(super) fn served(&self, plural: &str) -> Option<&'m Served> {
-        self.tables.get(&SERVED, &served_key(plural))
+    pub(super) fn served(&self, plural: &str) -> Option<&'m ResolvedPlural> {
+        self.tables.get(&RESOLVED_PLURALS, &plural_key(plural))
     }
 
     /// The resource and version of the kind that modules call `plural`.
     #[must_use]
     pub(super) fn gvr(&self, plural: &str) -> Option<&'m GroupVersionResource> {
         match self.served(plural)? {
-            Served::As(gvr) => Some(gvr),
-            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
+            ResolvedPlural::Resource(gvr) => Some(gvr),
+            ResolvedPlural::NotWatchable | ResolvedPlural::NotServed | ResolvedPlural::DiscoveryFailed(_) => {
+                None
+            }
         }
     }
 
@@ -145,22 +147,22 @@ impl<'m> View<'m> {
     pub(super) fn kind(&self, plural: &str) -> KindState {
         let gvr = match self.served(plural) {
             None => return KindState::Awaited(None),
-            Some(Served::Unknown(fault)) => return KindState::Awaited(Some(fault.clone())),
-            Some(Served::Nowhere) => return KindState::Nowhere,
-            Some(Served::Unlisted) => {
+            Some(ResolvedPlural::DiscoveryFailed(fault)) => return KindState::Awaited(Some(fault.clone())),
+            Some(ResolvedPlural::NotServed) => return KindState::Nowhere,
+            Some(ResolvedPlural::NotWatchable) => {
                 return KindState::Forbidden("the hub does not support list for them".to_owned());
             }
-            Some(Served::As(gvr)) => gvr,
+            Some(ResolvedPlural::Resource(gvr)) => gvr,
         };
         let source = documents(&gvr.kind);
         if self.is_listed(&source) {
             return KindState::Listed(gvr.kind.clone());
         }
         match self.tables.failure(&source) {
-            Some(failing) if failing.kind == FailureKind::Refused => {
+            Some(failing) if failing.kind == WatchFailureKind::Forbidden => {
                 KindState::Forbidden(failing.text.clone())
             }
-            Some(failing) => KindState::Awaited(failing.lasting.then(|| failing.text.clone())),
+            Some(failing) => KindState::Awaited(failing.persistent.then(|| failing.text.clone())),
             None => KindState::Awaited(None),
         }
     }
@@ -211,24 +213,24 @@ impl<'m> View<'m> {
     /// The estimated memory of all documents in bytes.
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
-        self.index.charges.kept()
+        self.index.usage.kept()
     }
 
     /// The parts that are left out.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m Part, LeftOut)> {
-        self.index.charges.left_out()
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m NamespacedKind, LeftOutDocuments)> {
+        self.index.usage.left_out()
     }
 
     /// The number of cluster-scoped objects of each watched kind.
     #[must_use]
     pub(super) fn cluster_scoped(&self) -> BTreeMap<&'m GroupResource, usize> {
-        self.index.charges.cluster_scoped()
+        self.index.usage.cluster_scoped()
     }
 
     /// The kinds with left-out documents that fit the limits now.
     #[must_use]
     pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
-        self.index.charges.returning()
+        self.index.usage.returning()
     }
 
     /// The row of an object of `kind`, which may be left out.

@@ -13,11 +13,11 @@ const ALLOCATION: usize = 24;
 /// The bytes for each part in the table of [shared](super::sharing) parts.
 const SHARED: usize = 48;
 /// The maximum length of a short text. In a small value such a text is probably shared with other documents: a field name, `Always`, `TCP`.
-const SHORT: usize = 24;
+const MAX_SHORT_TEXT: usize = 24;
 /// The bytes for a short text.
 const SHORT_TEXT: usize = 24;
 /// The maximum number of parts of a small value.
-const FEW: usize = 32;
+const MAX_SMALL_PARTS: usize = 32;
 
 /// The bytes of `value` with all of its parts. Walks through the value once.
 #[must_use]
@@ -29,7 +29,7 @@ pub(super) fn weight(value: &Value) -> usize {
 #[must_use]
 pub(super) fn part_weight(part: &Value, is_few: bool) -> usize {
     match part {
-        Value::String(text) if is_few && text.len() <= SHORT => SHORT_TEXT,
+        Value::String(text) if is_few && text.len() <= MAX_SHORT_TEXT => SHORT_TEXT,
         _ => weight(part),
     }
 }
@@ -62,5 +62,5 @@ pub(super) fn parts(value: &Value) -> impl Iterator<Item = (&Value, bool)> {
     let count = items.map_or(0, |items| items.len()) + fields.map_or(0, |fields| fields.len());
     let items = items.into_iter().flat_map(|items| items.iter());
     let fields = fields.into_iter().flat_map(|fields| fields.iter()).flat_map(|(key, value)| [key, value]);
-    items.chain(fields).map(move |part| (part, count <= FEW))
+    items.chain(fields).map(move |part| (part, count <= MAX_SMALL_PARTS))
 }

@@ -22,68 +22,68 @@ use tracing::warn;
 use self::readers::Readers;
 use super::bearer;
 use crate::admission::audit::Findings;
-use crate::admission::auditing::Audited;
+use crate::admission::auditing::AuditRunner;
 use policy_sync_api::text::with_causes;
-use policy_sync_connections::Caller;
-use policy_sync_hub::aside;
+use policy_sync_connections::ClientConnection;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
+use policy_sync_hub::run_in_background;
 
 /// The path of the endpoint, also for authorization.
 const PATH: &str = "/audit";
 /// How many authorized requests may wait for a report.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// The time limit of an audit.
-const PATIENCE: Duration = Duration::from_secs(60);
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a report is served again.
-const FRESH: Duration = Duration::from_secs(10);
+const CACHE_DURATION: Duration = Duration::from_secs(10);
 
 /// The state of the endpoint. Clones share it.
 #[derive(Clone)]
 pub struct Audit {
-    audited: Audited,
+    audit_runner: AuditRunner,
     readers: Readers,
     leadership: Leadership,
     clock: Clock,
     waiting: Arc<Semaphore>,
-    last: Arc<Mutex<Option<Answer>>>,
+    last: Arc<Mutex<Option<CachedReport>>>,
 }
 
 /// The last report, with its time.
-type Answer = (Instant, Bytes);
+type CachedReport = (Instant, Bytes);
 
 /// The response for a rejected request.
-type Refused = (StatusCode, String);
+type Rejection = (StatusCode, String);
 
 impl Audit {
-    /// Serves audits of `audited`. The API server of `client` authorizes readers.
+    /// Serves audits of `audit_runner`. The API server of `client` authorizes readers.
     #[must_use]
-    pub fn new(audited: Audited, client: Client, leadership: Leadership, clock: Clock) -> Self {
-        let (waiting, last) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
-        Self { audited, readers: Readers::new(client), leadership, clock, waiting, last }
+    pub fn new(audit_runner: AuditRunner, client: Client, leadership: Leadership, clock: Clock) -> Self {
+        let (waiting, last) = (Arc::new(Semaphore::new(MAX_WAITING)), Arc::default());
+        Self { audit_runner, readers: Readers::new(client), leadership, clock, waiting, last }
     }
 
     /// A fresh report, or one of the last seconds, as JSON.
-    async fn report(&self) -> Result<Bytes, Refused> {
+    async fn report(&self) -> Result<Bytes, Rejection> {
         let mut last = self.last.lock().await;
         if let Some((at, report)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_DURATION
         {
             return Ok(report.clone());
         }
         let unknown = |why: String| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
-        let audited = self.audited.clone();
+        let audit_runner = self.audit_runner.clone();
         // Dropped with this future, so an audit ends when its requester disconnects.
         let (asked, leads) = (CancellationToken::new(), self.leadership.leads());
         let (_asks, now) = (asked.clone().drop_guard(), self.clock.now());
-        let auditing = aside("audit", move || {
+        let auditing = run_in_background("audit", move || {
             let mut findings = Findings::default();
             let began = Instant::now();
-            let goes_on = || !asked.is_cancelled() && began.elapsed() < PATIENCE;
-            audited.find(&mut |found| findings.note(found), goes_on)?;
-            let findings = findings.in_order();
-            let mut report = findings.report_of(now);
-            if !leads && audited.places() {
+            let should_continue = || !asked.is_cancelled() && began.elapsed() < AUDIT_TIMEOUT;
+            audit_runner.find(&mut |found| findings.note(found), should_continue)?;
+            let findings = findings.sorted();
+            let mut report = findings.report_at(now);
+            if !leads && audit_runner.has_placement_policies() {
                 let why = "objects that placement policies reject: only the leader knows them";
                 report.left_out = vec![why.to_owned()];
             }
@@ -98,14 +98,18 @@ impl Audit {
         Ok(report)
     }
 
-    async fn answer(&self, headers: &HeaderMap, caller: Option<Caller>) -> Result<Bytes, Refused> {
-        let Some(token) = bearer::shown(headers) else {
+    async fn respond(
+        &self,
+        headers: &HeaderMap,
+        caller: Option<ClientConnection>,
+    ) -> Result<Bytes, Rejection> {
+        let Some(token) = bearer::presented_token(headers) else {
             return Err((
                 StatusCode::UNAUTHORIZED,
                 "expected a bearer token of a user of this hub\n".to_owned(),
             ));
         };
-        self.readers.admit(token, caller.as_ref().map(Caller::address)).await?;
+        self.readers.admit(token, caller.as_ref().map(ClientConnection::address)).await?;
         if let Some(caller) = caller {
             caller.prefer();
         }
@@ -118,17 +122,17 @@ impl Audit {
 
 /// The route `/audit`.
 pub fn router(audit: Audit) -> Router {
-    Router::new().route(PATH, get(answer)).with_state(audit)
+    Router::new().route(PATH, get(respond)).with_state(audit)
 }
 
-async fn answer(State(audit): State<Audit>, request: Request) -> Response {
-    let caller = Caller::of(&request);
+async fn respond(State(audit): State<Audit>, request: Request) -> Response {
+    let caller = ClientConnection::of(&request);
     let (Parts { method, headers, .. }, _) = request.into_parts();
     if method != Method::GET {
         // axum routes HEAD requests to GET handlers.
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
     }
-    match audit.answer(&headers, caller).await {
+    match audit.respond(&headers, caller).await {
         Ok(report) => ([(header::CONTENT_TYPE, "application/json")], report).into_response(),
         Err((StatusCode::UNAUTHORIZED, why)) => bearer::refused(why),
         Err(refused) => refused.into_response(),

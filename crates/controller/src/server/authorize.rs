@@ -13,33 +13,33 @@ use axum::routing::post;
 use axum::{Json, Router};
 use tokio::time::Instant;
 
-use super::asking::{Asking, Silence};
 use super::bearer::{self, Tokens};
 use super::bodies::{self, Bodies};
+use super::query_runner::{QueryRunner, ReviewError};
 use super::webhooks::{AUTHORIZE, WebhookMetrics};
-use crate::admission::access::{self, Judged};
+use crate::admission::access::{self, AccessReviewResult};
 use crate::rego_loading::{Loaded, RegoMetrics};
-use policy_sync_api::access::{AccessReview, Opinion};
-use policy_sync_rego::turns::Requester;
+use policy_sync_api::access::{AccessDecision, AccessReview};
+use policy_sync_rego::evaluation_slots::Requester;
 
 /// Maximum size of a request body, in MiB.
-const BODY: usize = 1;
+const MAX_BODY_MIB: usize = 1;
 /// Maximum total size of large bodies in memory, in MiB.
 const BODIES: usize = 32;
 /// The time limit for a response; the API server waits for three seconds.
-const ANSWERED: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The state of the endpoint. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Authorize {
-    asking: Asking,
+pub struct AuthorizationWebhook {
+    query_runner: QueryRunner,
     bodies: Bodies,
     tokens: Tokens,
     namespaces: Arc<BTreeSet<String>>,
     metrics: WebhookMetrics,
 }
 
-impl Authorize {
+impl AuthorizationWebhook {
     /// Evaluates the Rego policies of `loaded` for requests with one of `tokens`. `namespaces` have the
     /// ConfigMaps with policies.
     #[must_use]
@@ -49,27 +49,33 @@ impl Authorize {
         namespaces: BTreeSet<String>,
         metrics: WebhookMetrics,
     ) -> Self {
-        let asking = Asking::new(loaded, rego_metrics, ANSWERED);
-        Self { asking, bodies: Bodies::new(BODY, BODIES), tokens, namespaces: namespaces.into(), metrics }
+        let query_runner = QueryRunner::new(loaded, rego_metrics, RESPONSE_TIMEOUT);
+        Self {
+            query_runner,
+            bodies: Bodies::new(MAX_BODY_MIB, BODIES),
+            tokens,
+            namespaces: namespaces.into(),
+            metrics,
+        }
     }
 }
 
 /// The route `/authorize`.
-pub fn router(authorize: Authorize) -> Router {
+pub fn router(authorize: AuthorizationWebhook) -> Router {
     Router::new().route(AUTHORIZE, post(answer)).with_state(authorize)
 }
 
-async fn answer(State(authorize): State<Authorize>, request: Request<Body>) -> Response {
+async fn answer(State(authorize): State<AuthorizationWebhook>, request: Request<Body>) -> Response {
     let began = Instant::now();
     let (verdict, answer) = authorize.answer(request, began).await;
-    authorize.metrics.answered(AUTHORIZE, verdict, began.elapsed());
+    authorize.metrics.record_response(AUTHORIZE, verdict, began.elapsed());
     answer
 }
 
-impl Authorize {
+impl AuthorizationWebhook {
     /// The response to a request that began at `began`, with its verdict for metrics.
     async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
-        if !self.tokens.are_shown(request.headers()) {
+        if !self.tokens.accept(request.headers()) {
             let why = "expected a token of --authorize-token-file\n";
             return ("unauthorized", bearer::refused(why));
         }
@@ -77,35 +83,37 @@ impl Authorize {
             Err(refused) => (bodies::verdict(&refused), refused.into_response()),
             Ok((access, _room)) => {
                 let access = Arc::new(access);
-                let (word, opinion) = self.judge(&access, began).await;
-                (word, Json(access.answer(&opinion)).into_response())
+                let (word, opinion) = self.review(&access, began).await;
+                (word, Json(access.response(&opinion)).into_response())
             }
         }
     }
 
     /// The opinion about `access`, with its verdict for metrics.
-    async fn judge(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, Opinion) {
+    async fn review(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, AccessDecision) {
         let asked = access.clone();
-        let ask = move |snapshot: &_| {
-            let judged = access::review(snapshot, &asked)?;
-            let fault = judged.is_fault.then_some("answer");
-            Ok((judged, fault))
+        let evaluate = move |snapshot: &_| {
+            let decision = access::review(snapshot, &asked)?;
+            let fault = decision.is_fault.then_some("answer");
+            Ok((decision, fault))
         };
         let (tenant, namespace) = access.requester();
         let requester = Requester { tenant, member: namespace.into(), kind: "".into() };
-        match self.asking.ask("authorization", requester, began, ask).await {
+        match self.query_runner.evaluate("authorization", requester, began, evaluate).await {
             // A broken Rego policy must not block its own repair.
-            Ok(Judged { is_fault: true, .. }) | Err(_)
-                if access::is_for_mending(access, &self.namespaces) =>
+            Ok(AccessReviewResult { is_fault: true, .. }) | Err(_)
+                if access::is_for_repair(access, &self.namespaces) =>
             {
-                ("no_opinion", Opinion::None)
+                ("no_opinion", AccessDecision::None)
             }
-            Ok(Judged { is_fault: true, opinion, .. }) => ("failed", opinion),
-            Ok(Judged { opinion: opinion @ Opinion::Denied(_), .. }) => ("denied", opinion),
-            Ok(Judged { opinion, dry: 1.., .. }) => ("dryrun", opinion),
-            Ok(Judged { opinion, .. }) => ("no_opinion", opinion),
-            Err(silence @ Silence::TooMany) => ("too_many", Opinion::Denied(silence.to_string())),
-            Err(silence) => ("failed", Opinion::Denied(silence.to_string())),
+            Ok(AccessReviewResult { is_fault: true, opinion, .. }) => ("failed", opinion),
+            Ok(AccessReviewResult { opinion: opinion @ AccessDecision::Denied(_), .. }) => {
+                ("denied", opinion)
+            }
+            Ok(AccessReviewResult { opinion, dryrun_denials: 1.., .. }) => ("dryrun", opinion),
+            Ok(AccessReviewResult { opinion, .. }) => ("no_opinion", opinion),
+            Err(error @ ReviewError::TooMany) => ("too_many", AccessDecision::Denied(error.to_string())),
+            Err(error) => ("failed", AccessDecision::Denied(error.to_string())),
         }
     }
 }

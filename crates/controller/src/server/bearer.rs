@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::follow::follow;
-use policy_sync_hub::tasks::announce;
+use policy_sync_hub::tasks::send_if_changed;
 
 /// How often the file is checked for changes.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of the file, in bytes.
 const SIZE: u64 = 64 << 10;
 /// Minimum length of a token, in bytes; shorter ones could be guessed.
@@ -56,7 +56,7 @@ impl fmt::Debug for Tokens {
 }
 
 /// The bearer token in `headers`.
-pub(super) fn shown(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn presented_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
@@ -75,34 +75,35 @@ impl Tokens {
     /// If it has no valid tokens.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let tokens = Self { path: path.into(), known: watch::channel(Arc::default()).0 };
-        tokens.look()?;
+        tokens.reload()?;
         Ok(tokens)
     }
 
     /// Whether `headers` contain an accepted token. The comparison takes constant time.
     #[must_use]
-    pub fn are_shown(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = shown(headers) else { return false };
-        let shown = blake3::hash(token.as_bytes());
+    pub fn accept(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = presented_token(headers) else { return false };
+        let presented_token = blake3::hash(token.as_bytes());
         // blake3 compares hashes in constant time.
-        self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == shown))
+        self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == presented_token))
     }
 
     /// Reads the file again when it changes, until `stop`. If it becomes invalid, the last tokens stay
     /// accepted.
     pub async fn follow(self, stop: CancellationToken) {
-        let look = || {
-            if self.look()? {
+        let reload = || {
+            if self.reload()? {
                 info!(file = %self.path.display(), "accepting other tokens");
             }
             Ok::<_, TokenError>(())
         };
-        let stays = |error: &str| warn!(error, "cannot read new tokens: still accepting the previous ones");
-        follow(LOOK_EVERY, stop, look, stays).await;
+        let on_error =
+            |error: &str| warn!(error, "cannot read new tokens: still accepting the previous ones");
+        follow(POLL_INTERVAL, stop, reload, on_error).await;
     }
 
     /// Reads the file. Returns whether the tokens have changed.
-    fn look(&self) -> Result<bool, TokenError> {
+    fn reload(&self) -> Result<bool, TokenError> {
         let path = || self.path.to_path_buf();
         let unread = |error| TokenError::Read(path(), error);
         let size = fs::metadata(&self.path).map_err(unread)?.len();
@@ -125,7 +126,7 @@ impl Tokens {
             return Err(TokenError::Empty(path()));
         }
         let is_another = self.known.borrow()[..] != tokens[..];
-        announce(&self.known, tokens.into());
+        send_if_changed(&self.known, tokens.into());
         Ok(is_another)
     }
 }

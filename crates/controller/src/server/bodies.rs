@@ -1,6 +1,6 @@
 //! Reads request bodies with limits: size, time, and memory for all bodies in total and by client address.
 
-mod room;
+mod memory;
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use self::room::{Room, Taken};
-use policy_sync_connections::Caller;
+use self::memory::{BodyMemory, Reservation};
+use policy_sync_connections::ClientConnection;
 
 /// How long a body may take to arrive, and to get room. Both count from the start of the request.
-const ARRIVES: Duration = Duration::from_secs(3);
-const HAS_ROOM: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of a small body, in KiB. Nearly all bodies are small.
-const SMALL: usize = 16;
+const MAX_SMALL_KIB: usize = 16;
 
 /// A limit in KiB that the bodies of all connections cannot reach.
 const UNBOUNDED: usize = usize::MAX >> 2;
 
 /// The response for a rejected request.
-pub(super) type Refused = (StatusCode, String);
+pub(super) type Rejection = (StatusCode, String);
 
 /// The verdict for metrics on a rejected request.
-pub(super) fn verdict((code, _): &Refused) -> &'static str {
+pub(super) fn verdict((code, _): &Rejection) -> &'static str {
     if *code == StatusCode::SERVICE_UNAVAILABLE { "too_many" } else { "invalid" }
 }
 
@@ -34,18 +34,18 @@ pub(super) fn verdict((code, _): &Refused) -> &'static str {
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
     /// Maximum size of a body, in MiB.
-    most: usize,
+    max_mib: usize,
     /// Room for bodies whose declared length is small. They never wait, because the number of connections
     /// bounds them.
-    small: Room,
+    small: BodyMemory,
     /// Room for all other bodies.
-    large: Room,
+    large: BodyMemory,
 }
 
 impl Bodies {
-    /// Allows bodies of `most` MiB each, and `all` MiB of large ones in memory.
-    pub(super) fn new(most: usize, all: usize) -> Self {
-        Self { most, small: Room::new(UNBOUNDED), large: Room::new(all << 10) }
+    /// Allows bodies of `max_mib` MiB each, and `all` MiB of large ones in memory.
+    pub(super) fn new(max_mib: usize, all: usize) -> Self {
+        Self { max_mib, small: BodyMemory::new(UNBOUNDED), large: BodyMemory::new(all << 10) }
     }
 
     /// Reads the JSON body of a request that began at `began`, and parses it with `read`. Also returns the
@@ -55,28 +55,28 @@ impl Bodies {
         request: Request<Body>,
         began: Instant,
         read: impl FnOnce(Vec<u8>) -> Result<T, String>,
-    ) -> Result<(T, Taken), Refused> {
+    ) -> Result<(T, Reservation), Rejection> {
         let refused = |code: StatusCode, text: &str| (code, format!("{text}\n"));
-        let caller = Caller::of(&request);
+        let caller = ClientConnection::of(&request);
         if !is_json(request.headers()) {
             return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json"));
         }
         let length = request.headers().get(header::CONTENT_LENGTH);
         let length: Option<usize> = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length| length > self.most << 20) {
+        if length.is_some_and(|length| length > self.max_mib << 20) {
             return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &self.too_large()));
         }
-        let is_small = length.is_some_and(|length| length <= SMALL << 10);
+        let is_small = length.is_some_and(|length| length <= MAX_SMALL_KIB << 10);
         let lane = if is_small { &self.small } else { &self.large };
-        let room = lane.enter(caller.as_ref().map(Caller::address));
-        let size = length.map_or(self.most << 10, |length| length.div_ceil(1 << 10));
-        if timeout_at(began + HAS_ROOM, room.reserve(size)).await.is_err() {
+        let memory = lane.enter(caller.as_ref().map(ClientConnection::address));
+        let size = length.map_or(self.max_mib << 10, |length| length.div_ceil(1 << 10));
+        if timeout_at(began + MEMORY_TIMEOUT, memory.reserve(size)).await.is_err() {
             return Err(refused(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "no memory for the request body within 2 s",
             ));
         }
-        let body = match timeout_at(began + ARRIVES, self.body(request.into_body(), &room)).await {
+        let body = match timeout_at(began + READ_TIMEOUT, self.body(request.into_body(), &memory)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
             Ok(Err((code, text))) => return Err(refused(code, &text)),
             Ok(Ok(body)) => body,
@@ -84,21 +84,21 @@ impl Bodies {
         if body.is_empty() {
             return Err(refused(StatusCode::BAD_REQUEST, "the body is empty"));
         }
-        room.arrived();
+        memory.arrived();
         let read = read(body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
         if let Some(caller) = caller {
             caller.prefer();
         }
-        Ok((read, room))
+        Ok((read, memory))
     }
 
-    /// Reads a body that has reserved `room`.
-    async fn body(&self, body: Body, room: &Taken) -> Result<Vec<u8>, Refused> {
+    /// Reads a body that has reserved `memory`.
+    async fn body(&self, body: Body, memory: &Reservation) -> Result<Vec<u8>, Rejection> {
         let (mut chunks, mut read) = (body.into_data_stream(), Vec::new());
         loop {
             let chunk = tokio::select! {
                 biased;
-                () = room.evicted() => {
+                () = memory.evicted() => {
                     let why = "the request body was dropped in favor of other addresses";
                     return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
                 }
@@ -107,7 +107,7 @@ impl Bodies {
             let Some(chunk) = chunk else { return Ok(read) };
             let chunk = chunk.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
             // hyper already ends a body at its declared length; this limits chunked ones.
-            if read.len() + chunk.len() > self.most << 20 {
+            if read.len() + chunk.len() > self.max_mib << 20 {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
             }
             read.extend_from_slice(&chunk);
@@ -115,7 +115,7 @@ impl Bodies {
     }
 
     fn too_large(&self) -> String {
-        format!("a review can have at most {} MiB", self.most)
+        format!("a review can have at most {} MiB", self.max_mib)
     }
 }
 

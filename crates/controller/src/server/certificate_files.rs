@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::server::follow::follow;
-use policy_sync_hub::certificates::{CertificateError, Certificates, Pair};
-use policy_sync_hub::tasks::announce;
+use policy_sync_hub::certificates::{CertificateAndKey, CertificateError, CertificateResolver};
+use policy_sync_hub::tasks::send_if_changed;
 
 /// How often the files are checked for changes.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The certificate in the folder cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum CertificateFileError {
     /// A file cannot be read.
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] io::Error),
@@ -31,21 +31,21 @@ pub enum FileError {
 
 /// The certificate files in a folder.
 #[derive(Debug)]
-pub struct Files {
+pub struct CertificateFiles {
     folder: PathBuf,
-    certificates: Arc<Certificates>,
+    certificates: Arc<CertificateResolver>,
     authority: watch::Sender<Option<String>>,
 }
 
-impl Files {
+impl CertificateFiles {
     /// Reads the files in `folder`, and serves their certificate with `certificates`.
     ///
     /// # Errors
     ///
     /// If they cannot be served.
-    pub fn read(folder: &Path, certificates: Arc<Certificates>) -> Result<Self, FileError> {
+    pub fn read(folder: &Path, certificates: Arc<CertificateResolver>) -> Result<Self, CertificateFileError> {
         let files = Self { folder: folder.to_owned(), certificates, authority: watch::channel(None).0 };
-        files.look()?;
+        files.reload()?;
         Ok(files)
     }
 
@@ -58,31 +58,32 @@ impl Files {
     /// Reads the files again when they change, until `stop`. If they become invalid, the last certificate
     /// stays in use.
     pub async fn follow(self, stop: CancellationToken) {
-        let look = || {
-            if self.look()? {
+        let reload = || {
+            if self.reload()? {
                 info!(folder = %self.folder.display(), "serving another certificate");
             }
-            Ok::<_, FileError>(())
+            Ok::<_, CertificateFileError>(())
         };
-        let stays = |error: &str| warn!(error, "still serving webhooks with the previous certificate");
-        follow(LOOK_EVERY, stop, look, stays).await;
+        let on_error = |error: &str| warn!(error, "still serving webhooks with the previous certificate");
+        follow(POLL_INTERVAL, stop, reload, on_error).await;
     }
 
-    fn look(&self) -> Result<bool, FileError> {
+    fn reload(&self) -> Result<bool, CertificateFileError> {
         let path = |name: &str| self.folder.join(name);
-        let read = |name: &str| fs::read(path(name)).map_err(|error| FileError::Read(path(name), error));
+        let read =
+            |name: &str| fs::read(path(name)).map_err(|error| CertificateFileError::Read(path(name), error));
         let (certificate, key) = (read("tls.crt")?, read("tls.key")?);
         let authority = match fs::read_to_string(path("ca.crt")) {
             // cert-manager leaves it empty for publicly trusted issuers.
             Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(FileError::Read(path("ca.crt"), error)),
+            Err(error) => return Err(CertificateFileError::Read(path("ca.crt"), error)),
         };
         let names = ["tls.crt", "tls.key"].map(|name| path(name).display().to_string());
         let [certificate_name, key_name] = &names;
-        let pair = Pair { certificate_name, certificate: &certificate, key_name, key: &key };
+        let pair = CertificateAndKey { certificate_name, certificate: &certificate, key_name, key: &key };
         let is_another = self.certificates.serve(pair)?;
-        announce(&self.authority, authority);
+        send_if_changed(&self.authority, authority);
         Ok(is_another)
     }
 }

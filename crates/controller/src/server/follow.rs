@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use policy_sync_api::text::with_causes;
 
-/// Calls `look` at the interval `every` until `stop`. Passes each new error to `stays` once.
+/// Calls `reload` at the interval `every` until `stop`. Passes each new error to `on_error` once.
 pub(super) async fn follow<E: Error + 'static>(
     every: Duration,
     stop: CancellationToken,
-    mut look: impl FnMut() -> Result<(), E>,
-    stays: impl Fn(&str),
+    mut reload: impl FnMut() -> Result<(), E>,
+    on_error: impl Fn(&str),
 ) {
     let mut fault = String::new();
     loop {
@@ -20,9 +20,9 @@ pub(super) async fn follow<E: Error + 'static>(
             () = stop.cancelled() => return,
             () = tokio::time::sleep(every) => {}
         }
-        let found = look().map_or_else(|error| with_causes(&error), |()| String::new());
+        let found = reload().map_or_else(|error| with_causes(&error), |()| String::new());
         if !found.is_empty() && found != fault {
-            stays(&found);
+            on_error(&found);
         }
         fault = found;
     }

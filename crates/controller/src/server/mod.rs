@@ -1,13 +1,13 @@
 //! The HTTP servers of the controller: probes, metrics, webhooks and the audit. Handlers only decode, call a
 //! service without HTTP, and encode.
 
-mod asking;
 pub mod audit;
 pub mod authorize;
 pub mod bearer;
 mod bodies;
 pub mod certificate_files;
 mod follow;
+mod query_runner;
 pub mod webhooks;
 
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::health::{self, Health};
-use crate::placement_policy::remediation::Remediated;
+use crate::placement_policy::remediation::RemediationStatus;
 use crate::rego_loading::{Loaded, RegoMetrics};
-use crate::stored_topology::Stored;
+use crate::stored_topology::StoredTopology;
 use crate::sync::metrics::HubMetrics;
-use crate::webhook_config::{Registered, RegistrationMetrics};
+use crate::webhook_config::{WebhookConfigMetrics, WebhookConfigStatus};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::telemetry::metrics::Metrics;
@@ -32,7 +32,7 @@ use policy_sync_sync::Mirror;
 
 /// The parts of the controller that the probes and the metrics report.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServerState {
     /// The in-memory copy of the hub.
     pub mirror: Arc<Mirror>,
     /// The registry of all metrics.
@@ -46,14 +46,14 @@ pub struct Served {
     /// The loaded Rego policies, if Rego is enabled.
     pub rego: Option<(Loaded, RegoMetrics)>,
     /// The state of webhook configurations, if webhooks are served.
-    pub registered: Option<(Registered, RegistrationMetrics)>,
+    pub webhook_config_status: Option<(WebhookConfigStatus, WebhookConfigMetrics)>,
     /// The state of remediation, if Rego is enabled.
-    pub remediated: Option<Remediated>,
+    pub remediation_status: Option<RemediationStatus>,
     /// The stored topology, if enabled.
-    pub topology: Option<Stored>,
+    pub topology: Option<StoredTopology>,
 }
 
-impl Served {
+impl ServerState {
     /// All metrics in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
@@ -71,15 +71,15 @@ impl Served {
                 and(loaded.watches());
                 loaded.measure(metrics);
             }
-            if let Some((registered, metrics)) = &self.registered {
-                and(registered.watches());
-                registered.measure(metrics);
+            if let Some((webhook_config_status, metrics)) = &self.webhook_config_status {
+                and(webhook_config_status.watches());
+                webhook_config_status.measure(metrics);
             }
             if let Some(topology) = &self.topology {
                 and(topology.watches());
             }
-            if let Some(remediated) = &self.remediated {
-                remediated.measure();
+            if let Some(remediation_status) = &self.remediation_status {
+                remediation_status.measure();
             }
             self.metrics.watches(watches.iter().map(|(resource, up)| (resource.as_str(), *up)));
             self.hub_metrics.measure(view, leads);
@@ -88,22 +88,25 @@ impl Served {
 }
 
 /// The routes `/healthz` and `/readyz`.
-pub fn probes(served: Served) -> Router {
-    Router::new().route("/healthz", get(async || "ok\n")).route("/readyz", get(ready)).with_state(served)
+pub fn probes(server_state: ServerState) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(server_state)
 }
 
 /// The route `/metrics`.
-pub fn metrics(served: Served) -> Router {
-    Router::new().route("/metrics", get(gather)).with_state(served)
+pub fn metrics(server_state: ServerState) -> Router {
+    Router::new().route("/metrics", get(gather)).with_state(server_state)
 }
 
-async fn ready(State(served): State<Served>) -> (StatusCode, String) {
-    let mut health = health::health(served.mirror.read().view(served.clock.now()));
-    if let Some((loaded, _)) = &served.rego {
+async fn ready(State(server_state): State<ServerState>) -> (StatusCode, String) {
+    let mut health = health::health(server_state.mirror.read().view(server_state.clock.now()));
+    if let Some((loaded, _)) = &server_state.rego {
         health = health.and(loaded.health());
     }
-    if let Some((registered, _)) = &served.registered {
-        health = health.and(registered.health());
+    if let Some((webhook_config_status, _)) = &server_state.webhook_config_status {
+        health = health.and(webhook_config_status.health());
     }
     match health {
         Health::Ready(text) => (StatusCode::OK, text),
@@ -111,6 +114,6 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
     }
 }
 
-async fn gather(State(served): State<Served>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics())
+async fn gather(State(server_state): State<ServerState>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], server_state.metrics())
 }

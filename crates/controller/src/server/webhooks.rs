@@ -15,34 +15,34 @@ use axum::{Json, Router};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use super::asking::{Asking, Silence};
 use super::bodies::{self, Bodies};
-use crate::admission::events::Denied;
-use crate::admission::review::{Registration as By, Reviewed};
-use crate::placement_policy::refusals::Refusals;
-use crate::rego_loading::{Loaded, RegoMetrics, Written};
-use crate::webhook_config::{ADMIT, ADMIT_LAST};
+use super::query_runner::{QueryRunner, ReviewError};
+use crate::admission::events::DenialEvents;
+use crate::admission::review::{AdmissionPhase, ReviewResult};
+use crate::placement_policy::rejection_events::RejectionEvents;
+use crate::rego_loading::{CarrierCheck, Loaded, RegoMetrics};
+use crate::webhook_config::{ADMIT, ADMIT_VALIDATING};
 use crate::{admission, placement_policy};
-use policy_sync_api::admission::{Asked, Request, Verdict};
+use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest, AdmissionReview};
 use policy_sync_api::text::with_causes;
-use policy_sync_rego::snapshot::{Snapshot, Unanswered};
-use policy_sync_rego::turns::Requester;
+use policy_sync_rego::evaluation_slots::Requester;
+use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;
 
 /// Maximum size of a request body, in MiB. The API server accepts objects of 3 MiB, and a review may contain
 /// two.
-const BODY: usize = 8;
+const MAX_BODY_MIB: usize = 8;
 /// Maximum total size of large bodies in memory, in MiB.
 pub const BODIES: usize = 32;
 /// The time limit for a response; the API server waits for five seconds.
-const ANSWERED: Duration = Duration::from_secs(4);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The state of the webhooks. Clones share it.
 #[derive(Clone)]
-pub struct Webhooks {
-    asking: Asking,
+pub struct AdmissionWebhooks {
+    query_runner: QueryRunner,
     bodies: Bodies,
     checks: Arc<Semaphore>,
     reporters: Reporters,
@@ -53,12 +53,12 @@ pub struct Webhooks {
 #[derive(Clone, Debug)]
 pub struct Reporters {
     /// For placement policies.
-    pub refusals: Refusals,
+    pub rejection_events: RejectionEvents,
     /// For admission policies.
-    pub denied: Denied,
+    pub denial_events: DenialEvents,
 }
 
-impl Webhooks {
+impl AdmissionWebhooks {
     /// Creates webhooks that evaluate the Rego policies of `loaded`.
     #[must_use]
     pub fn new(
@@ -66,80 +66,88 @@ impl Webhooks {
         reporters: Reporters,
         metrics: WebhookMetrics,
     ) -> Self {
-        let (bodies, checks) = (Bodies::new(BODY, BODIES), Arc::new(Semaphore::new(1)));
-        Self { asking: Asking::new(loaded, rego_metrics, ANSWERED), bodies, checks, reporters, metrics }
+        let (bodies, checks) = (Bodies::new(MAX_BODY_MIB, BODIES), Arc::new(Semaphore::new(1)));
+        Self {
+            query_runner: QueryRunner::new(loaded, rego_metrics, RESPONSE_TIMEOUT),
+            bodies,
+            checks,
+            reporters,
+            metrics,
+        }
     }
 }
 
 /// The routes `/placement`, `/policies`, and both paths of `/admit`.
-pub fn router(webhooks: Webhooks) -> Router {
+pub fn router(webhooks: AdmissionWebhooks) -> Router {
     Router::new()
         .route("/placement", post(place))
         .route("/policies", post(policies))
         .route(ADMIT, post(admit))
-        .route(ADMIT_LAST, post(admit_last))
+        .route(ADMIT_VALIDATING, post(admit_validating))
         .with_state(webhooks)
 }
 
-async fn place(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+async fn place(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
     webhooks.answer("/placement", request, async |asked, began| webhooks.place(asked, began).await).await
 }
 
-async fn admit(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
-    webhooks.gate(ADMIT, By::Mutating, request).await
+async fn admit(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
+    webhooks.gate(ADMIT, AdmissionPhase::Mutating, request).await
 }
 
-async fn admit_last(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
-    webhooks.gate(ADMIT_LAST, By::Validating, request).await
+async fn admit_validating(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
+    webhooks.gate(ADMIT_VALIDATING, AdmissionPhase::Validating, request).await
 }
 
-async fn policies(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
-    let check = async |asked: Arc<Asked>, began| webhooks.check(&asked, began).await.into();
+async fn policies(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
+    let check = async |asked: Arc<AdmissionReview>, began| webhooks.check(&asked, began).await.into();
     webhooks.answer("/policies", request, check).await
 }
 
 /// The verdict for metrics.
-fn word(Reviewed { verdict, dry }: &Reviewed) -> &'static str {
+fn word(ReviewResult { verdict, dryrun_denials }: &ReviewResult) -> &'static str {
     match verdict {
-        Verdict::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
-        Verdict::Allowed { warnings, .. } if !warnings.is_empty() => "warned",
-        Verdict::Allowed { .. } if *dry > 0 => "dryrun",
-        Verdict::Allowed { .. } => "allowed",
-        Verdict::Denied { code: 403, .. } => "denied",
-        Verdict::Denied { code: 429, .. } => "too_many",
-        Verdict::Denied { .. } => "failed",
+        AdmissionDecision::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
+        AdmissionDecision::Allowed { warnings, .. } if !warnings.is_empty() => "warned",
+        AdmissionDecision::Allowed { .. } if *dryrun_denials > 0 => "dryrun",
+        AdmissionDecision::Allowed { .. } => "allowed",
+        AdmissionDecision::Denied { code: 403, .. } => "denied",
+        AdmissionDecision::Denied { code: 429, .. } => "too_many",
+        AdmissionDecision::Denied { .. } => "failed",
     }
 }
 
-impl Webhooks {
+impl AdmissionWebhooks {
     /// Reads the body of `request`, runs `review` and encodes the response.
     async fn answer(
         &self,
         path: &'static str,
         request: HttpRequest<Body>,
-        review: impl AsyncFnOnce(Arc<Asked>, Instant) -> Reviewed,
+        review: impl AsyncFnOnce(Arc<AdmissionReview>, Instant) -> ReviewResult,
     ) -> Response {
         let began = Instant::now();
-        let (verdict, answer) = match self.bodies.read(request, began, |body| Asked::read(&body)).await {
-            Err(refused) => (bodies::verdict(&refused), refused.into_response()),
-            Ok((asked, room)) => {
-                let asked = Arc::new(asked);
-                let reviewed = review(asked.clone(), began).await;
-                drop(room);
-                (word(&reviewed), Json(asked.answer(&reviewed.verdict)).into_response())
-            }
-        };
-        self.metrics.answered(path, verdict, began.elapsed());
+        let (verdict, answer) =
+            match self.bodies.read(request, began, |body| AdmissionReview::read(&body)).await {
+                Err(refused) => (bodies::verdict(&refused), refused.into_response()),
+                Ok((asked, memory)) => {
+                    let asked = Arc::new(asked);
+                    let reviewed = review(asked.clone(), began).await;
+                    drop(memory);
+                    (word(&reviewed), Json(asked.response(&reviewed.verdict)).into_response())
+                }
+            };
+        self.metrics.record_response(path, verdict, began.elapsed());
         answer
     }
 
     /// Checks Rego policies that are being written, one object at a time. If the check fails to run, the
     /// write is allowed with a warning: the loader checks the policies again, and a failure must not block
     /// their repair.
-    async fn check(&self, asked: &Asked, began: Instant) -> Verdict {
-        let unchecked = |why: &str| Verdict::warned(vec![format!("this policy is not checked yet: {why}")]);
+    async fn check(&self, asked: &AdmissionReview, began: Instant) -> AdmissionDecision {
+        let unchecked =
+            |why: &str| AdmissionDecision::warned(vec![format!("this policy is not checked yet: {why}")]);
         match asked.request() {
-            Ok(request) if request.is_release() => return Verdict::allowed(),
+            Ok(request) if request.is_release() => return AdmissionDecision::allowed(),
             Ok(_) => {}
             Err(fault) => return unchecked(&fault),
         }
@@ -149,70 +157,80 @@ impl Webhooks {
         };
         let checking = async {
             let _turn = self.checks.acquire().await;
-            self.asking.loaded().check(&object, before.as_ref()).await
+            self.query_runner.loaded().check(&object, before.as_ref()).await
         };
-        match timeout_at(began + ANSWERED, checking).await {
-            Err(_) => unchecked(&format!("no response within {} s", ANSWERED.as_secs())),
+        match timeout_at(began + RESPONSE_TIMEOUT, checking).await {
+            Err(_) => unchecked(&format!("no response within {} s", RESPONSE_TIMEOUT.as_secs())),
             Ok(Err(error)) => unchecked(&with_causes(&error)),
-            Ok(Ok(Written { faults, warnings })) if faults.is_empty() => {
-                Verdict::warned(warnings.iter().map(ToString::to_string).collect())
+            Ok(Ok(CarrierCheck { faults, warnings })) if faults.is_empty() => {
+                AdmissionDecision::warned(warnings.iter().map(ToString::to_string).collect())
             }
-            Ok(Ok(Written { faults, .. })) => Verdict::denied(faults.to_string().trim_end()),
+            Ok(Ok(CarrierCheck { faults, .. })) => AdmissionDecision::denied(faults.to_string().trim_end()),
         }
     }
 
     /// Evaluates placement policies for the request.
-    async fn place(&self, asked: Arc<Asked>, began: Instant) -> Reviewed {
-        let refusals = self.reporters.refusals.clone();
-        let tell = move |request: &Request, verdict: &Verdict| refusals.tell(request, verdict);
-        let review = |snapshot: &Snapshot, request: &Request, _: &Asked| {
+    async fn place(&self, asked: Arc<AdmissionReview>, began: Instant) -> ReviewResult {
+        let rejection_events = self.reporters.rejection_events.clone();
+        let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
+            rejection_events.publish(request, verdict)
+        };
+        let review = |snapshot: &Snapshot, request: &AdmissionRequest, _: &AdmissionReview| {
             Ok(placement_policy::review::review(snapshot, request)?.into())
         };
-        self.review("placement", asked, began, review, tell).await
+        self.review("placement", asked, began, review, publish).await
     }
 
     /// Evaluates admission policies for the request.
-    async fn gate(&self, path: &'static str, by: By, request: HttpRequest<Body>) -> Response {
-        let gate = async |asked: Arc<Asked>, began| {
-            let denied = self.reporters.denied.clone();
-            let tell = move |request: &Request, verdict: &Verdict| denied.tell(request, verdict);
-            let review = move |snapshot: &Snapshot, request: &Request, asked: &Asked| {
-                admission::review::review(snapshot, request, asked, by)
+    async fn gate(&self, path: &'static str, phase: AdmissionPhase, request: HttpRequest<Body>) -> Response {
+        let gate = async |asked: Arc<AdmissionReview>, began| {
+            let denied = self.reporters.denial_events.clone();
+            let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
+                denied.publish(request, verdict)
             };
-            self.review("admission", asked, began, review, tell).await
+            let review = move |snapshot: &Snapshot, request: &AdmissionRequest, asked: &AdmissionReview| {
+                admission::review::review(snapshot, request, asked, phase)
+            };
+            self.review("admission", asked, began, review, publish).await
         };
         self.answer(path, request, gate).await
     }
 
-    /// Runs `review` once a slot is free, and passes each result to `tell`, which reports denials.
+    /// Runs `review` once a slot is free, and passes each result to `publish`, which reports denials.
     async fn review(
         &self,
         query: &'static str,
-        asked: Arc<Asked>,
+        asked: Arc<AdmissionReview>,
         began: Instant,
-        review: impl FnOnce(&Snapshot, &Request, &Asked) -> Result<Reviewed, Unanswered> + Send + 'static,
-        tell: impl FnOnce(&Request, &Verdict) + Send + 'static,
-    ) -> Reviewed {
+        review: impl FnOnce(
+            &Snapshot,
+            &AdmissionRequest,
+            &AdmissionReview,
+        ) -> Result<ReviewResult, RegoQueryError>
+        + Send
+        + 'static,
+        publish: impl FnOnce(&AdmissionRequest, &AdmissionDecision) + Send + 'static,
+    ) -> ReviewResult {
         let (tenant, user) = asked.requester();
         let requester = Requester { tenant, member: user.into(), kind: asked.resource().into() };
-        let ask = move |snapshot: &Snapshot| {
+        let evaluate = move |snapshot: &Snapshot| {
             let request = match asked.request() {
                 Ok(request) => request,
-                Err(fault) => return Ok((Verdict::failed(fault).into(), None)),
+                Err(fault) => return Ok((AdmissionDecision::failed(fault).into(), None)),
             };
-            let reviewed: Result<Reviewed, Unanswered> = review(snapshot, &request, &asked);
+            let reviewed: Result<ReviewResult, RegoQueryError> = review(snapshot, &request, &asked);
             match &reviewed {
-                Ok(Reviewed { verdict, .. }) => tell(&request, verdict),
-                Err(error) => tell(&request, &Verdict::failed(error.to_string())),
+                Ok(ReviewResult { verdict, .. }) => publish(&request, verdict),
+                Err(error) => publish(&request, &AdmissionDecision::failed(error.to_string())),
             }
             let reviewed = reviewed?;
-            let is_fault = matches!(reviewed.verdict, Verdict::Denied { code: 500, .. });
+            let is_fault = matches!(reviewed.verdict, AdmissionDecision::Denied { code: 500, .. });
             Ok((reviewed, is_fault.then_some("answer")))
         };
-        match self.asking.ask(query, requester, began, ask).await {
+        match self.query_runner.evaluate(query, requester, began, evaluate).await {
             Ok(reviewed) => reviewed,
-            Err(Silence::TooMany) => Verdict::too_many().into(),
-            Err(silence) => Verdict::failed(silence.to_string()).into(),
+            Err(ReviewError::TooMany) => AdmissionDecision::too_many().into(),
+            Err(error) => AdmissionDecision::failed(error.to_string()).into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::index::Index;
 use super::kinds::CONFIG_MAPS;
 use super::pending::PendingStatuses;
-use super::rows::StoredText;
+use super::rows::StoredConfigMap;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::Changes;
 
@@ -17,10 +17,10 @@ pub fn is_affected(
     let view = changes.view();
     // No short-circuit: each own write must be removed from `pending`.
     let others = changes.iter().filter(|changed| match view.changed_status(changed) {
-        Some((key, digest)) => !pending.shows(&key, digest, view.version_of(&key)),
+        Some((key, digest)) => !pending.status_delivered(&key, digest, view.version_of(&key)),
         None if changed.object_of(&CONFIG_MAPS).is_some() => {
-            let mut is_it = |StoredText { is_ours, text, detail, .. }: &StoredText| {
-                *is_ours && pending.shows_text(*text, detail)
+            let mut is_it = |StoredConfigMap { is_ours, text, detail, .. }: &StoredConfigMap| {
+                *is_ours && pending.text_delivered(*text, detail)
             };
             !view.stored(config_map).is_some_and(&mut is_it)
         }

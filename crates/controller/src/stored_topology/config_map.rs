@@ -8,19 +8,19 @@ use kube::core::request;
 use serde_json::{Value, json};
 
 use super::kinds::CONFIG_MAPS;
-use super::rows::StoredText;
-use super::text::{KEY, Text};
+use super::rows::StoredConfigMap;
+use super::text::{DotText, KEY};
 use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::reconcile::{apply, of_kind};
 
 /// The minimum time between two writes.
-pub(super) const AT_MOST_EVERY: Duration = Duration::from_secs(10);
+pub(super) const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next<'s> {
+pub enum ConfigMapAction<'s> {
     /// None; the ConfigMap is up to date.
     Nothing,
     /// None; the ConfigMap with this uid belongs to another controller or user.
@@ -33,28 +33,28 @@ pub enum Next<'s> {
     Apply(&'s str),
 }
 
-/// The next action so that the ConfigMap `there` has `text` with this `digest`. `since` is the time since the
+/// The next action so that the ConfigMap `current` has `text` with this `digest`. `since` is the time since the
 /// last write.
 #[must_use]
 pub fn next<'s>(
-    there: Option<&'s StoredText>,
-    text: &Text,
+    current: Option<&'s StoredConfigMap>,
+    text: &DotText,
     digest: Hash,
     since: Option<Duration>,
-) -> Next<'s> {
-    if let Some(there) = there {
-        if !there.is_ours {
-            return Next::Foreign(&there.uid);
+) -> ConfigMapAction<'s> {
+    if let Some(current) = current {
+        if !current.is_ours {
+            return ConfigMapAction::Foreign(&current.uid);
         }
-        if there.text == digest && there.detail == text.detail.to_string() {
-            return Next::Nothing;
+        if current.text == digest && current.detail == text.detail.to_string() {
+            return ConfigMapAction::Nothing;
         }
     }
-    let wait = since.map(|since| AT_MOST_EVERY.saturating_sub(since)).filter(|wait| !wait.is_zero());
-    match (wait, there) {
-        (Some(wait), _) => Next::Wait(wait),
-        (None, Some(there)) => Next::Apply(&there.uid),
-        (None, None) => Next::Create,
+    let wait = since.map(|since| MIN_WRITE_INTERVAL.saturating_sub(since)).filter(|wait| !wait.is_zero());
+    match (wait, current) {
+        (Some(wait), _) => ConfigMapAction::Wait(wait),
+        (None, Some(current)) => ConfigMapAction::Apply(&current.uid),
+        (None, None) => ConfigMapAction::Create,
     }
 }
 
@@ -63,10 +63,10 @@ pub fn next<'s>(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn creating(
+pub fn create_request(
     controller: &ControllerName,
     key: &ObjectKey,
-    text: &Text,
+    text: &DotText,
 ) -> Result<Request<Vec<u8>>, request::Error> {
     let parameters =
         PostParams { field_manager: Some(controller.hub_field_manager()), ..PostParams::default() };
@@ -79,11 +79,11 @@ pub fn creating(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn applying(
+pub fn apply_request(
     controller: &ControllerName,
     key: &ObjectKey,
     uid: &str,
-    text: &Text,
+    text: &DotText,
 ) -> Result<Request<Vec<u8>>, request::Error> {
     let mut body = body(controller, key, text);
     body["metadata"]["uid"] = uid.into();
@@ -91,7 +91,7 @@ pub fn applying(
     of_kind(&CONFIG_MAPS.gvr(), &key.namespace).patch(&key.name, &parameters, &apply::body(&body)?)
 }
 
-fn body(controller: &ControllerName, key: &ObjectKey, text: &Text) -> Value {
+fn body(controller: &ControllerName, key: &ObjectKey, text: &DotText) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

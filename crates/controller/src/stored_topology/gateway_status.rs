@@ -15,7 +15,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::reconcile::apply;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_sync::kinds::GATEWAYS;
 use policy_sync_topology::conditions::{AFFECTED_DOMAIN, ConditionText};
 
@@ -36,7 +36,7 @@ pub struct GatewayStatus {
 
 impl GatewayStatus {
     /// Whether `other` is equal except for fields that this controller writes.
-    pub(super) fn is_as(&self, other: &Self) -> bool {
+    pub(super) fn equals_without_own_fields(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.uid.clone(), row.generation, row.others);
         key(self) == key(other)
     }
@@ -50,7 +50,7 @@ impl GatewayStatus {
 
     /// Whether it belongs to the Gateway with this `uid`.
     #[must_use]
-    pub fn is_of(&self, uid: &str) -> bool {
+    pub fn has_uid(&self, uid: &str) -> bool {
         *self.uid == *uid
     }
 
@@ -75,7 +75,7 @@ impl GatewayStatus {
 
 impl Row for GatewayStatus {}
 
-impl Pruned for GatewayStatus {
+impl ObjectRow for GatewayStatus {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         #[derive(Default, Deserialize)]
         struct Status {

@@ -6,28 +6,30 @@ use std::sync::Arc;
 use super::gateway_status::GatewayStatus;
 use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
 use super::route_status::RouteStatus;
-use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::rows::{
+    GrpcRoutes, HttpRoutes, Parsed, RouteMarker, RouteRow, StoredConfigMap, TcpRoutes, TlsRoutes, UdpRoutes,
+};
 use super::status_key::StatusKey;
 use super::versions::Versions;
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
-use policy_sync_mirror::served::{SERVED, Served, served_key};
-use policy_sync_mirror::{AnyRow, Changed, Family, Line, Source, Tables};
+use policy_sync_mirror::plurals::{RESOLVED_PLURALS, ResolvedPlural, plural_key};
+use policy_sync_mirror::{AnyRow, Family, KindDeclaration, MirrorChange, Source, Tables};
 use policy_sync_topology::locator::{KindRef, Locator};
 use policy_sync_topology::objects::{GRANT, NAMESPACE};
 use policy_sync_topology::rows::{
     BackendKind, Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind, Shared,
 };
 use policy_sync_topology::show::ObjectFault;
-use policy_sync_topology::{Facts, Rows};
+use policy_sync_topology::{GraphInput, Rows};
 
 /// Values shared between rows, to save memory.
 #[derive(Clone, Debug, Default)]
 pub struct Index(Shared);
 
 impl Index {
-    fn share<K: OfKind>(&mut self, row: &mut AnyRow) -> bool {
+    fn share<K: RouteMarker>(&mut self, row: &mut AnyRow) -> bool {
         let Some(row) = row.get_mut::<RouteRow<K>>() else { return false };
         // The new row is not shared yet, so it can be changed.
         if let Some(route) = row.read.as_mut().ok().and_then(Arc::get_mut) {
@@ -39,7 +41,7 @@ impl Index {
 
 impl policy_sync_mirror::Index for Index {
     /// All kinds are discovered or watched on demand.
-    const NEEDED: &'static [&'static Line] = &[];
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
     fn new(_: ControllerName) -> Self {
@@ -52,11 +54,11 @@ impl policy_sync_mirror::Index for Index {
 
     fn complete(&mut self, _: &Tables, _: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
         key.namespace = self.0.texts.intern(key.namespace.clone());
-        let _ = self.share::<OfHttp>(row)
-            || self.share::<OfGrpc>(row)
-            || self.share::<OfTcp>(row)
-            || self.share::<OfTls>(row)
-            || self.share::<OfUdp>(row);
+        let _ = self.share::<HttpRoutes>(row)
+            || self.share::<GrpcRoutes>(row)
+            || self.share::<TcpRoutes>(row)
+            || self.share::<TlsRoutes>(row)
+            || self.share::<UdpRoutes>(row);
     }
 }
 
@@ -67,15 +69,17 @@ pub struct View<'m>(&'m Tables);
 impl<'m> View<'m> {
     /// The served version of `plural`; `None` if it is not served or not known yet.
     pub(super) fn served(&self, plural: &str) -> Option<&'m GroupVersionResource> {
-        match self.0.get(&SERVED, &served_key(plural))? {
-            Served::As(gvr) => Some(gvr),
-            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
+        match self.0.get(&RESOLVED_PLURALS, &plural_key(plural))? {
+            ResolvedPlural::Resource(gvr) => Some(gvr),
+            ResolvedPlural::NotWatchable | ResolvedPlural::NotServed | ResolvedPlural::DiscoveryFailed(_) => {
+                None
+            }
         }
     }
 
     /// Whether API discovery has a result for `plural`.
     pub(super) fn is_looked_up(&self, plural: &str) -> bool {
-        self.0.get(&SERVED, &served_key(plural)).is_some()
+        self.0.get(&RESOLVED_PLURALS, &plural_key(plural)).is_some()
     }
 
     /// Whether `source` is listed, or known to be unavailable.
@@ -94,7 +98,7 @@ impl<'m> View<'m> {
 
     /// The ConfigMap `key`.
     #[must_use]
-    pub fn stored(&self, key: &ObjectKey) -> Option<&'m StoredText> {
+    pub fn stored(&self, key: &ObjectKey) -> Option<&'m StoredConfigMap> {
         self.0.row(&kinds::config_map(key), key)
     }
 
@@ -106,7 +110,7 @@ impl<'m> View<'m> {
 
     /// If `changed` is a Gateway or route of which only the status changed: its key, and the hash of the
     /// status.
-    pub(super) fn changed_status(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
+    pub(super) fn changed_status(&self, changed: &MirrorChange) -> Option<(StatusKey, Hash)> {
         self.changed_gateway(changed)
             .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
             .or_else(|| self.changed_route(&GRPC_ROUTES, changed))
@@ -115,23 +119,23 @@ impl<'m> View<'m> {
             .or_else(|| self.changed_route(&UDP_ROUTES, changed))
     }
 
-    fn changed_gateway(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
+    fn changed_gateway(&self, changed: &MirrorChange) -> Option<(StatusKey, Hash)> {
         let (key, before) = changed.object_of(&GATEWAYS)?;
         let now = self.gateway(key)?;
         before
-            .is_some_and(|before| before.is_as(now))
+            .is_some_and(|before| before.equals_without_own_fields(now))
             .then(|| (StatusKey::Gateway(key.clone()), now.digest()))
     }
 
-    fn changed_route<K: OfKind>(
+    fn changed_route<K: RouteMarker>(
         &self,
         kind: &'static Family<RouteRow<K>>,
-        changed: &Changed,
+        changed: &MirrorChange,
     ) -> Option<(StatusKey, Hash)> {
         let (key, before) = changed.object_of(kind)?;
         let now: &RouteRow<K> = self.0.row(&kinds::source(K::KIND), key)?;
-        let is_as_before = before.is_some_and(|before| before.is_as(now));
-        is_as_before.then(|| (StatusKey::Route(K::KIND, key.clone()), now.status.digest))
+        let is_unchanged = before.is_some_and(|before| before.equals_without_own_fields(now));
+        is_unchanged.then(|| (StatusKey::Route(K::KIND, key.clone()), now.status.digest))
     }
 
     /// The highest resource version seen for the kind of `key`.
@@ -153,23 +157,23 @@ impl<'m> View<'m> {
                 routes: RouteKind::ALL.map(|kind| version_of(kinds::source(kind))),
             },
             gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
-            sets: SetKind::ALL.map(|kind| self.taken(&kinds::sets(kind), kind.kind(), &mut faults)),
+            sets: SetKind::ALL.map(|kind| self.object_rows(&kinds::sets(kind), kind.kind(), &mut faults)),
             backends: BackendKind::ALL
-                .map(|kind| self.taken(&kinds::backends(kind), kind.kind(), &mut faults)),
-            namespaces: self.taken(&kinds::namespaces(), NAMESPACE, &mut faults),
-            grants: self.taken(&kinds::grants(), GRANT, &mut faults),
+                .map(|kind| self.object_rows(&kinds::backends(kind), kind.kind(), &mut faults)),
+            namespaces: self.object_rows(&kinds::namespaces(), NAMESPACE, &mut faults),
+            grants: self.object_rows(&kinds::grants(), GRANT, &mut faults),
             routes: [
-                self.routes::<OfGrpc>(&mut faults),
-                self.routes::<OfHttp>(&mut faults),
-                self.routes::<OfTcp>(&mut faults),
-                self.routes::<OfTls>(&mut faults),
-                self.routes::<OfUdp>(&mut faults),
+                self.routes::<GrpcRoutes>(&mut faults),
+                self.routes::<HttpRoutes>(&mut faults),
+                self.routes::<TcpRoutes>(&mut faults),
+                self.routes::<TlsRoutes>(&mut faults),
+                self.routes::<UdpRoutes>(&mut faults),
             ],
             faults,
         }
     }
 
-    fn routes<K: OfKind>(&self, faults: &mut Vec<ObjectFault>) -> RouteRows {
+    fn routes<K: RouteMarker>(&self, faults: &mut Vec<ObjectFault>) -> RouteRows {
         let source = kinds::source(K::KIND);
         let table = self.0.table::<RouteRow<K>>(&source);
         let rows = table.into_iter().flat_map(policy_sync_mirror::Table::iter).map(|(key, row)| {
@@ -188,32 +192,32 @@ impl<'m> View<'m> {
         RouteRows { known: self.is_listed(&source), all }
     }
 
-    fn taken<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static>(
+    fn object_rows<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static>(
         &self,
         source: &Source,
         kind: KindRef<'static>,
         faults: &mut Vec<ObjectFault>,
-    ) -> Taken<T> {
-        let table = self.0.table::<Read<T>>(source);
+    ) -> ObjectRows<T> {
+        let table = self.0.table::<Parsed<T>>(source);
         let mut objects = Vec::with_capacity(table.map_or(0, policy_sync_mirror::Table::count));
-        for (key, Read(read)) in table.into_iter().flat_map(policy_sync_mirror::Table::iter) {
+        for (key, Parsed(read)) in table.into_iter().flat_map(policy_sync_mirror::Table::iter) {
             match read {
                 Ok(found) => objects.push((key.clone(), found.clone())),
                 Err(fault) => faults.push(ObjectFault::new(Locator::of(kind, key), fault)),
             }
         }
-        Taken { known: self.is_listed(source), objects }
+        ObjectRows { known: self.is_listed(source), objects }
     }
 }
 
 /// The objects of a kind, and whether they are completely listed.
 #[derive(Debug)]
-struct Taken<T> {
+struct ObjectRows<T> {
     known: bool,
     objects: Vec<(ObjectKey, Arc<T>)>,
 }
 
-impl<T> Taken<T> {
+impl<T> ObjectRows<T> {
     fn lend(&self) -> Rows<'_, T> {
         Rows { known: self.known, objects: self.objects.iter().map(|(key, row)| (key, &**row)).collect() }
     }
@@ -241,7 +245,7 @@ impl RouteRows {
     }
 
     /// The index of a route in `all`.
-    pub(super) fn place(&self, namespace: &str, name: &str) -> Option<usize> {
+    pub(super) fn position(&self, namespace: &str, name: &str) -> Option<usize> {
         self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
     }
 }
@@ -254,11 +258,11 @@ pub struct OwnRows {
     /// The statuses of Gateways.
     pub(super) gateways: Vec<(ObjectKey, GatewayStatus)>,
     /// ListenerSets, in the order of [`SetKind::ALL`].
-    sets: [Taken<ListenerSet>; 2],
+    sets: [ObjectRows<ListenerSet>; 2],
     /// Backends, in the order of [`BackendKind::ALL`].
-    backends: [Taken<Service>; 3],
-    namespaces: Taken<Namespace>,
-    grants: Taken<Grant>,
+    backends: [ObjectRows<Service>; 3],
+    namespaces: ObjectRows<Namespace>,
+    grants: ObjectRows<Grant>,
     /// Routes, in the order of [`RouteKind::ALL`].
     pub(super) routes: [RouteRows; 5],
     /// Objects that cannot be parsed.
@@ -266,12 +270,12 @@ pub struct OwnRows {
 }
 
 impl OwnRows {
-    /// Adds references to the rows to `facts`.
-    pub(super) fn lend<'r>(&'r self, facts: &mut Facts<'r>) {
-        facts.sets = self.sets.each_ref().map(Taken::lend);
-        facts.backends = self.backends.each_ref().map(Taken::lend);
-        facts.namespaces = self.namespaces.lend();
-        facts.grants = self.grants.lend();
-        facts.routes = self.routes.each_ref().map(RouteRows::lend);
+    /// Adds references to the rows to `graph_input`.
+    pub(super) fn lend<'r>(&'r self, graph_input: &mut GraphInput<'r>) {
+        graph_input.sets = self.sets.each_ref().map(ObjectRows::lend);
+        graph_input.backends = self.backends.each_ref().map(ObjectRows::lend);
+        graph_input.namespaces = self.namespaces.lend();
+        graph_input.grants = self.grants.lend();
+        graph_input.routes = self.routes.each_ref().map(RouteRows::lend);
     }
 }

@@ -14,7 +14,7 @@ impl mirror::Key for Key {
     }
 
     fn priority(&self) -> Priority {
-        Priority::First
+        Priority::High
     }
 
     /// All changes within the window cause one rebuild.

@@ -1,40 +1,44 @@
 //! The registry of watched kinds, beside those of the sync.
 
 use super::gateway_status::GatewayStatus;
-use super::rows::{ExperimentalSets, OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::rows::{
+    ExperimentalSets, GrpcRoutes, HttpRoutes, Parsed, RouteRow, StoredConfigMap, TcpRoutes, TlsRoutes,
+    UdpRoutes,
+};
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_mirror::{Family, Kind, Source};
 use policy_sync_topology::rows::{BackendKind, Grant, ListenerSet, Namespace, RouteKind, Service, SetKind};
 
 /// GRPCRoutes, in the version served by the hub, like the other routes.
-pub static GRPC_ROUTES: Family<RouteRow<OfGrpc>> = Family::new("grpcroutes");
+pub static GRPC_ROUTES: Family<RouteRow<GrpcRoutes>> = Family::new("grpcroutes");
 /// HTTPRoutes.
-pub static HTTP_ROUTES: Family<RouteRow<OfHttp>> = Family::new("httproutes");
+pub static HTTP_ROUTES: Family<RouteRow<HttpRoutes>> = Family::new("httproutes");
 /// TCPRoutes.
-pub static TCP_ROUTES: Family<RouteRow<OfTcp>> = Family::new("tcproutes");
+pub static TCP_ROUTES: Family<RouteRow<TcpRoutes>> = Family::new("tcproutes");
 /// TLSRoutes.
-pub static TLS_ROUTES: Family<RouteRow<OfTls>> = Family::new("tlsroutes");
+pub static TLS_ROUTES: Family<RouteRow<TlsRoutes>> = Family::new("tlsroutes");
 /// UDPRoutes.
-pub static UDP_ROUTES: Family<RouteRow<OfUdp>> = Family::new("udproutes");
+pub static UDP_ROUTES: Family<RouteRow<UdpRoutes>> = Family::new("udproutes");
 /// ListenerSets.
-pub static SETS: Family<Read<ListenerSet>> = Family::new("listenersets");
+pub static LISTENER_SETS: Family<Parsed<ListenerSet>> = Family::new("listenersets");
 /// XListenerSets.
-pub static X_SETS: Family<Read<ListenerSet>> = Family::pruned_by::<ExperimentalSets>("xlistenersets");
+pub static X_LISTENER_SETS: Family<Parsed<ListenerSet>> =
+    Family::pruned_by::<ExperimentalSets>("xlistenersets");
 /// ReferenceGrants; only watched while an object refers to another namespace.
-pub static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
+pub static GRANTS: Family<Parsed<Grant>> = Family::new("referencegrants");
 /// Services; only watched while an object refers to one.
-pub static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
+pub static SERVICES: Kind<Parsed<Service>> = Kind::new("", "v1", "services");
 /// ServiceImports; only watched while a route refers to one.
-pub static SERVICE_IMPORTS: Family<Read<Service>> = Family::new("serviceimports");
+pub static SERVICE_IMPORTS: Family<Parsed<Service>> = Family::new("serviceimports");
 /// Envoy Gateway Backends; only watched while a route refers to one.
-pub static ENVOY_BACKENDS: Family<Read<Service>> = Family::new("backends");
+pub static ENVOY_BACKENDS: Family<Parsed<Service>> = Family::new("backends");
 /// Namespaces; only watched while a listener selects them by labels.
-pub static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
+pub static NAMESPACES: Family<Parsed<Namespace>> = Family::new("namespaces").of_metadata();
 /// Gateways, for the conditions that name the policies affecting them.
 pub static GATEWAYS: Kind<GatewayStatus> = Kind::new(GROUP, "v1", "gateways");
 /// The ConfigMap with the stored topology.
-pub static CONFIG_MAPS: Kind<StoredText> = Kind::new("", "v1", "configmaps");
+pub static CONFIG_MAPS: Kind<StoredConfigMap> = Kind::new("", "v1", "configmaps");
 
 fn of_gateway_api(plural: &str) -> GroupResource {
     GroupResource::new(GROUP, plural)
@@ -66,8 +70,10 @@ pub fn source(kind: RouteKind) -> Source {
 /// All ListenerSets of `kind`.
 pub fn sets(kind: SetKind) -> Source {
     match kind {
-        SetKind::Standard => SETS.resource(of_gateway_api("listenersets")),
-        SetKind::Experimental => X_SETS.resource(GroupResource::new(kind.kind().group, "xlistenersets")),
+        SetKind::Standard => LISTENER_SETS.resource(of_gateway_api("listenersets")),
+        SetKind::Experimental => {
+            X_LISTENER_SETS.resource(GroupResource::new(kind.kind().group, "xlistenersets"))
+        }
     }
 }
 

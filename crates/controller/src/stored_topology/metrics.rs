@@ -31,7 +31,7 @@ impl TopologyMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         Ok(Self {
             nodes: made.gauges(
                 "policy_sync_topology_nodes",
@@ -126,7 +126,7 @@ impl Counts {
             }
             counts
         }
-        let nodes = graph.nodes().map(|node| graph.nature(node));
+        let nodes = graph.nodes().map(|node| graph.node_type(node));
         // Policies can refer to any kind, so leaves are not counted by kind.
         let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::status_key::{StatusKey, Turn};
+use super::status_key::{StatusKey, StatusWriteKey};
 use super::versions::Versions;
 use policy_sync_api::json::Hash;
 use policy_sync_topology::conditions::{Conditions, ParentConditions};
@@ -49,7 +49,7 @@ pub struct DesiredStatus {
 }
 
 impl DesiredStatus {
-    fn is_as(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         (self.digest, self.uid) == (other.digest, other.uid)
     }
 }
@@ -79,12 +79,12 @@ pub struct PendingWrite {
     pub status: DesiredStatus,
     /// The resource version of the object's kind that the graph was built from.
     seen: u64,
-    state: State,
+    state: WriteState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    Waits,
+enum WriteState {
+    Waiting,
     /// Written; the object then had this resource version.
     Written(u64),
 }
@@ -92,29 +92,33 @@ enum State {
 /// The consequences of a new graph.
 #[derive(Debug)]
 #[must_use]
-pub struct Replaced {
+pub struct ReplaceResult {
     /// The writes to queue.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<StatusWriteKey>,
     /// Whether to rebuild: the watch has delivered writes that the graph does not include, and no other
     /// change would trigger a rebuild.
-    pub again: bool,
+    pub rebuild: bool,
 }
 
 impl PendingStatuses {
     /// Starts a build. Rows are read after this call.
-    pub fn begin(&mut self) {
+    pub fn begin_build(&mut self) {
         self.unseen = Some(Unseen::default());
     }
 
     /// Aborts a build. Returns whether another one is needed.
-    pub fn give_up(&mut self) -> bool {
+    pub fn abort_build(&mut self) -> bool {
         self.unseen.take().is_some_and(|unseen| unseen.text || !unseen.statuses.is_empty())
     }
 
     /// Replaces the desired statuses by those of a new graph, built from rows of these versions.
-    pub fn replace(&mut self, desired: BTreeMap<StatusKey, DesiredStatus>, versions: &Versions) -> Replaced {
+    pub fn replace(
+        &mut self,
+        desired: BTreeMap<StatusKey, DesiredStatus>,
+        versions: &Versions,
+    ) -> ReplaceResult {
         let unseen = self.unseen.take().unwrap_or_default();
-        let again = unseen.text || unseen.statuses.keys().any(|key| !desired.contains_key(key));
+        let rebuild = unseen.text || unseen.statuses.keys().any(|key| !desired.contains_key(key));
         let mut known = std::mem::take(&mut self.writes);
         let mut turns = Vec::new();
         for (key, status) in desired {
@@ -122,19 +126,19 @@ impl PendingStatuses {
                 continue;
             }
             let seen = versions.of(&key);
-            let before = known.remove(&key).filter(|before| before.status.is_as(&status));
+            let before = known.remove(&key).filter(|before| before.status.is_same(&status));
             let state = match before.map(|before| before.state) {
                 // A failed write keeps its backoff.
-                Some(State::Waits) => State::Waits,
-                Some(State::Written(version)) if version > seen => State::Written(version),
+                Some(WriteState::Waiting) => WriteState::Waiting,
+                Some(WriteState::Written(version)) if version > seen => WriteState::Written(version),
                 _ => {
-                    turns.push(Turn { key: key.clone(), changed: status.changed });
-                    State::Waits
+                    turns.push(StatusWriteKey { key: key.clone(), changed: status.changed });
+                    WriteState::Waiting
                 }
             };
             self.writes.insert(key, PendingWrite { status, seen, state });
         }
-        Replaced { turns, again }
+        ReplaceResult { turns, rebuild }
     }
 
     /// Forgets everything, because leadership changed.
@@ -149,7 +153,7 @@ impl PendingStatuses {
     }
 
     /// Handles the delivery of the ConfigMap by the watch. Returns whether it has the desired content.
-    pub fn shows_text(&mut self, text: Hash, detail: &str) -> bool {
+    pub fn text_delivered(&mut self, text: Hash, detail: &str) -> bool {
         let is_it = self.text.as_ref().is_some_and(|wanted| (wanted.0, wanted.1.as_str()) == (text, detail));
         if is_it && let Some(unseen) = &mut self.unseen {
             unseen.text = true;
@@ -159,12 +163,12 @@ impl PendingStatuses {
 
     /// Handles the delivery of a status by the watch at `version`. Returns whether it is the desired one, or
     /// older than this process's own write.
-    pub fn shows(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
+    pub fn status_delivered(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
         if write.status.digest != digest {
             // An older version was replaced by the own write, which is not delivered yet. A newer one has
             // overwritten it.
-            return matches!(write.state, State::Written(written) if version < written);
+            return matches!(write.state, WriteState::Written(written) if version < written);
         }
         self.writes.remove(key);
         if let Some(unseen) = &mut self.unseen {
@@ -176,21 +180,21 @@ impl PendingStatuses {
     /// The status to write now for `key`.
     #[must_use]
     pub fn next(&self, key: &StatusKey) -> Option<PendingWrite> {
-        self.writes.get(key).filter(|write| write.state == State::Waits).cloned()
+        self.writes.get(key).filter(|write| write.state == WriteState::Waiting).cloned()
     }
 
     /// Records that `write` succeeded; the object now has `version`.
     pub fn wrote(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) {
         if let Some(known) = self.writes.get_mut(key)
-            && known.status.is_as(&write.status)
+            && known.status.is_same(&write.status)
         {
-            known.state = State::Written(version);
+            known.state = WriteState::Written(version);
         }
     }
 
     /// Removes `write`, because the object or its kind no longer exists.
-    pub fn is_gone(&mut self, key: &StatusKey, write: &PendingWrite) {
-        if self.writes.get(key).is_some_and(|known| known.status.is_as(&write.status)) {
+    pub fn remove_deleted(&mut self, key: &StatusKey, write: &PendingWrite) {
+        if self.writes.get(key).is_some_and(|known| known.status.is_same(&write.status)) {
             self.writes.remove(key);
         }
     }
@@ -199,15 +203,15 @@ impl PendingStatuses {
     /// already. If a later graph has seen that the status was overwritten since, the write stays, and its
     /// turn is returned.
     #[must_use]
-    pub fn settle(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) -> Option<Turn> {
-        let known = self.writes.get(key).filter(|known| known.status.is_as(&write.status))?;
+    pub fn settle(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) -> Option<StatusWriteKey> {
+        let known = self.writes.get(key).filter(|known| known.status.is_same(&write.status))?;
         match known.state {
             // Another turn has written it.
-            State::Written(_) => None,
-            State::Waits if known.seen > version => {
-                Some(Turn { key: key.clone(), changed: known.status.changed })
+            WriteState::Written(_) => None,
+            WriteState::Waiting if known.seen > version => {
+                Some(StatusWriteKey { key: key.clone(), changed: known.status.changed })
             }
-            State::Waits => {
+            WriteState::Waiting => {
                 self.writes.remove(key);
                 None
             }
@@ -222,7 +226,7 @@ impl PendingStatuses {
     /// The number of statuses that are not written yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.writes.values().filter(|write| write.state == State::Waits).count()
+        self.writes.values().filter(|write| write.state == WriteState::Waiting).count()
     }
 }
 

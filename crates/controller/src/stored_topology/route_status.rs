@@ -126,7 +126,7 @@ impl<'o> Entries<'o> {
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn replacing_parents(
+pub fn route_status_request(
     controller: &ControllerName,
     gvr: &GroupVersionResource,
     found: &HubObject,
@@ -134,19 +134,19 @@ pub fn replacing_parents(
     now: Moment,
 ) -> Result<Option<Request<Vec<u8>>>, request::Error> {
     let Desired::Route { generation, entries } = &desired.desired else { return Ok(None) };
-    let there = Entries::read(found, controller);
+    let current = Entries::read(found, controller);
     let metadata = &found.metadata;
     let is_another = Hash::of_text(&metadata.uid) != desired.uid || metadata.generation != *generation;
-    if is_another || there.digest() == desired.digest {
+    if is_another || current.digest() == desired.digest {
         return Ok(None);
     }
     let spec = found.spec_value();
-    let room = ENTRIES_LIMIT.saturating_sub(there.others.len());
-    let mut parents: Vec<Box<RawValue>> = there.others.iter().map(|entry| (*entry).to_owned()).collect();
+    let room = ENTRIES_LIMIT.saturating_sub(current.others.len());
+    let mut parents: Vec<Box<RawValue>> = current.others.iter().map(|entry| (*entry).to_owned()).collect();
     for ParentConditions { reference, conditions } in entries.iter().take(room) {
         let written: &Value = &spec["parentRefs"][*reference];
         let Ok(parent) = serde_json::from_value::<ParentReference>(written.clone()) else { continue };
-        let before = there.conditions(&parent);
+        let before = current.conditions(&parent);
         let dated: Vec<Condition> =
             conditions.texts.iter().map(|text| text.dated(before, *generation, now)).collect();
         let entry = json!({"parentRef": written, "controllerName": controller.as_str(), "conditions": dated});

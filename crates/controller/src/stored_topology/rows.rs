@@ -11,58 +11,58 @@ use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLO
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Prunes, Row};
+use policy_sync_mirror::{ObjectRow, Pruner, Row};
 use policy_sync_topology::fault::Fault;
 use policy_sync_topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind};
 
 /// The fields of an object that the graph uses, or the parse error.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read<T>(pub(super) Result<Arc<T>, Box<Fault>>);
+pub struct Parsed<T>(pub(super) Result<Arc<T>, Box<Fault>>);
 
-impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> {}
+impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Parsed<T> {}
 
-impl Pruned for Read<ListenerSet> {
+impl ObjectRow for Parsed<ListenerSet> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         read_set(SetKind::Standard, object)
     }
 }
 
-fn read_set(kind: SetKind, object: &HubObject) -> Read<ListenerSet> {
+fn read_set(kind: SetKind, object: &HubObject) -> Parsed<ListenerSet> {
     let set = ListenerSet::read(kind, object).map(|set| Arc::new(ListenerSet { labels: None, ..set }));
-    Read(set.map_err(Box::new))
+    Parsed(set.map_err(Box::new))
 }
 
 /// Parses XListenerSets.
 pub(super) struct ExperimentalSets;
 
-impl Prunes for ExperimentalSets {
-    type Row = Read<ListenerSet>;
+impl Pruner for ExperimentalSets {
+    type Row = Parsed<ListenerSet>;
 
-    fn prune(object: &HubObject, _: &ControllerName) -> Read<ListenerSet> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Parsed<ListenerSet> {
         read_set(SetKind::Experimental, object)
     }
 }
 
-impl Pruned for Read<Service> {
+impl ObjectRow for Parsed<Service> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         Self(Service::read(object).map(Arc::new).map_err(Box::new))
     }
 }
 
-impl Pruned for Read<Grant> {
+impl ObjectRow for Parsed<Grant> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         Self(Grant::read(object).map(Arc::new).map_err(Box::new))
     }
 }
 
-impl Pruned for Read<Namespace> {
+impl ObjectRow for Parsed<Namespace> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         Self(Ok(Arc::new(Namespace::read(object))))
     }
 }
 
 /// A kind of routes, as a type.
-pub trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+pub trait RouteMarker: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The value that this type represents.
     const KIND: RouteKind;
 }
@@ -74,14 +74,14 @@ macro_rules! kinds {
             #[derive(Clone, Debug, PartialEq)]
             pub struct $name;
 
-            impl OfKind for $name {
+            impl RouteMarker for $name {
                 const KIND: RouteKind = RouteKind::$kind;
             }
         )+
     };
 }
 
-kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
+kinds!(GrpcRoutes = Grpc, HttpRoutes = Http, TcpRoutes = Tcp, TlsRoutes = Tls, UdpRoutes = Udp);
 
 /// A route of a kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,17 +93,17 @@ pub struct RouteRow<K> {
     kind: PhantomData<K>,
 }
 
-impl<K: OfKind> Row for RouteRow<K> {}
+impl<K: RouteMarker> Row for RouteRow<K> {}
 
-impl<K: OfKind> RouteRow<K> {
+impl<K: RouteMarker> RouteRow<K> {
     /// Whether `other` is equal except for fields that this controller writes.
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn equals_without_own_fields(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.status.uid, row.status.generation, row.status.others);
         key(self) == key(other) && self.read == other.read
     }
 }
 
-impl<K: OfKind> Pruned for RouteRow<K> {
+impl<K: RouteMarker> ObjectRow for RouteRow<K> {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let read = Route::read(K::KIND, object).map(|route| Arc::new(Route { labels: None, ..route }));
         let read = read.map_err(Box::new);
@@ -113,7 +113,7 @@ impl<K: OfKind> Pruned for RouteRow<K> {
 
 /// The stored ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredText {
+pub struct StoredConfigMap {
     pub(super) uid: String,
     /// Whether its labels name this controller.
     pub(super) is_ours: bool,
@@ -123,9 +123,9 @@ pub struct StoredText {
     pub(super) detail: String,
 }
 
-impl Row for StoredText {}
+impl Row for StoredConfigMap {}
 
-impl Pruned for StoredText {
+impl ObjectRow for StoredConfigMap {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let is = |key: &str, value: &str| metadata.labels.get(key).is_some_and(|found| found == value);

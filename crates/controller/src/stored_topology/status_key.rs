@@ -29,7 +29,7 @@ impl fmt::Display for StatusKey {
 
 /// A turn in the queue to write one status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Turn {
+pub struct StatusWriteKey {
     /// The object.
     pub key: StatusKey,
     /// Whether the object itself changed. Then it does not wait for objects in its namespace that only depend
@@ -37,7 +37,7 @@ pub struct Turn {
     pub changed: bool,
 }
 
-impl mirror::Key for Turn {
+impl mirror::Key for StatusWriteKey {
     const CATEGORIES: &'static [&'static str] = &[OF_GATEWAY, OF_ROUTE];
 
     fn category(&self) -> &'static str {
@@ -49,10 +49,10 @@ impl mirror::Key for Turn {
 
     fn priority(&self) -> Priority {
         match &self.key {
-            StatusKey::Gateway(_) => Priority::First,
-            StatusKey::Route(_, key) if self.changed => Priority::InTurn(key.namespace.clone()),
+            StatusKey::Gateway(_) => Priority::High,
+            StatusKey::Route(_, key) if self.changed => Priority::Fair(key.namespace.clone()),
             // A namespace name cannot contain a slash, so this is a separate queue.
-            StatusKey::Route(_, key) => Priority::InTurn(format!("{}/", key.namespace).into()),
+            StatusKey::Route(_, key) => Priority::Fair(format!("{}/", key.namespace).into()),
         }
     }
 }

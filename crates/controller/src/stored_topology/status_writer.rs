@@ -16,17 +16,17 @@ use tracing::{debug, warn};
 use super::index::Index;
 use super::kinds::{self, GATEWAYS};
 use super::pending::{Desired, PendingWrite};
-use super::route_status::replacing_parents;
-use super::status_key::{StatusKey, Turn};
+use super::route_status::route_status_request;
+use super::status_key::{StatusKey, StatusWriteKey};
 use super::statuses::Statuses;
 use super::throttle::Throttle;
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{
-    Capability, Failure, Queue, Repeats, RequestError, Requests, Slot, apply, of_kind,
+    Capability, Queue, ReconcileError, RequestError, Requests, Slot, WriteThrottle, apply, of_kind,
 };
-use policy_sync_mirror::Extent;
+use policy_sync_mirror::Projection;
 use policy_sync_sync as sync;
 use policy_sync_topology::rows::RouteKind;
 
@@ -46,14 +46,14 @@ pub(super) struct StatusError {
     source: RequestError,
 }
 
-impl Failure for StatusError {
+impl ReconcileError for StatusError {
     fn category(&self) -> &'static str {
         self.source.category()
     }
 
     /// Thousands of objects may be rejected for the same reason, so only the first rejection is logged.
-    fn is_routine(&self) -> bool {
-        self.source.is_routine()
+    fn is_expected(&self) -> bool {
+        self.source.is_expected()
             || self.source.code() == FORBIDDEN
             || matches!(self.source, RequestError::Stale(_))
     }
@@ -65,13 +65,13 @@ pub(super) struct StatusWriter {
     pub(super) mirror: Arc<policy_sync_mirror::Mirror<Index>>,
     pub(super) clock: Clock,
     pub(super) requests: Requests,
-    pub(super) queue: Arc<Queue<Turn>>,
+    pub(super) queue: Arc<Queue<StatusWriteKey>>,
     pub(super) statuses: Arc<Statuses>,
     pub(super) throttle: Throttle,
     /// The queue of the sync, which has precedence.
     pub(super) syncing: Arc<Queue<sync::Key>>,
     /// The last writes: the hash of the status, and of the object's uid.
-    pub(super) repeats: Repeats<StatusKey, (Hash, Hash)>,
+    pub(super) repeats: WriteThrottle<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Logged {
     undone: Mutex<BTreeSet<Option<RouteKind>>>,
 }
 
-fn written_of(write: &PendingWrite) -> (Hash, Hash) {
+fn write_hashes(write: &PendingWrite) -> (Hash, Hash) {
     (write.status.digest, write.status.uid)
 }
 
@@ -94,19 +94,19 @@ fn kind_of(key: &StatusKey) -> Option<RouteKind> {
 }
 
 impl Capability for StatusWriter {
-    type Key = Turn;
+    type Key = StatusWriteKey;
     type Error = StatusError;
 
     /// The next graph queues the writes.
-    fn everything(&self) -> BTreeSet<Turn> {
+    fn all_keys(&self) -> BTreeSet<StatusWriteKey> {
         BTreeSet::new()
     }
 
-    async fn carry_out(&self, turn: &Turn, _slot: Slot) -> Result<(), StatusError> {
+    async fn reconcile(&self, turn: &StatusWriteKey, _slot: Slot) -> Result<(), StatusError> {
         let key = &turn.key;
         // A write that is no longer needed must not use up the rate limit.
         let Some(write) = self.statuses.read(|pending| pending.next(key)) else { return Ok(()) };
-        if let Some(wait) = self.repeats.wait(key, &written_of(&write), self.clock.now()) {
+        if let Some(wait) = self.repeats.wait(key, &write_hashes(&write), self.clock.now()) {
             if self.logged.undone.lock().insert(kind_of(key)) {
                 warn!(object = %key, "another writer reverts the status, maybe of other objects of this kind too");
             }
@@ -141,17 +141,17 @@ impl StatusWriter {
         write: &PendingWrite,
     ) -> Result<(), RequestError> {
         let Desired::Gateway { uid, generation, conditions } = &write.status.desired else { return Ok(()) };
-        let there = self.mirror.read().view(self.clock.now()).gateway(gateway).cloned();
-        let Some(there) = there.filter(|there| there.is_of(uid)) else {
-            self.statuses.change(|pending| pending.is_gone(key, write));
+        let current = self.mirror.read().view(self.clock.now()).gateway(gateway).cloned();
+        let Some(current) = current.filter(|current| current.has_uid(uid)) else {
+            self.statuses.change(|pending| pending.remove_deleted(key, write));
             return Ok(());
         };
         let what = (&*conditions.texts, *generation);
-        let request = there.request(&self.controller, gateway, what, self.clock.now());
+        let request = current.request(&self.controller, gateway, what, self.clock.now());
         match apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await {
             Ok(written) => self.wrote(key, write, written.version()),
             Err(error) if error.code() == NOT_FOUND => {
-                self.statuses.change(|pending| pending.is_gone(key, write));
+                self.statuses.change(|pending| pending.remove_deleted(key, write));
             }
             Err(error) => return Err(error),
         }
@@ -165,7 +165,7 @@ impl StatusWriter {
         route: &ObjectKey,
         write: &PendingWrite,
     ) -> Result<(), RequestError> {
-        let gone = || self.statuses.change(|pending| pending.is_gone(key, write));
+        let gone = || self.statuses.change(|pending| pending.remove_deleted(key, write));
         let served =
             self.mirror.read().view(self.clock.now()).served(&kinds::routes(kind).to_string()).cloned();
         let Some(gvr) = served else {
@@ -173,14 +173,14 @@ impl StatusWriter {
             return Ok(());
         };
         let get = of_kind(&gvr, &route.namespace).get(&route.name, &GetParams::default());
-        let found = match self.requests.read(get, Extent::Whole).await {
+        let found = match self.requests.read(get, Projection::Full).await {
             Err(error) if error.code() == NOT_FOUND => {
                 gone();
                 return Ok(());
             }
             found => found?,
         };
-        let request = replacing_parents(&self.controller, &gvr, &found, &write.status, self.clock.now());
+        let request = route_status_request(&self.controller, &gvr, &found, &write.status, self.clock.now());
         let Some(request) = request.map_err(RequestError::Build)? else {
             let version = found.metadata.version();
             self.statuses.settle(|pending| pending.settle(key, write, version));
@@ -195,14 +195,16 @@ impl StatusWriter {
                 gone();
                 Ok(())
             }
-            Err(RequestError::Refused(status)) if status.code == CONFLICT => Err(RequestError::Stale(status)),
+            Err(RequestError::Rejected(status)) if status.code == CONFLICT => {
+                Err(RequestError::Stale(status))
+            }
             Err(error) => Err(error),
         }
     }
 
     fn wrote(&self, key: &StatusKey, write: &PendingWrite, version: u64) {
         self.statuses.change(|pending| pending.wrote(key, write, version));
-        self.repeats.wrote(key, written_of(write), self.clock.now());
+        self.repeats.wrote(key, write_hashes(write), self.clock.now());
         self.logged.refused.lock().remove(&kind_of(key));
         debug!(object = %key, "wrote its status");
     }

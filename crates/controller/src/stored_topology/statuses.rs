@@ -6,23 +6,23 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::metrics::TopologyMetrics;
-use super::pending::{PendingStatuses, Replaced};
-use super::status_key::Turn;
+use super::pending::{PendingStatuses, ReplaceResult};
+use super::status_key::StatusWriteKey;
 use policy_sync_hub::reconcile::Queue;
 
 /// The delay of a turn that an older read could not settle.
-const SETTLES: Duration = Duration::from_secs(1);
+const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The pending statuses with the queue of their turns.
 #[derive(Debug)]
 pub(super) struct Statuses {
     pending: Mutex<PendingStatuses>,
-    queue: Arc<Queue<Turn>>,
+    queue: Arc<Queue<StatusWriteKey>>,
     metrics: TopologyMetrics,
 }
 
 impl Statuses {
-    pub(super) fn new(queue: Arc<Queue<Turn>>, metrics: TopologyMetrics) -> Self {
+    pub(super) fn new(queue: Arc<Queue<StatusWriteKey>>, metrics: TopologyMetrics) -> Self {
         Self { pending: Mutex::default(), queue, metrics }
     }
 
@@ -52,16 +52,16 @@ impl Statuses {
 
     /// Replaces the statuses by those of a new graph, and queues new writes. Returns whether to rebuild the
     /// graph.
-    pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> Replaced) -> bool {
-        let Replaced { turns, again } = self.change(replace);
-        self.queue.affect(turns);
-        again
+    pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> ReplaceResult) -> bool {
+        let ReplaceResult { turns, rebuild } = self.change(replace);
+        self.queue.enqueue(turns);
+        rebuild
     }
 
     /// Settles a write. If a turn remains, it is queued with a delay, so that the watch can catch up.
-    pub(super) fn settle(&self, settle: impl FnOnce(&mut PendingStatuses) -> Option<Turn>) {
+    pub(super) fn settle(&self, settle: impl FnOnce(&mut PendingStatuses) -> Option<StatusWriteKey>) {
         if let Some(turn) = self.change(settle) {
-            self.queue.add_after(turn, SETTLES);
+            self.queue.add_after(turn, SETTLE_DELAY);
         }
     }
 }

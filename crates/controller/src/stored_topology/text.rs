@@ -12,7 +12,7 @@ pub const LIMIT: usize = 900 * 1024;
 
 /// The content of the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct DotText {
     /// The level of detail.
     pub detail: Detail,
     /// The text in DOT.
@@ -21,24 +21,24 @@ pub struct Text {
 
 /// The text of `graph` with the most detail that fits into `limit` bytes.
 #[must_use]
-pub fn text(graph: &Graph<'_>, limit: usize) -> Text {
+pub fn text(graph: &Graph<'_>, limit: usize) -> DotText {
     let report = TopologyReport::new(graph, Scope::default(), Vec::new());
     for detail in [Detail::Full, Detail::Routes, Detail::Listeners, Detail::Gateways] {
         if let Some(dot) = dot::within(&report, detail, limit) {
-            return Text { detail, dot };
+            return DotText { detail, dot };
         }
     }
     // Binary search for the number of Gateways that fit.
     let all = dot::gateways(&report);
     let (mut fits, mut too_many) = (0, all);
-    let mut text = Text { detail: Detail::First(0, all), dot: dot::empty() };
+    let mut text = DotText { detail: Detail::First(0, all), dot: dot::empty() };
     while fits + 1 < too_many {
         let half = fits.midpoint(too_many);
         let detail = Detail::First(half, all);
         match dot::within(&report, detail, limit) {
             Some(dot) => {
                 fits = half;
-                text = Text { detail, dot };
+                text = DotText { detail, dot };
             }
             None => too_many = half,
         }

@@ -9,27 +9,27 @@ use policy_sync_hub::reconcile::Queue;
 use policy_sync_mirror::Key;
 
 /// The maximum time that one turn waits for the other queue.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Grants turns one at a time.
 #[derive(Debug)]
 pub(super) struct Throttle {
-    between: Duration,
-    state: Mutex<State>,
+    interval: Duration,
+    state: Mutex<ThrottleState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ThrottleState {
     next: Instant,
     /// How long turns may currently wait for the other queue.
-    saved: Duration,
+    wait_budget: Duration,
 }
 
 impl Throttle {
     /// At most `per_second` turns in a second.
     pub(super) fn new(per_second: u32) -> Self {
-        let state = State { next: Instant::now(), saved: LONGEST };
-        Self { between: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
+        let state = ThrottleState { next: Instant::now(), wait_budget: MAX_WAIT };
+        Self { interval: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
     }
 
     /// Waits for a turn, and until `others` are idle. If they never are, every other slot is a turn: each
@@ -39,10 +39,10 @@ impl Throttle {
         let at = state.next.max(Instant::now());
         tokio::time::sleep_until(at).await;
         let began = Instant::now();
-        others.idle(state.saved).await;
-        let gave = began.elapsed();
-        state.saved = (state.saved.saturating_sub(gave) + self.between).min(LONGEST);
-        state.next = at + gave + self.between;
+        others.idle(state.wait_budget).await;
+        let waited = began.elapsed();
+        state.wait_budget = (state.wait_budget.saturating_sub(waited) + self.interval).min(MAX_WAIT);
+        state.next = at + waited + self.interval;
     }
 }
 

@@ -3,14 +3,14 @@
 use super::index::View;
 use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
-use policy_sync_mirror::Wanted;
+use policy_sync_mirror::WatchedSources;
 use policy_sync_topology::Needs;
 use policy_sync_topology::rows::{BackendKind, RouteKind, SetKind};
 
 /// The sources to watch if the graph has these `needs`; `stored` is the name of the ConfigMap.
-pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
+pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> WatchedSources {
     let config_map = (kinds::config_map(stored), CONFIG_MAPS.gvr());
-    let mut wanted = Wanted::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
+    let mut wanted = WatchedSources::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
     let mut served = RouteKind::ALL.map(kinds::source).to_vec();
     served.extend(SetKind::ALL.map(kinds::sets));
     let needed = |kind: BackendKind| needs.backends[kind as usize];
@@ -35,7 +35,7 @@ pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
 }
 
 /// Whether API discovery is complete and each of `wanted` is listed or known to be unavailable.
-pub(super) fn is_settled(view: View<'_>, wanted: &Wanted) -> bool {
+pub(super) fn is_settled(view: View<'_>, wanted: &WatchedSources) -> bool {
     kinds::plurals().all(|plural| view.is_looked_up(&plural))
         && wanted.keys().all(|source| view.is_settled(source))
 }

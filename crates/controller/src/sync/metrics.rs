@@ -20,7 +20,7 @@ use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 use policy_sync_sync::desired::eligibility::{conflict, not_in_role};
 use policy_sync_sync::rows::kind::KindReason;
 use policy_sync_sync::rows::work::Work;
-use policy_sync_sync::status::fare::{Fare, State};
+use policy_sync_sync::status::sync_state::{SyncPhase, SyncState};
 use policy_sync_sync::{Changes, ClassParams, Problem, View, counts};
 
 use tally::{STUCK, Tally};
@@ -81,7 +81,7 @@ impl HubMetrics {
     ///
     /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         Ok(Self(Arc::new(Inner {
             classes: made.gauges(
                 "policy_sync_classes",
@@ -160,8 +160,8 @@ impl HubMetrics {
 
     /// Records the state of `origin` that its fold found in `view`. `None` removes an object that this controller no
     /// longer handles.
-    pub(super) fn fares(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
-        self.0.tally.note(view, origin, fare);
+    pub(super) fn record_state(&self, view: View<'_>, origin: &Origin, sync_state: Option<SyncState>) {
+        self.0.tally.note(view, origin, sync_state);
     }
 
     /// Adds `more` to the number of problems of the category of `problem`. A negative number subtracts.
@@ -176,15 +176,15 @@ impl HubMetrics {
 
     /// Records which Gateways and policies have new spoke reports among `changes`. Their status on the hub is now
     /// outdated.
-    pub fn answered(&self, changes: &Changes<'_>) {
-        self.0.tally.answered(changes);
+    pub fn reported(&self, changes: &Changes<'_>) {
+        self.0.tally.reported(changes);
     }
 
     /// Records that the hub shows all spoke reports of `origin`. If that took a write, which finished at `written`,
     /// observes the time since the first report that it contains.
-    pub(super) fn is_said(&self, origin: &Origin, written: Option<Moment>) {
-        if let (Some(answered), Some(written)) = (self.0.tally.take_answered(origin), written) {
-            self.0.status_delay.observe(written.since(answered).as_secs_f64());
+    pub(super) fn status_written(&self, origin: &Origin, written: Option<Moment>) {
+        if let (Some(reported), Some(written)) = (self.0.tally.take_reported(origin), written) {
+            self.0.status_delay.observe(written.since(reported).as_secs_f64());
         }
     }
 
@@ -201,10 +201,10 @@ impl HubMetrics {
         by_state(&self.0.classes, &CLASSES, &counts.classes);
         by_state(&self.0.kinds, &KindReason::ALL.map(KindReason::as_str), &counts.kinds);
         by_state(&self.0.clusters, &CLUSTERS, &counts.clusters);
-        by_state(&self.0.policies, &State::OF_POLICIES.map(State::as_str), &counts.policies);
+        by_state(&self.0.policies, &SyncPhase::OF_POLICIES.map(SyncPhase::as_str), &counts.policies);
         by_state(&self.0.policy_clusters, &POLICY_STATES.map(PolicyState::as_str), &counts.policy_clusters);
-        by_state(&self.0.resources, &State::OF_POLICIES.map(State::as_str), &counts.resources);
-        by_state(&self.0.gateways, &State::OF_GATEWAYS.map(State::as_str), &counts.gateways);
+        by_state(&self.0.resources, &SyncPhase::OF_POLICIES.map(SyncPhase::as_str), &counts.resources);
+        by_state(&self.0.gateways, &SyncPhase::OF_GATEWAYS.map(SyncPhase::as_str), &counts.gateways);
         for (purpose, states) in counts::GROUPS {
             for state in states {
                 let count = counts.works.get(&(purpose, *state)).copied().unwrap_or_default();
@@ -258,7 +258,7 @@ impl Counted {
         for state in kinds.iter().filter_map(|(role, gvr)| resolved(view, *role, gvr)) {
             *counted.kinds.entry(state).or_default() += 1;
         }
-        for cluster in view.carrying() {
+        for cluster in view.clusters_with_works() {
             *counted
                 .clusters
                 .entry(if is_silent(view, cluster) { "silent" } else { "available" })
@@ -291,7 +291,8 @@ fn stuck_access(view: View<'_>) -> usize {
     let name = WorkName::access(view.controller());
     let is_stuck =
         |work: &Work| !work.is_applied() && work.deleting.unwrap_or(work.created).after(STUCK) <= view.now;
-    let clusters = view.carrying().filter(|cluster| view.work(&name, cluster).is_some_and(is_stuck));
+    let clusters =
+        view.clusters_with_works().filter(|cluster| view.work(&name, cluster).is_some_and(is_stuck));
     clusters.filter(|cluster| !is_silent(view, cluster)).count()
 }
 

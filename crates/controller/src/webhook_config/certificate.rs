@@ -1,5 +1,5 @@
 //! The controller's own webhook certificate: a CA valid for ten years signs a serving certificate valid for
-//! ninety days. Both are renewed long before they expire. [`due`] decides from the stored state and the time;
+//! ninety days. Both are renewed long before they expire. [`renewal`] decides from the stored state and the time;
 //! only [`made`] uses random numbers.
 
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
-use super::rows::Kept;
+use super::rows::CertificateSecret;
 use policy_sync_api::moment::Moment;
-use policy_sync_hub::certificates::{Pair, certified, expires};
+use policy_sync_hub::certificates::{CertificateAndKey, certified_key, expires};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The validity of the CA.
-const AUTHORITY_LASTS: Duration = Duration::from_secs(3_650 * DAY.as_secs());
+const CA_VALIDITY: Duration = Duration::from_secs(3_650 * DAY.as_secs());
 /// The remaining validity at which a new CA is created.
-const AUTHORITY_LEFT: Duration = Duration::from_secs(365 * DAY.as_secs());
+const CA_RENEW_BEFORE: Duration = Duration::from_secs(365 * DAY.as_secs());
 /// The validity of the serving certificate.
-const LASTS: Duration = Duration::from_secs(90 * DAY.as_secs());
+const CERTIFICATE_VALIDITY: Duration = Duration::from_secs(90 * DAY.as_secs());
 /// The remaining validity at which the serving certificate is renewed.
-const LEFT: Duration = Duration::from_secs(30 * DAY.as_secs());
+const CERTIFICATE_RENEW_BEFORE: Duration = Duration::from_secs(30 * DAY.as_secs());
 /// The tolerated difference between the clocks of two machines.
 const SKEW: Duration = Duration::from_secs(60 * 60);
 
 /// The next renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Renewal {
     Nothing,
     /// A new serving certificate.
     Certificate,
@@ -50,7 +50,7 @@ pub(super) enum Due {
 /// A certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create a certificate for {host}")]
-pub(super) struct MakeError {
+pub(super) struct IssueError {
     host: String,
     source: rcgen::Error,
 }
@@ -58,67 +58,77 @@ pub(super) struct MakeError {
 /// The renewal that `kept` needs, for webhooks at `host`. `trust`: whether all webhook configurations trust
 /// the signing CA.
 #[must_use]
-pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
+pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Moment) -> Renewal {
     let authorities = certificates(&kept.authorities);
     let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
-        return Due::Both;
+        return Renewal::Both;
     };
     // Go rejects a CA that is not valid yet; webpki does not check.
-    let is_early = authorities.first().and_then(begins).is_none_or(|at| at > now);
+    let is_early = authorities.first().and_then(not_before).is_none_or(|at| at > now);
     // A later end than that of a new CA comes from a wrong clock, and may be a date that Go cannot parse.
-    let is_late = left > AUTHORITY_LASTS + SKEW;
+    let is_late = left > CA_VALIDITY + SKEW;
     if left.is_zero() || is_early || is_late || issuer(kept).is_none() {
-        return Due::Both;
+        return Renewal::Both;
     }
     let is_good = |at: Moment| is_good(kept, &authorities, host, at);
     if !is_good(now) {
-        Due::Certificate
-    } else if left < LASTS {
+        Renewal::Certificate
+    } else if left < CERTIFICATE_VALIDITY {
         // A new serving certificate would expire together with the CA.
-        Due::Authority
-    } else if trust && !is_good(now.after(LEFT)) {
-        Due::Certificate
-    } else if left < AUTHORITY_LEFT {
-        Due::Authority
+        Renewal::Authority
+    } else if trust && !is_good(now.after(CERTIFICATE_RENEW_BEFORE)) {
+        Renewal::Certificate
+    } else if left < CA_RENEW_BEFORE {
+        Renewal::Authority
     } else if !authorities.iter().all(|authority| is_valid(authority, now)) {
-        Due::Expired
+        Renewal::Expired
     } else {
-        Due::Nothing
+        Renewal::Nothing
     }
 }
 
-/// Performs the renewal `due`, and returns the new state.
+/// Performs the renewal `renewal`, and returns the new state.
 ///
 /// # Errors
 ///
 /// If no certificate can be created for `host`.
-pub(super) fn made(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, MakeError> {
-    renewed(kept, due, host, now).map_err(|source| MakeError { host: host.to_owned(), source })
+pub(super) fn made(
+    kept: &CertificateSecret,
+    renewal: Renewal,
+    host: &str,
+    now: Moment,
+) -> Result<CertificateSecret, IssueError> {
+    renewed(kept, renewal, host, now).map_err(|source| IssueError { host: host.to_owned(), source })
 }
 
-fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen::Error> {
+fn renewed(
+    kept: &CertificateSecret,
+    renewal: Renewal,
+    host: &str,
+    now: Moment,
+) -> Result<CertificateSecret, rcgen::Error> {
     let mut next = kept.clone();
-    if matches!(due, Due::Authority | Due::Both) {
+    if matches!(renewal, Renewal::Authority | Renewal::Both) {
         let (key, params) = (KeyPair::generate()?, authority(now)?);
         next.authorities = params.self_signed(&key)?.pem();
         next.authority_key = key.serialize_pem();
     }
-    if due != Due::Both {
+    if renewal != Renewal::Both {
         let kept = certificates(&kept.authorities).into_iter();
         let good = kept.filter(|authority| is_valid(authority, now)).map(|good| pem(&good));
-        let first = if due == Due::Authority { next.authorities } else { String::new() };
+        let first = if renewal == Renewal::Authority { next.authorities } else { String::new() };
         next.authorities = first + &good.collect::<String>();
     }
-    if matches!(due, Due::Certificate | Due::Both) {
+    if matches!(renewal, Renewal::Certificate | Renewal::Both) {
         let issuer = Issuer::from_ca_cert_pem(&next.authorities, KeyPair::from_pem(&next.authority_key)?)?;
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new([host.to_owned()])?;
-        params.distinguished_name = named("policy-sync-webhook", now);
+        params.distinguished_name = distinguished_name("policy-sync-webhook", now);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        lasts(&mut params, now, LASTS)?;
+        validity(&mut params, now, CERTIFICATE_VALIDITY)?;
         let authority = certificates(&next.authorities).first().and_then(expires);
-        if let Some(end) = authority.filter(|end| *end < now.after(LASTS)) {
+        if let Some(end) = authority.filter(|end| *end < now.after(CERTIFICATE_VALIDITY)) {
             params.not_after = time(end)?.to_datetime();
         }
         next.certificate = params.signed_by(&key, &issuer)?.pem();
@@ -128,34 +138,34 @@ fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen
 }
 
 /// Start of validity; `None` if `certificate` cannot be parsed.
-fn begins(certificate: &CertificateDer<'_>) -> Option<Moment> {
+fn not_before(certificate: &CertificateDer<'_>) -> Option<Moment> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(Moment(parsed.validity().not_before.timestamp() * 1000))
 }
 
 /// Whether `authority` is valid now.
 fn is_valid(authority: &CertificateDer<'_>, now: Moment) -> bool {
-    begins(authority).is_some_and(|at| at <= now) && expires(authority).is_some_and(|at| at > now)
+    not_before(authority).is_some_and(|at| at <= now) && expires(authority).is_some_and(|at| at > now)
 }
 
 /// The time used to issue and check certificates. It is the API server's if the local clock differs by more
 /// than an hour, because the API server verifies the certificates.
 #[must_use]
-pub(super) fn agreed(own: Moment, server: Option<Moment>) -> Moment {
+pub(super) fn certificate_time(own: Moment, server: Option<Moment>) -> Moment {
     server.filter(|server| own.since(*server).max(server.since(own)) > SKEW).unwrap_or(own)
 }
 
 fn authority(now: Moment) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::default();
-    params.distinguished_name = named("policy-sync-webhook-ca", now);
+    params.distinguished_name = distinguished_name("policy-sync-webhook-ca", now);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    lasts(&mut params, now, AUTHORITY_LASTS)?;
+    validity(&mut params, now, CA_VALIDITY)?;
     Ok(params)
 }
 
 /// The time makes the names of CAs unique.
-fn named(name: &str, now: Moment) -> DistinguishedName {
+fn distinguished_name(name: &str, now: Moment) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, format!("{name}@{}", now.0));
     names
@@ -165,17 +175,17 @@ fn time(moment: Moment) -> Result<ASN1Time, rcgen::Error> {
     ASN1Time::from_timestamp(moment.0 / 1000).map_err(|_| rcgen::Error::Time)
 }
 
-fn lasts(params: &mut CertificateParams, now: Moment, lasts: Duration) -> Result<(), rcgen::Error> {
-    let begins = Moment(now.0.saturating_sub(i64::try_from(SKEW.as_millis()).unwrap_or_default()));
+fn validity(params: &mut CertificateParams, now: Moment, validity: Duration) -> Result<(), rcgen::Error> {
+    let not_before = Moment(now.0.saturating_sub(i64::try_from(SKEW.as_millis()).unwrap_or_default()));
     (params.not_before, params.not_after) =
-        (time(begins)?.to_datetime(), time(now.after(lasts))?.to_datetime());
+        (time(not_before)?.to_datetime(), time(now.after(validity))?.to_datetime());
     Ok(())
 }
 
 /// The stored certificate and key, in the form used by the HTTP server.
 #[must_use]
-pub(super) fn pair(kept: &Kept) -> Pair<'_> {
-    Pair {
+pub(super) fn pair(kept: &CertificateSecret) -> CertificateAndKey<'_> {
+    CertificateAndKey {
         certificate_name: "tls.crt",
         certificate: kept.certificate.as_bytes(),
         key_name: "tls.key",
@@ -197,7 +207,7 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
 }
 
 /// The signing CA, if its stored key matches its certificate.
-fn issuer(kept: &Kept) -> Option<Issuer<'static, KeyPair>> {
+fn issuer(kept: &CertificateSecret) -> Option<Issuer<'static, KeyPair>> {
     let first = certificates(&kept.authorities).into_iter().next()?;
     let key = KeyPair::from_pem(&kept.authority_key).ok()?;
     let (_, parsed) = X509Certificate::from_der(&first).ok()?;
@@ -208,7 +218,12 @@ fn issuer(kept: &Kept) -> Option<Issuer<'static, KeyPair>> {
 
 /// Whether an API server that trusts `authorities` accepts the stored certificate for `host` at the time
 /// `at`.
-fn is_good(kept: &Kept, authorities: &[CertificateDer<'static>], host: &str, at: Moment) -> bool {
+fn is_good(
+    kept: &CertificateSecret,
+    authorities: &[CertificateDer<'static>],
+    host: &str,
+    at: Moment,
+) -> bool {
     let chain = certificates(&kept.certificate);
     let (Some((first, rest)), Ok(host)) = (chain.split_first(), ServerName::try_from(host)) else {
         return false;
@@ -220,7 +235,7 @@ fn is_good(kept: &Kept, authorities: &[CertificateDer<'static>], host: &str, at:
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
     let Ok(verifier) = builder.build() else { return false };
     let at = UnixTime::since_unix_epoch(Moment::since(at, Moment(0)));
-    verifier.verify_server_cert(first, rest, &host, &[], at).is_ok() && certified(pair(kept)).is_ok()
+    verifier.verify_server_cert(first, rest, &host, &[], at).is_ok() && certified_key(pair(kept)).is_ok()
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::facts::Facts;
-use super::kinds::Sort;
+use super::inputs::EntryInputs;
+use super::kinds::ConfigurationKind;
 use super::rows::{Configuration, entry_suffix};
 use super::settings::{FailurePolicy, Settings};
 use policy_sync_api::gateway;
@@ -20,7 +20,7 @@ use policy_sync_rego::exemptions::{Exemptions, quoted};
 /// The path of the mutating admission webhook.
 pub(crate) const ADMIT: &str = "/admit";
 /// The path of the validating admission webhook.
-pub(crate) const ADMIT_LAST: &str = "/admit/validating";
+pub(crate) const ADMIT_VALIDATING: &str = "/admit/validating";
 /// The API server's timeout for a webhook, in seconds; this process responds sooner.
 const TIMEOUT: u8 = 5;
 
@@ -40,66 +40,67 @@ pub(super) enum Plan {
     Remove(Vec<(usize, String)>),
 }
 
-/// Plans the entries of the configuration `sort`, with the content `stored`. `trusted` is the CA bundle
+/// Plans the entries of the configuration `sort`, with the content `stored`. `ca_bundle` is the CA bundle
 /// (PEM), `None` if another controller injects it, or the reason why it is unknown.
 pub(super) fn plan(
-    sort: Sort,
+    sort: ConfigurationKind,
     stored: &Configuration,
-    facts: &Facts,
-    trusted: &Result<Option<String>, String>,
+    inputs: &EntryInputs,
+    ca_bundle: &Result<Option<String>, String>,
     settings: &Settings,
     controller: &ControllerName,
 ) -> Plan {
     let waits = |what: &str| Plan::Wait(format!("not known yet: {what}"));
-    let Some(in_use) = &facts.in_use else { return waits("the Rego policies in use") };
-    let wanted = in_use.admission.is_some()
+    let Some(rego_usage) = &inputs.rego_usage else { return waits("the Rego policies in use") };
+    let wanted = rego_usage.admission.is_some()
         || match sort {
-            Sort::Mutating => in_use.placement,
-            Sort::Validating => in_use.carriers,
+            ConfigurationKind::Mutating => rego_usage.placement,
+            ConfigurationKind::Validating => rego_usage.carriers,
         };
     let mut entries = Vec::new();
     if wanted {
         // The user name comes first: otherwise the webhook would review the controller's own writes.
-        if facts.user.is_none() {
+        if inputs.user.is_none() {
             return waits("the user name of this controller");
         }
-        let bundle = match trusted {
+        let bundle = match ca_bundle {
             Ok(bundle) => bundle.as_deref(),
             Err(why) => return Plan::Wait(why.clone()),
         };
         let entry = Entry { settings, controller, bundle };
         match sort {
-            Sort::Mutating if in_use.placement => {
-                let Some(covered) = &facts.covered else {
+            ConfigurationKind::Mutating if rego_usage.placement => {
+                let Some(covered) = &inputs.covered else {
                     return waits("the kinds that GatewayClasses list");
                 };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
                     // If the parameters of a class cannot be read, it may still list these kinds.
-                    kinds.extend(reviewed(stored, &entry.name("placement")));
+                    kinds.extend(reviewed_kinds(stored, &entry.name("placement")));
                 }
                 if !covered.classes.is_empty() {
                     kinds.insert(GroupResource::gateways());
                 }
-                entries.extend(entry.placement(&kinds, facts, &covered.classes));
+                entries.extend(entry.placement(&kinds, inputs, &covered.classes));
             }
-            Sort::Validating if in_use.carriers => entries.push(entry.policies(facts)),
-            Sort::Mutating | Sort::Validating => {}
+            ConfigurationKind::Validating if rego_usage.carriers => entries.push(entry.policies(inputs)),
+            ConfigurationKind::Mutating | ConfigurationKind::Validating => {}
         }
-        if let Some(gated) = &in_use.admission {
-            if let Some(plural) = &gated.awaited {
+        if let Some(admission_kinds) = &rego_usage.admission {
+            if let Some(plural) = &admission_kinds.unresolved {
                 return waits(&format!("the kind of {plural}"));
             }
-            let mut kinds = gated.kinds.clone();
-            if !gated.is_whole {
+            let mut kinds = admission_kinds.kinds.clone();
+            if !admission_kinds.is_whole {
                 // A Rego policy that is unavailable may still cover these kinds.
-                kinds.extend(reviewed(stored, &entry.name("admit")));
+                kinds.extend(reviewed_kinds(stored, &entry.name("admit")));
             }
-            entries.extend(entry.admit(sort, &kinds, gated.any, facts));
+            entries.extend(entry.admit(sort, &kinds, admission_kinds.any, inputs));
         }
     }
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry["name"].as_str()).collect();
-    let gone = stored.entries.iter().chain(stored.former.iter().filter(|(_, entry)| is_at(settings, entry)));
+    let gone =
+        stored.entries.iter().chain(stored.former.iter().filter(|(_, entry)| points_here(settings, entry)));
     let gone = gone.filter_map(|(place, entry)| {
         let name = entry["name"].as_str().unwrap_or_default();
         (!names.contains(name)).then(|| (*place, name.to_owned()))
@@ -137,7 +138,7 @@ fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
 }
 
 /// Whether a stored entry points to the webhooks of this controller.
-fn is_at(settings: &Settings, entry: &Value) -> bool {
+fn points_here(settings: &Settings, entry: &Value) -> bool {
     let path = entry["clientConfig"]["service"]["path"].as_str();
     let url = entry["clientConfig"]["url"].as_str().and_then(|url| url.rsplit_once('/'));
     let paths = path.map(str::to_owned).into_iter().chain(url.map(|(_, path)| format!("/{path}")));
@@ -149,12 +150,12 @@ fn is_at(settings: &Settings, entry: &Value) -> bool {
 }
 
 /// The kinds in the rules of the stored entry `name`.
-fn reviewed(stored: &Configuration, name: &str) -> Vec<GroupResource> {
+fn reviewed_kinds(stored: &Configuration, name: &str) -> Vec<GroupResource> {
     let named = stored.entries.iter().filter(|(_, entry)| entry["name"] == name);
-    named.flat_map(|(_, entry)| reviewed_by(entry)).collect()
+    named.flat_map(|(_, entry)| kinds_of_rules(entry)).collect()
 }
 
-fn reviewed_by(entry: &Value) -> Vec<GroupResource> {
+fn kinds_of_rules(entry: &Value) -> Vec<GroupResource> {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
     };
@@ -190,13 +191,13 @@ impl Entry<'_> {
     fn placement(
         &self,
         kinds: &BTreeSet<GroupResource>,
-        facts: &Facts,
+        inputs: &EntryInputs,
         classes: &BTreeSet<Arc<str>>,
     ) -> Option<Value> {
         if kinds.is_empty() {
             return None;
         }
-        let mut conditions = self.settings.exemptions.conditions(facts.exempt_user());
+        let mut conditions = self.settings.exemptions.conditions(inputs.exempt_user());
         let classes: Vec<String> = classes.iter().map(|class| quoted(class)).collect();
         let expression = format!(
             "request.resource.group != {} || request.resource.resource != \"gateways\" || \
@@ -215,12 +216,12 @@ impl Entry<'_> {
 
     /// The entry for `/policies`, which checks Rego policies when they are written. It fails open, so that
     /// policies can always be repaired.
-    fn policies(&self, facts: &Facts) -> Value {
+    fn policies(&self, inputs: &EntryInputs) -> Value {
         let kinds = [
             GroupResource::new("", "configmaps"),
             GroupResource::new(rego_policy::GROUP, rego_policy::PLURAL),
         ];
-        let conditions = Exemptions::default().conditions(facts.exempt_user());
+        let conditions = Exemptions::default().conditions(inputs.exempt_user());
         let rules = rules(&kinds.into(), "*");
         let mut entry = self.entry(("policies", "/policies"), rules, FailurePolicy::Ignore, conditions);
         let namespaces = &self.settings.policy_namespaces;
@@ -230,23 +231,29 @@ impl Entry<'_> {
     }
 
     /// The entry for `/admit` with these kinds, or with all kinds.
-    fn admit(&self, sort: Sort, kinds: &BTreeSet<GroupResource>, all: bool, facts: &Facts) -> Option<Value> {
+    fn admit(
+        &self,
+        sort: ConfigurationKind,
+        kinds: &BTreeSet<GroupResource>,
+        all: bool,
+        inputs: &EntryInputs,
+    ) -> Option<Value> {
         let rules = match all {
             true => rules(&[GroupResource::new("*", "*")].into(), "*"),
             false if kinds.is_empty() => return None,
             false => rules(kinds, "*"),
         };
         let exemptions = &self.settings.exemptions;
-        let mut conditions = exemptions.conditions(facts.exempt_user());
+        let mut conditions = exemptions.conditions(inputs.exempt_user());
         conditions.extend(exemptions.own_condition());
         conditions.push(Exemptions::kinds_condition());
         let path = match sort {
-            Sort::Mutating => ADMIT,
-            Sort::Validating => ADMIT_LAST,
+            ConfigurationKind::Mutating => ADMIT,
+            ConfigurationKind::Validating => ADMIT_VALIDATING,
         };
         let mut entry = self.entry(("admit", path), rules, self.settings.failure_policy, conditions);
         entry["namespaceSelector"] = Exemptions::selector();
-        if sort == Sort::Mutating {
+        if sort == ConfigurationKind::Mutating {
             entry["reinvocationPolicy"] = "IfNeeded".into();
         }
         Some(entry)

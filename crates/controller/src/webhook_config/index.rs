@@ -1,11 +1,11 @@
 //! A read-only view of the mirror for plans. There are no derived data.
 
-use super::kinds::{Sort, secret, secret_key};
-use super::rows::{Configuration, Kept};
+use super::kinds::{ConfigurationKind, secret, secret_key};
+use super::rows::{CertificateSecret, Configuration};
 use super::settings::Settings;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
-use policy_sync_mirror::{Line, Source, Tables};
+use policy_sync_mirror::{KindDeclaration, Source, Tables};
 
 /// The controller that the mirror belongs to.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Index(ControllerName);
 
 impl policy_sync_mirror::Index for Index {
     /// Settings determine the watched objects, so there are no fixed ones.
-    const NEEDED: &'static [&'static Line] = &[];
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
     fn new(controller: ControllerName) -> Self {
@@ -42,10 +42,10 @@ impl<'m> View<'m> {
     pub(super) fn configuration(
         &self,
         settings: &Settings,
-        sort: Sort,
+        sort: ConfigurationKind,
     ) -> Result<Option<&'m Configuration>, String> {
         let source = sort.source(settings);
-        self.known(&source).map(|()| self.tables.row(&source, &Sort::key(settings)))
+        self.known(&source).map(|()| self.tables.row(&source, &ConfigurationKind::key(settings)))
     }
 
     /// The Secret with the certificate; `None` if it does not exist.
@@ -53,7 +53,7 @@ impl<'m> View<'m> {
     /// # Errors
     ///
     /// If it is not read yet or cannot be read, with the reason.
-    pub(super) fn secret(&self, settings: &Settings) -> Result<Option<&'m Kept>, String> {
+    pub(super) fn secret(&self, settings: &Settings) -> Result<Option<&'m CertificateSecret>, String> {
         let source = secret(settings);
         self.known(&source).map(|()| self.tables.row(&source, &secret_key(settings)))
     }

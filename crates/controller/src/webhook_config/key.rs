@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::index::Index;
-use super::kinds::{SECRETS, Sort};
+use super::kinds::{ConfigurationKind, SECRETS};
 use policy_sync_mirror::{self as mirror, Priority};
-use policy_sync_mirror::{Changed, Changes};
+use policy_sync_mirror::{Changes, MirrorChange};
 
 /// A unit of work of the writer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,12 +15,15 @@ pub(super) enum Key {
     /// Renews the certificate in the Secret.
     Certificate,
     /// Updates the entries of a configuration.
-    Entries(Sort),
+    Entries(ConfigurationKind),
 }
 
 impl Key {
     pub(super) fn all() -> BTreeSet<Self> {
-        [Self::Served, Self::Certificate].into_iter().chain(Sort::ALL.map(Self::Entries)).collect()
+        [Self::Served, Self::Certificate]
+            .into_iter()
+            .chain(ConfigurationKind::ALL.map(Self::Entries))
+            .collect()
     }
 }
 
@@ -36,7 +39,7 @@ impl mirror::Key for Key {
     }
 
     fn priority(&self) -> Priority {
-        Priority::First
+        Priority::High
     }
 }
 
@@ -45,14 +48,14 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for changed in changes.iter() {
         let source = match changed {
-            Changed::Object { source, .. } | Changed::Failing { source, .. } => source,
-            Changed::Listed(source) | Changed::Forgotten(source) => source,
-            Changed::Everything => continue,
+            MirrorChange::Object { source, .. } | MirrorChange::FailureChanged { source, .. } => source,
+            MirrorChange::Listed(source) | MirrorChange::Unwatched(source) => source,
+            MirrorChange::Everything => continue,
         };
         // Entries must trust a new CA before it signs a certificate, so each depends on the other.
         if source.is(&SECRETS) {
             keys.extend(Key::all());
-        } else if let Some(sort) = Sort::of(source) {
+        } else if let Some(sort) = ConfigurationKind::of(source) {
             keys.extend([Key::Entries(sort), Key::Certificate]);
         }
     }

@@ -1,27 +1,27 @@
 //! The registry of watched kinds for webhooks. Each source is a single object, selected by name.
 
-use super::rows::{Configuration, Kept};
+use super::rows::{CertificateSecret, Configuration};
 use super::settings::Settings;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
-use policy_sync_mirror::{Kind, Source, Wanted};
+use policy_sync_mirror::{Kind, Source, WatchedSources};
 
 /// The API group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
 static MUTATING: Kind<Configuration> = Kind::new(GROUP, "v1", "mutatingwebhookconfigurations").with_text();
 static VALIDATING: Kind<Configuration> =
     Kind::new(GROUP, "v1", "validatingwebhookconfigurations").with_text();
-pub(super) static SECRETS: Kind<Kept> = Kind::new("", "v1", "secrets");
+pub(super) static SECRETS: Kind<CertificateSecret> = Kind::new("", "v1", "secrets");
 
 /// One of the two webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Sort {
+pub(super) enum ConfigurationKind {
     /// Its webhooks may patch objects.
     Mutating,
     /// Its webhooks see the final object.
     Validating,
 }
 
-impl Sort {
+impl ConfigurationKind {
     /// Both configurations.
     pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
@@ -70,8 +70,8 @@ pub(super) fn secret(settings: &Settings) -> Source {
 }
 
 /// The sources to watch: both configurations, and the Secret if this controller issues the certificate.
-pub(super) fn wanted(settings: &Settings) -> Wanted {
-    let configurations = Sort::ALL.into_iter().map(|sort| (sort.source(settings), sort.gvr()));
+pub(super) fn wanted(settings: &Settings) -> WatchedSources {
+    let configurations = ConfigurationKind::ALL.into_iter().map(|sort| (sort.source(settings), sort.gvr()));
     let own = matches!(settings.authority, super::Authority::Own);
     configurations.chain(own.then(|| (secret(settings), SECRETS.gvr()))).collect()
 }

@@ -7,18 +7,18 @@ use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// Metrics of the webhook certificate. Clones share the values.
 #[derive(Clone, Debug)]
-pub struct RegistrationMetrics {
+pub struct WebhookConfigMetrics {
     expiry: Gauge,
 }
 
-impl RegistrationMetrics {
+impl WebhookConfigMetrics {
     /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let expiry = metrics.registering().seconds(
+        let expiry = metrics.factory().seconds(
             "policy_sync_certificate_expiry_seconds",
             "Time until the certificate of the webhooks expires; 0 if it has expired or does not exist.",
         )?;

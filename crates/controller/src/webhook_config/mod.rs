@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! policies in use (rego) ─┐
-//! covered kinds (sync) ───┼─▶ Facts ─┐
+//! covered kinds (sync) ───┼─▶ EntryInputs ─┐
 //! own user, ca.crt ───────┘          ├─▶ plan: entries ──────▶ MutatingWebhookConfiguration, Validating… (leader only)
 //! configurations, Secret ─▶ View ────┤                   ╰───▶ problems, reported in the status of policies
 //!                                    └─▶ certificate: due ───▶ Secret (leader only) ─watch─▶ served (each replica)
@@ -15,20 +15,20 @@
 
 mod certificate;
 mod entries;
-mod facts;
-mod flow;
 mod index;
+mod inputs;
 mod key;
 mod kinds;
 mod metrics;
-mod registrar;
+mod reconciler;
 mod rows;
 mod settings;
+mod setup;
 mod shared;
 
-pub(crate) use entries::{ADMIT, ADMIT_LAST};
-pub use flow::Registration;
-pub(crate) use flow::Sources;
-pub use metrics::RegistrationMetrics;
+pub(crate) use entries::{ADMIT, ADMIT_VALIDATING};
+pub use metrics::WebhookConfigMetrics;
 pub use settings::{Authority, FailurePolicy, Settings, Url, UrlFault};
-pub use shared::Registered;
+pub(crate) use setup::Sources;
+pub use setup::WebhookConfigWriter;
+pub use shared::WebhookConfigStatus;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// The suffix of the entry names of all controllers.
 const SUFFIX: &str = ".policysync.kuadrant.io";
@@ -38,7 +38,7 @@ struct Text {
     webhooks: Vec<Value>,
 }
 
-impl Pruned for Configuration {
+impl ObjectRow for Configuration {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let text: Option<Text> =
             object.text.as_deref().and_then(|text| serde_json::from_str(text.get()).ok());
@@ -54,7 +54,7 @@ impl Pruned for Configuration {
 
 /// The contents of the Secret as PEM; missing parts are empty.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct CertificateSecret {
     pub uid: String,
     /// The CA certificates: the signing one, then previous ones that have not expired.
     pub authorities: String,
@@ -71,7 +71,7 @@ const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 /// Maximum size of one value, in bytes: a hundred times the usual size.
 const LIMIT: usize = 64 * 1024;
 
-impl Kept {
+impl CertificateSecret {
     /// The data of the Secret, in base64.
     pub(super) fn data(&self) -> BTreeMap<&'static str, String> {
         let texts = [&self.authorities, &self.authority_key, &self.certificate, &self.key];
@@ -79,9 +79,9 @@ impl Kept {
     }
 }
 
-impl Row for Kept {}
+impl Row for CertificateSecret {}
 
-impl Pruned for Kept {
+impl ObjectRow for CertificateSecret {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         let data: BTreeMap<String, String> = object.data_as();
         let text = |key: &str| {
@@ -94,7 +94,7 @@ impl Pruned for Kept {
 }
 
 /// Does not print private keys.
-impl fmt::Debug for Kept {
+impl fmt::Debug for CertificateSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("uid", &self.uid).finish_non_exhaustive()
     }

@@ -8,43 +8,43 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::facts::Facts;
 use super::index::{Index, View};
+use super::inputs::EntryInputs;
 use super::key::Key;
-use super::kinds::Sort;
-use super::metrics::RegistrationMetrics;
-use super::rows::Kept;
+use super::kinds::ConfigurationKind;
+use super::metrics::WebhookConfigMetrics;
+use super::rows::CertificateSecret;
 use super::settings::{Authority, Settings};
 use policy_sync_api::names::ControllerName;
-use policy_sync_hub::certificates::Certificates;
+use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_hub::clock::Clock;
 use policy_sync_mirror::Mirror;
 
 /// The state of the webhook configurations. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Registered(pub(super) Arc<Shared>);
+pub struct WebhookConfigStatus(pub(super) Arc<Shared>);
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) mirror: Arc<Mirror<Index>>,
     pub(super) settings: Settings,
     pub(super) clock: Clock,
-    pub(super) certificates: Arc<Certificates>,
-    pub(super) facts: watch::Sender<Facts>,
+    pub(super) certificates: Arc<CertificateResolver>,
+    pub(super) inputs: watch::Sender<EntryInputs>,
     /// Why a key is not up to date.
     pub(super) faults: Mutex<BTreeMap<Key, String>>,
 }
 
-impl Registered {
+impl WebhookConfigStatus {
     pub(super) fn new(
         controller: ControllerName,
         settings: Settings,
         clock: Clock,
-        certificates: Arc<Certificates>,
+        certificates: Arc<CertificateResolver>,
     ) -> Self {
         let mirror = Arc::new(Mirror::new(controller));
-        let (facts, faults) = (watch::channel(Facts::default()).0, Mutex::default());
-        Self(Arc::new(Shared { mirror, settings, clock, certificates, facts, faults }))
+        let (inputs, faults) = (watch::channel(EntryInputs::default()).0, Mutex::default());
+        Self(Arc::new(Shared { mirror, settings, clock, certificates, inputs, faults }))
     }
 
     /// Readiness (there is a certificate to serve) and the text of the health check, with a line for each
@@ -64,7 +64,7 @@ impl Registered {
             }
         }
         let serves = self.0.certificates.expires().is_some();
-        let is_ready = serves || self.0.need_not_serve(view);
+        let is_ready = serves || self.0.is_ready_without_certificate(view);
         let _ = match (serves, is_ready) {
             (true, _) => writeln!(text, "[+]webhooks ok"),
             (false, true) => writeln!(text, "[!]webhooks: no certificate yet, and no webhook is registered"),
@@ -83,7 +83,7 @@ impl Registered {
     }
 
     /// Updates the gauges of `metrics`.
-    pub fn measure(&self, metrics: &RegistrationMetrics) {
+    pub fn measure(&self, metrics: &WebhookConfigMetrics) {
         metrics.measure(self.0.certificates.expires(), self.0.clock.now());
     }
 }
@@ -94,7 +94,7 @@ impl Shared {
     /// # Errors
     ///
     /// If it is not known yet, with the reason.
-    pub(super) fn trusted(&self, view: View<'_>) -> Result<Option<String>, String> {
+    pub(super) fn ca_bundle(&self, view: View<'_>) -> Result<Option<String>, String> {
         if self.certificates.expires().is_none() {
             let why = self.faults.lock().get(&Key::Certificate).cloned();
             return Err(why.unwrap_or_else(|| "there is no certificate yet".to_owned()));
@@ -113,13 +113,13 @@ impl Shared {
     /// waiting for this process to replace it in a rollout. So this one is ready while no webhook is
     /// registered, and when the Secret exists but is empty, because another process issued the certificate
     /// before.
-    fn need_not_serve(&self, view: View<'_>) -> bool {
-        let is_unasked = |sort: Sort| {
+    fn is_ready_without_certificate(&self, view: View<'_>) -> bool {
+        let has_no_entries = |sort: ConfigurationKind| {
             let stored = view.configuration(&self.settings, sort);
             stored.is_ok_and(|stored| stored.is_none_or(|stored| stored.entries.is_empty()))
         };
-        let is_empty = |kept: &Kept| kept.authorities.is_empty() && kept.certificate.is_empty();
-        Sort::ALL.into_iter().all(is_unasked)
+        let is_empty = |kept: &CertificateSecret| kept.authorities.is_empty() && kept.certificate.is_empty();
+        ConfigurationKind::ALL.into_iter().all(has_no_entries)
             || matches!(view.secret(&self.settings), Ok(Some(kept)) if is_empty(kept))
     }
 
@@ -140,7 +140,7 @@ impl Shared {
 
     /// Whether the configuration has an entry of this controller whose name begins with `of`; false if
     /// unknown.
-    pub(super) fn is_asked(&self, sort: Sort, of: &str) -> bool {
+    pub(super) fn has_entry(&self, sort: ConfigurationKind, of: &str) -> bool {
         let guard = self.mirror.read();
         let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);
         let is_of =

@@ -20,7 +20,8 @@ use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
 use policy_sync_mirror::{
-    Changed, Changes, Index, Key, Kind, Line, Mirror, Priority, Pruned, Row, Tables, Wanted,
+    Changes, Index, Key, Kind, KindDeclaration, Mirror, MirrorChange, ObjectRow, Priority, Row, Tables,
+    WatchedSources,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -31,7 +32,7 @@ pub(crate) const COUNT: &str = "example.com/keys";
 
 static CONFIG_MAPS: Kind<Counted> =
     Kind::new("", "v1", "configmaps").with_labels(|_| "example.com/count=true".to_owned());
-const NEEDED: [&Line; 1] = [CONFIG_MAPS.line()];
+const NEEDED: [&KindDeclaration; 1] = [CONFIG_MAPS.declaration()];
 
 #[derive(Clone, Debug, PartialEq)]
 struct Counted {
@@ -42,7 +43,7 @@ struct Counted {
 
 impl Row for Counted {}
 
-impl Pruned for Counted {
+impl ObjectRow for Counted {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         let (uid, keys) = (object.metadata.uid.clone(), object.data_as::<BTreeMap<String, Value>>().len());
         Self { uid, keys, annotated: object.metadata.annotations.get(COUNT).cloned() }
@@ -51,10 +52,10 @@ impl Pruned for Counted {
 
 /// An index without derived data.
 #[derive(Clone, Debug)]
-struct Nothing;
+struct NoIndex;
 
-impl Index for Nothing {
-    const NEEDED: &'static [&'static Line] = &NEEDED;
+impl Index for NoIndex {
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &NEEDED;
     type View<'m> = &'m Tables;
 
     fn new(_: ControllerName) -> Self {
@@ -77,14 +78,14 @@ impl Key for ConfigMap {
     }
 
     fn priority(&self) -> Priority {
-        Priority::InTurn(self.0.namespace.clone())
+        Priority::Fair(self.0.namespace.clone())
     }
 }
 
 /// The keys that `changes` affect.
-fn affected(changes: &Changes<'_, Nothing>) -> BTreeSet<ConfigMap> {
-    let of = |changed: &Changed| match changed {
-        Changed::Everything => everything(changes.view()),
+fn affected(changes: &Changes<'_, NoIndex>) -> BTreeSet<ConfigMap> {
+    let of = |changed: &MirrorChange| match changed {
+        MirrorChange::Everything => everything(changes.view()),
         changed => {
             changed.object_of(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).into_iter().collect()
         }
@@ -96,22 +97,22 @@ fn everything(tables: &Tables) -> BTreeSet<ConfigMap> {
     tables.rows(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).collect()
 }
 
-struct Counting {
-    mirror: Arc<Mirror<Nothing>>,
+struct KeyCounter {
+    mirror: Arc<Mirror<NoIndex>>,
     queue: Arc<Queue<ConfigMap>>,
     requests: Requests,
     written: Expectations<ConfigMap, LastWrite>,
 }
 
-impl Capability for Counting {
+impl Capability for KeyCounter {
     type Key = ConfigMap;
     type Error = RequestError;
 
-    fn everything(&self) -> BTreeSet<ConfigMap> {
+    fn all_keys(&self) -> BTreeSet<ConfigMap> {
         everything(self.mirror.read().tables())
     }
 
-    async fn carry_out(&self, key: &ConfigMap, _slot: Slot) -> Result<(), RequestError> {
+    async fn reconcile(&self, key: &ConfigMap, _slot: Slot) -> Result<(), RequestError> {
         let (row, seen) = {
             let guard = self.mirror.read();
             let tables = guard.tables();
@@ -120,7 +121,7 @@ impl Capability for Counting {
         let is_visible = self.written.with(key, |last| last.is_visible(seen));
         let Some(row) = row.filter(|row| row.annotated != Some(row.keys.to_string())) else { return Ok(()) };
         if !is_visible {
-            self.queue.add_later(key.clone());
+            self.queue.add_after_window(key.clone());
             return Ok(());
         }
         let (namespace, name) = (&key.0.namespace, &key.0.name);
@@ -136,19 +137,23 @@ impl Capability for Counting {
 }
 
 /// Starts the capability. It runs until `stop` is cancelled, and watches while the returned sender exists.
-pub(crate) fn start(client: Client, clock: Clock, stop: CancellationToken) -> Result<watch::Sender<Wanted>> {
+pub(crate) fn start(
+    client: Client,
+    clock: Clock,
+    stop: CancellationToken,
+) -> Result<watch::Sender<WatchedSources>> {
     let (name, metrics) = (ControllerName::new("example.com/counting"), Metrics::new()?);
     let (tasks, leadership) = (Tasks::new(metrics.clone()), Leadership::always());
     let mirror = Arc::new(Mirror::new(name.clone()));
     let queue = Arc::new(Queue::new(Duration::from_secs(1), metrics.clone()));
     let adding = queue.clone();
     let feed = Feed::new(mirror.clone(), name, clock, move |changes| {
-        adding.affect(affected(changes));
+        adding.enqueue(affected(changes));
     });
-    let (wanted, watched) = watch::channel(Wanted::new());
+    let (wanted, watched) = watch::channel(WatchedSources::new());
     tokio::spawn(Supervisor::new(client.clone(), feed, tasks.clone()).run(&NEEDED, watched));
     let requests = Requests::new(client, leadership.clone());
-    let counting = Counting { mirror, queue: queue.clone(), requests, written: Expectations::default() };
+    let counting = KeyCounter { mirror, queue: queue.clone(), requests, written: Expectations::default() };
     tokio::spawn(Worker::new(counting, queue, leadership, metrics, tasks).run(stop));
     Ok(wanted)
 }

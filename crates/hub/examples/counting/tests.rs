@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams};
 use policy_sync_testenv::apply::apply;
-use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use policy_sync_testenv::memory::{Asked, MemoryServer};
+use policy_sync_testenv::memory::fault_plan::{EVENT_FAULTS, Faults, Plan, REQUEST_FAULTS};
+use policy_sync_testenv::memory::{MemoryServer, RequestInfo};
 use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
@@ -21,26 +21,26 @@ const USER: &str = "counting";
 /// Longer than one watch; no fault holds anything back for longer.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault: more than the longest backoff.
-const SOON: Duration = Duration::from_secs(65);
+const RECOVERY: Duration = Duration::from_secs(65);
 /// Longer than one watch, so that retries would be seen.
 const QUIET: Duration = Duration::from_secs(350);
 
 /// A user's action on a ConfigMap.
 #[derive(Clone, Copy)]
-enum Act {
+enum UserAction {
     /// Writes it with this number of keys, with or without the label that requests a count.
     Write(&'static str, usize, bool),
     Delete(&'static str),
 }
 
-const STORY: [Act; 7] = [
-    Act::Write("asked", 2, true),
-    Act::Write("unasked", 3, false),
-    Act::Write("empty", 0, true),
-    Act::Write("asked", 5, true),
-    Act::Write("unasked", 1, true),
-    Act::Delete("empty"),
-    Act::Write("empty", 4, true),
+const ACTIONS: [UserAction; 7] = [
+    UserAction::Write("asked", 2, true),
+    UserAction::Write("unasked", 3, false),
+    UserAction::Write("empty", 0, true),
+    UserAction::Write("asked", 5, true),
+    UserAction::Write("unasked", 1, true),
+    UserAction::Delete("empty"),
+    UserAction::Write("empty", 4, true),
 ];
 /// The writes that the story needs: one for each new count.
 const WRITES: usize = 5;
@@ -52,18 +52,18 @@ struct Hub {
 }
 
 impl Hub {
-    async fn act(&self, act: Act, counts: &mut BTreeMap<String, usize>) -> Result<()> {
-        match act {
-            Act::Write(name, keys, asked) => {
+    async fn perform(&self, action: UserAction, counts: &mut BTreeMap<String, usize>) -> Result<()> {
+        match action {
+            UserAction::Write(name, keys, labelled) => {
                 let data: BTreeMap<String, &str> = (0..keys).map(|key| (format!("k{key}"), "")).collect();
-                let labels = json!({"example.com/count": asked.to_string()});
+                let labels = json!({"example.com/count": labelled.to_string()});
                 let metadata = json!({"name": name, "namespace": "default", "labels": labels});
                 let object =
                     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
                 apply(&self.server.client(), &object).await?;
-                counts.extend(asked.then(|| (name.to_owned(), keys)));
+                counts.extend(labelled.then(|| (name.to_owned(), keys)));
             }
-            Act::Delete(name) => {
+            UserAction::Delete(name) => {
                 self.config_maps.delete(name, &DeleteParams::default()).await?;
                 counts.remove(name);
             }
@@ -91,30 +91,30 @@ impl Hub {
     }
 
     fn writes(&self) -> usize {
-        self.server.count(|asked: &Asked| asked.user == USER && asked.is_write() && asked.code == 200)
+        self.server.count(|asked: &RequestInfo| asked.user == USER && asked.is_write() && asked.code == 200)
     }
 }
 
 /// Plays the story under `faults`, and returns the number of successful writes.
-async fn play(faults: &Faults) -> Result<usize> {
+async fn run_actions(faults: &Faults) -> Result<usize> {
     let server = MemoryServer::new();
     let hub = Hub { config_maps: Api::namespaced(server.client(), "default"), server };
     let stop = CancellationToken::new();
     let client = hub.server.client_of(USER, faults.clone());
     let _watching = counting::start(client, hub.server.clock(), stop.clone())?;
     let (mut counts, over) = (BTreeMap::new(), faults.over(&hub.server, LIMIT));
-    let story = async {
-        for act in STORY {
-            hub.act(act, &mut counts).await?;
-            hub.until(&counts, LIMIT + SOON).await?;
+    let actions = async {
+        for action in ACTIONS {
+            hub.perform(action, &mut counts).await?;
+            hub.until(&counts, LIMIT + RECOVERY).await?;
         }
         Ok(())
     };
     match faults.plan() {
-        Some(_) => drop(tokio::try_join!(story, over)?),
-        None => story.await?,
+        Some(_) => drop(tokio::try_join!(actions, over)?),
+        None => actions.await?,
     }
-    hub.until(&counts, SOON).await?;
+    hub.until(&counts, RECOVERY).await?;
     let writes = hub.writes();
     sleep(QUIET).await;
     ensure!(hub.writes() == writes, "it goes on writing");
@@ -123,15 +123,15 @@ async fn play(faults: &Faults) -> Result<usize> {
     Ok(writes)
 }
 
-fn played(faults: &Faults) -> Result<usize> {
-    Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(play(faults))
+fn successful_writes(faults: &Faults) -> Result<usize> {
+    Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(run_actions(faults))
 }
 
 fn sweep(plans: &[Plan], faults: &[&str]) {
     let tried: BTreeSet<&str> = plans.iter().map(|plan| plan.fault).collect();
     assert_eq!(tried.len(), faults.len(), "{tried:?}");
     for plan in plans {
-        let writes = played(&Faults::of(plan)).with_context(|| plan.to_string()).unwrap();
+        let writes = successful_writes(&Faults::of(plan)).with_context(|| plan.to_string()).unwrap();
         // A request without a response may have been executed, and is repeated. A late request can undo a
         // later write, which is then repeated too.
         assert!((WRITES..=WRITES + 2).contains(&writes), "{plan}: {writes} writes");
@@ -140,19 +140,19 @@ fn sweep(plans: &[Plan], faults: &[&str]) {
 
 #[test]
 fn each_count_causes_one_write() {
-    assert_eq!(played(&Faults::default()).unwrap(), WRITES);
+    assert_eq!(successful_writes(&Faults::default()).unwrap(), WRITES);
 }
 
 #[test]
 fn counts_are_correct_after_any_fault_of_a_request() {
     let faults = Faults::default();
-    played(&faults).unwrap();
-    sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault));
+    successful_writes(&faults).unwrap();
+    sweep(&faults.request_plans(), &REQUEST_FAULTS.map(|(fault, _)| fault));
 }
 
 #[test]
 fn counts_are_correct_after_any_fault_of_an_event() {
     let faults = Faults::default();
-    played(&faults).unwrap();
-    sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault));
+    successful_writes(&faults).unwrap();
+    sweep(&faults.event_plans(), &EVENT_FAULTS.map(|(fault, _)| fault));
 }

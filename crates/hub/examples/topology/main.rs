@@ -25,7 +25,9 @@ use policy_sync_hub::reconcile::{
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
-use policy_sync_mirror::{Index, Key, Kind, Line, Mirror, Priority, Pruned, Row, Tables, Wanted};
+use policy_sync_mirror::{
+    Index, Key, Kind, KindDeclaration, Mirror, ObjectRow, Priority, Row, Tables, WatchedSources,
+};
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef};
 use policy_sync_topology::{Graph, HubObject, Objects, Topology, objects};
 use serde_json::json;
@@ -40,7 +42,8 @@ static CLASSES: Kind<Stored<0>> = Kind::new(GATEWAY_CLASS.group, "v1", "gatewayc
 static GATEWAYS: Kind<Stored<1>> = Kind::new(GATEWAY.group, "v1", "gateways");
 static ROUTES: Kind<Stored<2>> = Kind::new(HTTP_ROUTE.group, "v1", "httproutes");
 static POLICIES: Kind<Stored<3>> = Kind::new(RATE_LIMIT_POLICY.group, "v1", "ratelimitpolicies");
-const WATCHED: [&Line; 4] = [CLASSES.line(), GATEWAYS.line(), ROUTES.line(), POLICIES.line()];
+const WATCHED: [&KindDeclaration; 4] =
+    [CLASSES.declaration(), GATEWAYS.declaration(), ROUTES.declaration(), POLICIES.declaration()];
 
 /// The fields of an object that the topology needs; without `row`, its spec is invalid.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +54,7 @@ struct Stored<const KIND: usize> {
 
 impl<const KIND: usize> Row for Stored<KIND> {}
 
-impl<const KIND: usize> Pruned for Stored<KIND> {
+impl<const KIND: usize> ObjectRow for Stored<KIND> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         Self { uid: object.metadata.uid.clone(), row: objects::Row::read(KINDS[KIND], object).ok() }
     }
@@ -62,7 +65,7 @@ impl<const KIND: usize> Pruned for Stored<KIND> {
 struct NoIndex;
 
 impl Index for NoIndex {
-    const NEEDED: &'static [&'static Line] = &WATCHED;
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &WATCHED;
     type View<'m> = &'m Tables;
 
     fn new(_: ControllerName) -> Self {
@@ -76,9 +79,9 @@ impl Index for NoIndex {
 
 /// The only key: the whole topology.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct World;
+struct WholeTopology;
 
-impl Key for World {
+impl Key for WholeTopology {
     const CATEGORIES: &'static [&'static str] = &["world"];
 
     fn category(&self) -> &'static str {
@@ -86,7 +89,7 @@ impl Key for World {
     }
 
     fn priority(&self) -> Priority {
-        Priority::First
+        Priority::High
     }
 }
 
@@ -107,8 +110,8 @@ fn plan(tables: &Tables) -> Result<(String, Vec<GatewayPolicies>)> {
     put(&mut objects, tables, &GATEWAYS);
     put(&mut objects, tables, &ROUTES);
     put(&mut objects, tables, &POLICIES);
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let dot = Topology::builder().gateway_api(&graph).policies(graph.policies()).build()?.dot();
     let mut gateways = Vec::new();
     for node in graph.object_nodes() {
@@ -131,14 +134,14 @@ struct Reconciler {
 }
 
 impl Capability for Reconciler {
-    type Key = World;
+    type Key = WholeTopology;
     type Error = RequestError;
 
-    fn everything(&self) -> BTreeSet<World> {
-        BTreeSet::from([World])
+    fn all_keys(&self) -> BTreeSet<WholeTopology> {
+        BTreeSet::from([WholeTopology])
     }
 
-    async fn carry_out(&self, _: &World, _: Slot) -> Result<(), RequestError> {
+    async fn reconcile(&self, _: &WholeTopology, _: Slot) -> Result<(), RequestError> {
         let planned = {
             let guard = self.mirror.read();
             // A kind that is not listed yet is unknown, not empty. Its first list adds the key again.
@@ -178,14 +181,14 @@ impl Capability for Reconciler {
 }
 
 /// Starts the controller. It watches until the returned sender is dropped, and writes until `stop`.
-fn start(client: Client, clock: Clock, stop: CancellationToken) -> Result<watch::Sender<Wanted>> {
+fn start(client: Client, clock: Clock, stop: CancellationToken) -> Result<watch::Sender<WatchedSources>> {
     let (name, metrics) = (ControllerName::new("example.com/topology"), Metrics::new()?);
     let (tasks, leadership) = (Tasks::new(metrics.clone()), Leadership::always());
     let mirror = Arc::new(Mirror::new(name.clone()));
     let queue = Arc::new(Queue::new(Duration::from_millis(500), metrics.clone()));
     let adding = queue.clone();
-    let feed = Feed::new(mirror.clone(), name, clock, move |_| adding.affect([World]));
-    let (wanted, watched) = watch::channel(Wanted::new());
+    let feed = Feed::new(mirror.clone(), name, clock, move |_| adding.enqueue([WholeTopology]));
+    let (wanted, watched) = watch::channel(WatchedSources::new());
     tokio::spawn(Supervisor::new(client.clone(), feed, tasks.clone()).run(&WATCHED, watched));
     let requests = Requests::new(client, leadership.clone());
     let reconciler = Reconciler { mirror, requests, clock, written: Mutex::default() };

@@ -11,7 +11,7 @@ async fn hub() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (config, metrics) = (Config::new(address.parse().unwrap()), Metrics::new().unwrap());
-    (listener, watching(config, &metrics, RequestTimeout::Unset).unwrap())
+    (listener, watch_client(config, &metrics, RequestTimeout::Unset).unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -29,16 +29,16 @@ async fn command_requests_have_a_default_limit_that_users_can_change() {
     let (listener, _) = hub().await;
     let url = format!("http://{}", listener.local_addr().unwrap());
     let ends = |limit: RequestTimeout| {
-        let client = asking(Config::new(url.parse().unwrap()), limit).unwrap();
+        let client = command_client(Config::new(url.parse().unwrap()), limit).unwrap();
         async move {
             let start = Instant::now();
-            let ended = timeout(ANSWERS_WITHIN * 100, client.list_api_groups()).await;
+            let ended = timeout(FIRST_BYTE_TIMEOUT * 100, client.list_api_groups()).await;
             ended.ok().map(|_| start.elapsed())
         }
     };
     let by_itself = ends(RequestTimeout::Unset).await.expect("it ends by itself");
-    assert!((ANSWERS_WITHIN..ANSWERS_WITHIN * 2).contains(&by_itself), "{by_itself:?}");
-    let limit = ANSWERS_WITHIN * 3;
+    assert!((FIRST_BYTE_TIMEOUT..FIRST_BYTE_TIMEOUT * 2).contains(&by_itself), "{by_itself:?}");
+    let limit = FIRST_BYTE_TIMEOUT * 3;
     assert_eq!(ends(RequestTimeout::After(limit)).await, Some(limit));
     assert_eq!(ends(RequestTimeout::Never).await, None);
 }

@@ -8,7 +8,7 @@ use http::Uri;
 
 /// A server's address: `http://127.0.0.1:8181`, or `https://opa.example/some/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerAddress {
     text: String,
     host: String,
 }
@@ -16,9 +16,9 @@ pub struct Address {
 /// The text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected http(s)://<host>[:<port>][/<path>]")]
-pub struct AddressFault;
+pub struct AddressError;
 
-impl Address {
+impl ServerAddress {
     /// The URL of `path` below the address.
     pub(super) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.text)
@@ -38,27 +38,27 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for Address {
-    type Err = AddressFault;
+impl FromStr for ServerAddress {
+    type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressFault> {
-        let uri: Uri = text.parse().map_err(|_| AddressFault)?;
-        let authority = uri.authority().ok_or(AddressFault)?;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let uri: Uri = text.parse().map_err(|_| AddressError)?;
+        let authority = uri.authority().ok_or(AddressError)?;
         let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
         let is_plain = uri.query().is_none() && !text.contains('#') && !authority.as_str().contains('@');
         // [`Uri`] accepts some invalid ports.
-        let is_port = match authority.as_str().strip_prefix(authority.host()).ok_or(AddressFault)? {
+        let is_port = match authority.as_str().strip_prefix(authority.host()).ok_or(AddressError)? {
             "" => true,
             port => port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok()),
         };
         if !is_web || !is_plain || !is_port || authority.host().is_empty() {
-            return Err(AddressFault);
+            return Err(AddressError);
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         Ok(Self { text: text.trim_end_matches('/').to_owned(), host })
@@ -79,7 +79,7 @@ mod tests {
             ("http://10.0.0.1", "http://10.0.0.1", false),
             ("http://localhost.example", "http://localhost.example", false),
         ] {
-            let address: Address = text.parse().unwrap();
+            let address: ServerAddress = text.parse().unwrap();
             assert_eq!((address.to_string().as_str(), address.is_loopback()), (expected, is_loopback));
         }
         for text in [
@@ -95,13 +95,13 @@ mod tests {
             "http://a:",
             "/v1",
         ] {
-            assert_eq!(text.parse::<Address>(), Err(AddressFault), "{text}");
+            assert_eq!(text.parse::<ServerAddress>(), Err(AddressError), "{text}");
         }
     }
 
     #[test]
     fn sibling_replaces_the_path_suffix() {
-        let address: Address = "http://a/v1/data/p/annotations".parse().unwrap();
+        let address: ServerAddress = "http://a/v1/data/p/annotations".parse().unwrap();
         assert_eq!(
             address.sibling("/annotations", "/errors").unwrap().to_string(),
             "http://a/v1/data/p/errors"

@@ -13,11 +13,11 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use crate::certificates::{CertificateError, Pair, certified};
+use crate::certificates::{CertificateAndKey, CertificateError, certified_key};
 
 /// Where the credentials of a client are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct CredentialFiles {
     /// The bearer token.
     pub token: Option<Token>,
     /// A PEM bundle of trusted CAs; `None` for the trust store of the operating system.
@@ -43,14 +43,14 @@ impl fmt::Debug for Token {
 
 /// Why the credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum CredentialError {
     /// A file cannot be read.
     #[error("cannot read {0}")]
-    Read(PathBuf, #[source] io::Error),
+    ReadFile(PathBuf, #[source] io::Error),
     /// A token file is empty, or has more than one line or unprintable characters.
     #[error("{0} has no token: expected one line of printable characters")]
     Token(PathBuf),
-    /// Like [`FileError::Token`], for a token given directly.
+    /// Like [`CredentialError::Token`], for a token given directly.
     #[error("invalid token: expected one line of printable characters")]
     Text,
     /// A CA bundle has no certificate.
@@ -66,26 +66,26 @@ pub enum FileError {
 
 /// The contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct FileContents {
     pub(super) token: Option<HeaderValue>,
     authority: Option<(PathBuf, Vec<u8>)>,
     identity: Option<[(PathBuf, Vec<u8>); 2]>,
 }
 
-impl Files {
-    pub(super) fn read(&self) -> Result<Read, FileError> {
+impl CredentialFiles {
+    pub(super) fn read(&self) -> Result<FileContents, CredentialError> {
         let read = |path: &Path| match fs::read(path) {
             Ok(bytes) => Ok((path.to_owned(), bytes)),
-            Err(error) => Err(FileError::Read(path.to_owned(), error)),
+            Err(error) => Err(CredentialError::ReadFile(path.to_owned(), error)),
         };
         let identity = match &self.identity {
             Some((certificate, key)) => Some([read(certificate)?, read(key)?]),
             None => None,
         };
-        let read = Read {
+        let read = FileContents {
             token: match &self.token {
                 Some(Token::File(path)) => Some(token(path, &read(path)?.1)?),
-                Some(Token::Text(text)) => Some(bearer(text).ok_or(FileError::Text)?),
+                Some(Token::Text(text)) => Some(bearer(text).ok_or(CredentialError::Text)?),
                 None => None,
             },
             authority: self.authority.as_deref().map(read).transpose()?,
@@ -97,13 +97,13 @@ impl Files {
     }
 }
 
-fn token(path: &Path, bytes: &[u8]) -> Result<HeaderValue, FileError> {
-    let fault = || FileError::Token(path.to_owned());
-    let text = std::str::from_utf8(bytes).map_err(|_| fault())?.trim();
+fn token(path: &Path, bytes: &[u8]) -> Result<HeaderValue, CredentialError> {
+    let invalid = || CredentialError::Token(path.to_owned());
+    let text = std::str::from_utf8(bytes).map_err(|_| invalid())?.trim();
     if text.is_empty() {
-        return Err(fault());
+        return Err(invalid());
     }
-    bearer(text).ok_or_else(fault)
+    bearer(text).ok_or_else(invalid)
 }
 
 /// The `Authorization` header for `token`; `None` if it has characters that headers do not allow.
@@ -113,8 +113,8 @@ pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
     Some(header)
 }
 
-impl Read {
-    pub(super) fn tls(&self) -> Result<ClientConfig, FileError> {
+impl FileContents {
+    pub(super) fn tls(&self) -> Result<ClientConfig, CredentialError> {
         let builder = ClientConfig::builder();
         let builder = match &self.authority {
             None => builder.with_platform_verifier()?,
@@ -123,7 +123,7 @@ impl Read {
                 let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
                 let (added, _) = roots.add_parsable_certificates(certificates.unwrap_or_default());
                 if added == 0 {
-                    return Err(FileError::Authority(path.clone()));
+                    return Err(CredentialError::Authority(path.clone()));
                 }
                 builder.with_root_certificates(roots)
             }
@@ -133,7 +133,8 @@ impl Read {
         };
         let (certificate_name, key_name) =
             (certificate_path.display().to_string(), key_path.display().to_string());
-        let pair = Pair { certificate_name: &certificate_name, certificate, key_name: &key_name, key };
-        Ok(builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified(pair)?))))
+        let pair =
+            CertificateAndKey { certificate_name: &certificate_name, certificate, key_name: &key_name, key };
+        Ok(builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified_key(pair)?))))
     }
 }

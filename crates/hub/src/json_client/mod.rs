@@ -21,17 +21,17 @@ use parking_lot::Mutex;
 use serde_json::error::Category;
 use tokio::time::{sleep, timeout};
 
-pub use address::{Address, AddressFault};
+pub use address::{AddressError, ServerAddress};
 use attempts::Attempts;
-pub use files::{FileError, Files, Token};
+pub use files::{CredentialError, CredentialFiles, Token};
 
-use files::Read;
+use files::FileContents;
 use policy_sync_api::text::with_causes;
 
 /// The time limit for one attempt.
-const ATTEMPT: Duration = Duration::from_secs(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum size of a response body, in bytes.
-const ANSWER: usize = 8 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 /// The [error codes](https://www.openpolicyagent.org/docs/rest-api#errors) of OPA.
 const CODES: [&str; 8] = [
     "evaluation_error",
@@ -44,11 +44,11 @@ const CODES: [&str; 8] = [
     "undefined_document",
 ];
 /// The interval at which credential files are checked for changes.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// The idle time after which a connection is closed. It is shorter than the keep-alive time of common servers.
-const IDLE: Duration = Duration::from_secs(15);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-type Connections = Client<HttpsConnector<HttpConnector>, Body>;
+type HttpClient = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// A client of one server. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -56,22 +56,22 @@ pub struct JsonClient(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    address: Address,
-    files: Files,
-    current: Mutex<Current>,
+    address: ServerAddress,
+    files: CredentialFiles,
+    current: Mutex<LoadedCredentials>,
 }
 
 /// The credentials as last read, with the connections that use them.
 #[derive(Clone, Debug)]
-struct Current {
-    read: Arc<Read>,
-    connections: Connections,
-    looked: Instant,
+struct LoadedCredentials {
+    read: Arc<FileContents>,
+    http_client: HttpClient,
+    checked_at: Instant,
 }
 
 /// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The HTTP status.
     pub status: StatusCode,
     /// The complete body.
@@ -82,20 +82,20 @@ pub struct Answer {
 
 /// Why there is no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
+pub enum JsonClientError {
     /// The server cannot be reached, or closed the connection.
-    #[error("{address}: {why}")]
-    Unreached {
+    #[error("{address}: {cause}")]
+    Unreachable {
         /// The address.
         address: String,
         /// The cause.
-        why: String,
+        cause: String,
         /// Whether a retry may succeed.
-        may_pass: bool,
+        is_transient: bool,
     },
     /// The server returned an error status.
     #[error("{address} returned {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
-    Refused {
+    ErrorStatus {
         /// The address.
         address: String,
         /// The HTTP status.
@@ -104,12 +104,12 @@ pub enum AskError {
         code: Option<&'static str>,
     },
     /// The body is not the expected JSON.
-    #[error("{address} returned an invalid response: {why}")]
-    Unread {
+    #[error("{address} returned an invalid response: {cause}")]
+    InvalidResponse {
         /// The address.
         address: String,
         /// The position of the error.
-        why: String,
+        cause: String,
     },
 }
 
@@ -119,40 +119,40 @@ impl JsonClient {
     /// # Errors
     ///
     /// If the credentials cannot be loaded.
-    pub fn new(address: Address, files: Files) -> Result<Self, FileError> {
+    pub fn new(address: ServerAddress, files: CredentialFiles) -> Result<Self, CredentialError> {
         let read = files.read()?;
-        let connections = connections(&read)?;
-        let current = Current { read: Arc::new(read), connections, looked: Instant::now() };
+        let http_client = http_client(&read)?;
+        let current = LoadedCredentials { read: Arc::new(read), http_client, checked_at: Instant::now() };
         Ok(Self(Arc::new(Inner { address, files, current: Mutex::new(current) })))
     }
 
     /// The server's address.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ServerAddress {
         &self.0.address
     }
 
-    /// Sends a request for `path` below the server's address. Retries transient errors for at most `patience`.
+    /// Sends a request for `path` below the server's address. Retries transient errors for at most `total_timeout`.
     ///
     /// # Errors
     ///
     /// If no attempt gets a response, or if the last one gets a transient error status. Other error statuses are
-    /// returned as an [`Answer`].
-    pub async fn ask(
+    /// returned as an [`HttpResponse`].
+    pub async fn send_with_retries(
         &self,
         method: Method,
         path: &str,
         body: &Bytes,
-        patience: Duration,
-    ) -> Result<Answer, AskError> {
-        let until = Instant::now() + patience;
+        total_timeout: Duration,
+    ) -> Result<HttpResponse, JsonClientError> {
+        let until = Instant::now() + total_timeout;
         let mut attempts = Attempts::until(until);
         loop {
-            let limit = ATTEMPT.min(until.saturating_duration_since(Instant::now()));
-            let (wait, error) = match self.once(method.clone(), path, body.clone(), limit).await {
-                Ok(answer) if answer.is_of_use() => return Ok(answer),
-                Ok(answer) => (answer.retry_after, self.refused(&answer)),
-                Err(error @ AskError::Unreached { may_pass: true, .. }) => (None, error),
+            let limit = ATTEMPT_TIMEOUT.min(until.saturating_duration_since(Instant::now()));
+            let (wait, error) = match self.send_once(method.clone(), path, body.clone(), limit).await {
+                Ok(response) if response.is_final() => return Ok(response),
+                Ok(response) => (response.retry_after, self.status_error(&response)),
+                Err(error @ JsonClientError::Unreachable { is_transient: true, .. }) => (None, error),
                 Err(error) => return Err(error),
             };
             match attempts.next(wait) {
@@ -166,34 +166,34 @@ impl JsonClient {
     ///
     /// # Errors
     ///
-    /// If there is no response in time. An error status is returned as an [`Answer`].
-    pub async fn once(
+    /// If there is no response in time. An error status is returned as an [`HttpResponse`].
+    pub async fn send_once(
         &self,
         method: Method,
         path: &str,
         body: Bytes,
         limit: Duration,
-    ) -> Result<Answer, AskError> {
-        self.once_within(method, path, body, limit, ANSWER).await
+    ) -> Result<HttpResponse, JsonClientError> {
+        self.send_once_limited(method, path, body, limit, MAX_RESPONSE_BYTES).await
     }
 
-    /// Like [`Self::once`], with a response body of at most `bytes`.
+    /// Like [`Self::send_once`], with a response body of at most `bytes`.
     ///
     /// # Errors
     ///
-    /// As [`Self::once`].
-    pub async fn once_within(
+    /// As [`Self::send_once`].
+    pub async fn send_once_limited(
         &self,
         method: Method,
         path: &str,
         body: Bytes,
         limit: Duration,
         bytes: usize,
-    ) -> Result<Answer, AskError> {
-        let unreached = |why: String, may_pass| AskError::Unreached {
+    ) -> Result<HttpResponse, JsonClientError> {
+        let unreachable = |cause: String, is_transient| JsonClientError::Unreachable {
             address: self.0.address.to_string(),
-            why,
-            may_pass,
+            cause,
+            is_transient,
         };
         let current = self.current();
         let mut request = Request::builder()
@@ -204,62 +204,68 @@ impl JsonClient {
         if let Some(token) = &current.read.token {
             request = request.header(AUTHORIZATION, token.clone());
         }
-        let request = request.body(Body::from(body)).map_err(|error| unreached(error.to_string(), false))?;
-        let asking = async {
-            let response = current.connections.request(request).await.map_err(|error| {
+        let request =
+            request.body(Body::from(body)).map_err(|error| unreachable(error.to_string(), false))?;
+        let exchange = async {
+            let response = current.http_client.request(request).await.map_err(|error| {
                 // A retry does not fix an invalid certificate.
-                let why = with_causes(&error);
-                let is_of_tls = why.contains("certificate");
-                unreached(why, !is_of_tls)
+                let cause = with_causes(&error);
+                let is_tls_error = cause.contains("certificate");
+                unreachable(cause, !is_tls_error)
             })?;
             let (head, body) = response.into_parts();
             let body = to_bytes(Body::new(body), bytes);
-            let body = body.await.map_err(|error| unreached(with_causes(&error), true))?;
-            Ok(Answer { status: head.status, retry_after: retry_after(&head.headers), body })
+            let body = body.await.map_err(|error| unreachable(with_causes(&error), true))?;
+            Ok(HttpResponse { status: head.status, retry_after: retry_after(&head.headers), body })
         };
-        let late = || unreached(format!("no response within {} ms", limit.as_millis()), true);
-        timeout(limit, asking).await.map_err(|_| late())?
+        let timed_out = || unreachable(format!("no response within {} ms", limit.as_millis()), true);
+        timeout(limit, exchange).await.map_err(|_| timed_out())?
     }
 
     /// The error for a response with an error status.
     #[must_use]
-    pub fn refused(&self, answer: &Answer) -> AskError {
-        AskError::Refused { address: self.0.address.to_string(), status: answer.status, code: answer.code() }
+    pub fn status_error(&self, response: &HttpResponse) -> JsonClientError {
+        JsonClientError::ErrorStatus {
+            address: self.0.address.to_string(),
+            status: response.status,
+            code: response.code(),
+        }
     }
 
     /// The error for a body that cannot be parsed. It has the position and omits the parser's message, which quotes
     /// values.
     #[must_use]
-    pub fn unread(&self, error: &serde_json::Error) -> AskError {
+    pub fn parse_error(&self, error: &serde_json::Error) -> JsonClientError {
         let what = match error.classify() {
             Category::Data => "unexpected structure",
             Category::Eof => "unexpected end",
             Category::Io | Category::Syntax => "invalid JSON",
         };
-        let why = format!("{what} at line {} column {}", error.line(), error.column());
-        AskError::Unread { address: self.0.address.to_string(), why }
+        let cause = format!("{what} at line {} column {}", error.line(), error.column());
+        JsonClientError::InvalidResponse { address: self.0.address.to_string(), cause }
     }
 
     /// The current credentials. Reloads changed files; if that fails, the previous contents stay in use.
-    fn current(&self) -> Current {
+    fn current(&self) -> LoadedCredentials {
         let mut current = self.0.current.lock();
-        if current.looked.elapsed() >= LOOK_EVERY {
-            current.looked = Instant::now();
+        if current.checked_at.elapsed() >= RELOAD_INTERVAL {
+            current.checked_at = Instant::now();
             if let Ok(read) = self.0.files.read()
                 && read != *current.read
-                && let Ok(connections) = connections(&read)
+                && let Ok(http_client) = http_client(&read)
             {
-                *current = Current { read: Arc::new(read), connections, looked: current.looked };
+                *current =
+                    LoadedCredentials { read: Arc::new(read), http_client, checked_at: current.checked_at };
             }
         }
         current.clone()
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// Whether the status is final, so that a retry would return the same.
-    fn is_of_use(&self) -> bool {
-        !matches!(self.status.as_u16(), 408 | 429 | 500 | 502..=504) || self.is_of_evaluation()
+    fn is_final(&self) -> bool {
+        !matches!(self.status.as_u16(), 408 | 429 | 500 | 502..=504) || self.is_evaluation_error()
     }
 
     /// OPA's error code in the body.
@@ -270,7 +276,7 @@ impl Answer {
     }
 
     /// Whether the body is an error of OPA's evaluation. Such an error recurs at each attempt.
-    fn is_of_evaluation(&self) -> bool {
+    fn is_evaluation_error(&self) -> bool {
         self.status == StatusCode::INTERNAL_SERVER_ERROR
             && serde_json::from_slice::<serde_json::Value>(&self.body).is_ok_and(|body| {
                 let code = body["errors"][0]["code"].as_str().unwrap_or_default();
@@ -279,7 +285,7 @@ impl Answer {
     }
 }
 
-fn connections(read: &Read) -> Result<Connections, FileError> {
+fn http_client(read: &FileContents) -> Result<HttpClient, CredentialError> {
     let mut tcp = HttpConnector::new();
     // Requests are small. The TLS layer wraps this connector, so it must accept `https`.
     tcp.set_nodelay(true);
@@ -290,7 +296,7 @@ fn connections(read: &Read) -> Result<Connections, FileError> {
         .enable_http1()
         .wrap_connector(tcp);
     Ok(Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .build(connector))
 }

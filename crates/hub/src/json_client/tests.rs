@@ -3,7 +3,7 @@ use std::fs;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request as Asked, State};
+use axum::extract::{Request as AxumRequest, State};
 use axum::response::{IntoResponse, Response};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -12,18 +12,18 @@ use super::*;
 
 /// A server with scripted responses.
 #[derive(Clone, Default)]
-struct StandIn(Arc<Mutex<Answers>>);
+struct FakeServer(Arc<Mutex<FakeResponses>>);
 
 #[derive(Default)]
-struct Answers {
+struct FakeResponses {
     /// Status, `Retry-After` and body of each response. The last one repeats.
     next: VecDeque<(u16, &'static str, &'static str)>,
     /// The `Authorization` header of each request.
     asked: Vec<String>,
 }
 
-impl StandIn {
-    async fn start(answers: &[(u16, &'static str, &'static str)]) -> (Self, Address) {
+impl FakeServer {
+    async fn start(answers: &[(u16, &'static str, &'static str)]) -> (Self, ServerAddress) {
         let stand_in = Self::default();
         stand_in.0.lock().next.extend(answers);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -33,7 +33,7 @@ impl StandIn {
         (stand_in, address)
     }
 
-    async fn answer(State(Self(state)): State<Self>, request: Asked) -> Response {
+    async fn answer(State(Self(state)): State<Self>, request: AxumRequest) -> Response {
         let mut state = state.lock();
         let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok());
         state.asked.push(token.unwrap_or_default().to_owned());
@@ -51,33 +51,35 @@ impl StandIn {
     }
 }
 
-fn client(address: &Address) -> JsonClient {
+fn client(address: &ServerAddress) -> JsonClient {
     // The process installs the provider at its start.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    JsonClient::new(address.clone(), Files::default()).unwrap()
+    JsonClient::new(address.clone(), CredentialFiles::default()).unwrap()
 }
 
-async fn ask(client: &JsonClient) -> Result<Answer, AskError> {
-    client.ask(Method::POST, "/v1/query", &Bytes::from_static(b"{}"), Duration::from_secs(4)).await
+async fn ask(client: &JsonClient) -> Result<HttpResponse, JsonClientError> {
+    client
+        .send_with_retries(Method::POST, "/v1/query", &Bytes::from_static(b"{}"), Duration::from_secs(4))
+        .await
 }
 
 #[tokio::test]
 async fn only_transient_errors_are_retried() {
     for status in [408, 429, 500, 502, 503, 504] {
-        let (stand_in, address) = StandIn::start(&[(status, "", ""), (200, "", "1")]).await;
+        let (stand_in, address) = FakeServer::start(&[(status, "", ""), (200, "", "1")]).await;
         assert_eq!(ask(&client(&address)).await.unwrap().body, "1", "{status}");
         assert_eq!(stand_in.count(), 2);
     }
     for status in [200, 400, 401, 403, 404, 409, 501] {
-        let (stand_in, address) = StandIn::start(&[(status, "", "no")]).await;
+        let (stand_in, address) = FakeServer::start(&[(status, "", "no")]).await;
         assert_eq!(ask(&client(&address)).await.unwrap().status.as_u16(), status);
         assert_eq!(stand_in.count(), 1, "{status}");
     }
     let failed = r#"{"code": "internal_error", "errors": [{"code": "eval_conflict_error", "message": "m"}]}"#;
-    let (stand_in, address) = StandIn::start(&[(500, "", failed)]).await;
+    let (stand_in, address) = FakeServer::start(&[(500, "", failed)]).await;
     assert_eq!(ask(&client(&address)).await.unwrap().body, failed, "an evaluation fails each time");
     assert_eq!(stand_in.count(), 1);
-    let (stand_in, address) = StandIn::start(&[(503, "", "hunter2")]).await;
+    let (stand_in, address) = FakeServer::start(&[(503, "", "hunter2")]).await;
     let error = ask(&client(&address)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{address} returned 503 Service Unavailable"));
     assert_eq!(stand_in.count(), 5);
@@ -85,11 +87,11 @@ async fn only_transient_errors_are_retried() {
 
 #[tokio::test]
 async fn retry_waits_for_retry_after_and_fails_if_that_is_too_late() {
-    let (stand_in, address) = StandIn::start(&[(429, "1", ""), (200, "", "1")]).await;
+    let (stand_in, address) = FakeServer::start(&[(429, "1", ""), (200, "", "1")]).await;
     let began = Instant::now();
     assert_eq!(ask(&client(&address)).await.unwrap().body, "1");
     assert!(began.elapsed() >= Duration::from_secs(1) && stand_in.count() == 2);
-    let (stand_in, address) = StandIn::start(&[(429, "60", "")]).await;
+    let (stand_in, address) = FakeServer::start(&[(429, "60", "")]).await;
     let began = Instant::now();
     assert!(ask(&client(&address)).await.is_err());
     assert!(began.elapsed() < Duration::from_secs(1) && stand_in.count() == 1);
@@ -98,7 +100,7 @@ async fn retry_waits_for_retry_after_and_fails_if_that_is_too_late() {
 #[tokio::test]
 async fn silent_resetting_and_absent_servers_fail_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let address: ServerAddress = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let silent = tokio::spawn(async move {
         let mut held = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
@@ -107,29 +109,32 @@ async fn silent_resetting_and_absent_servers_fail_in_time() {
     });
     let began = Instant::now();
     let error = ask(&client(&address)).await.unwrap_err();
-    assert!(matches!(&error, AskError::Unreached { may_pass: true, .. }), "{error}");
+    assert!(matches!(&error, JsonClientError::Unreachable { is_transient: true, .. }), "{error}");
     assert!(began.elapsed() < Duration::from_millis(4_200), "{:?}", began.elapsed());
     silent.abort();
     let _ = silent.await;
-    assert!(matches!(ask(&client(&address)).await, Err(AskError::Unreached { .. })), "nobody listens");
+    assert!(
+        matches!(ask(&client(&address)).await, Err(JsonClientError::Unreachable { .. })),
+        "nobody listens"
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let address: ServerAddress = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let resets = tokio::spawn(async move {
         for _ in 0..5 {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 16]).await;
         }
     });
-    assert!(matches!(ask(&client(&address)).await, Err(AskError::Unreached { .. })));
+    assert!(matches!(ask(&client(&address)).await, Err(JsonClientError::Unreachable { .. })));
     resets.await.unwrap();
 }
 
 #[tokio::test]
 async fn changed_token_file_is_reloaded() {
-    let (stand_in, address) = StandIn::start(&[(200, "", "1")]).await;
+    let (stand_in, address) = FakeServer::start(&[(200, "", "1")]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
-    let files = Files { token: Some(Token::File(path.clone())), ..Files::default() };
+    let files = CredentialFiles { token: Some(Token::File(path.clone())), ..CredentialFiles::default() };
     let _ = rustls::crypto::ring::default_provider().install_default();
     for (text, expected) in [
         (None, "cannot read "),
@@ -147,7 +152,7 @@ async fn changed_token_file_is_reloaded() {
     let client = JsonClient::new(address, files).unwrap();
     ask(&client).await.unwrap();
     let long_ago = |client: &JsonClient| {
-        client.0.current.lock().looked = Instant::now().checked_sub(LOOK_EVERY).unwrap();
+        client.0.current.lock().checked_at = Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
     };
     fs::write(&path, "two\n").unwrap();
     ask(&client).await.unwrap();
@@ -165,11 +170,12 @@ fn invalid_certificate_file_is_named() {
     let path = |name: &str| folder.path().join(name);
     fs::write(path("ca.crt"), "none").unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let address: Address = "https://127.0.0.1:1".parse().unwrap();
-    let files = Files { authority: Some(path("ca.crt")), ..Files::default() };
+    let address: ServerAddress = "https://127.0.0.1:1".parse().unwrap();
+    let files = CredentialFiles { authority: Some(path("ca.crt")), ..CredentialFiles::default() };
     let error = JsonClient::new(address.clone(), files).unwrap_err();
     assert_eq!(error.to_string(), format!("{} has no certificate", path("ca.crt").display()));
-    let files = Files { identity: Some((path("ca.crt"), path("ca.crt"))), ..Files::default() };
+    let files =
+        CredentialFiles { identity: Some((path("ca.crt"), path("ca.crt"))), ..CredentialFiles::default() };
     let error = JsonClient::new(address, files).unwrap_err();
     assert_eq!(error.to_string(), format!("{} has no certificate", path("ca.crt").display()));
 }
@@ -177,11 +183,13 @@ fn invalid_certificate_file_is_named() {
 #[tokio::test]
 async fn errors_do_not_quote_the_body() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let address: Address = "http://127.0.0.1:1".parse().unwrap();
+    let address: ServerAddress = "http://127.0.0.1:1".parse().unwrap();
     let client = client(&address);
     let refused = |body: &'static str| {
         let body = Bytes::from_static(body.as_bytes());
-        client.refused(&Answer { status: StatusCode::UNAUTHORIZED, body, retry_after: None }).to_string()
+        client
+            .status_error(&HttpResponse { status: StatusCode::UNAUTHORIZED, body, retry_after: None })
+            .to_string()
     };
     assert_eq!(refused("hunter2"), format!("{address} returned 401 Unauthorized"));
     assert_eq!(refused(r#"{"code": "hunter2"}"#), format!("{address} returned 401 Unauthorized"));
@@ -195,6 +203,6 @@ async fn errors_do_not_quote_the_body() {
     ] {
         let error = serde_json::from_str::<Vec<u8>>(body).unwrap_err();
         let expected = format!("{address} returned an invalid response: {why}");
-        assert_eq!(client.unread(&error).to_string(), expected);
+        assert_eq!(client.parse_error(&error).to_string(), expected);
     }
 }

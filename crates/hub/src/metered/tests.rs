@@ -24,7 +24,7 @@ async fn requests_are_counted_by_response_code() {
         let code = if request.method() == "POST" { StatusCode::CREATED } else { StatusCode::CONFLICT };
         Ok::<_, Infallible>(Response::builder().status(code).body(()).unwrap())
     });
-    let metered = Metering::new(metrics.clone(), "hub:6443").layer(answers);
+    let metered = MetricsLayer::new(metrics.clone(), "hub:6443").layer(answers);
     for method in ["POST", "PATCH"] {
         metered.clone().oneshot(request(method)).await.unwrap();
     }
@@ -42,7 +42,7 @@ async fn failed_and_cancelled_requests_count_as_errors() {
         "GET" => Err(std::io::Error::other("the connection was lost")),
         _ => std::future::pending::<Result<Response<()>, _>>().await,
     });
-    let metered = Metering::new(metrics.clone(), "hub:6443").layer(silent);
+    let metered = MetricsLayer::new(metrics.clone(), "hub:6443").layer(silent);
     assert!(metered.clone().oneshot(request("GET")).await.is_err());
     let given_up = tokio::time::timeout(Duration::from_secs(7), metered.oneshot(request("PATCH"))).await;
     assert!(given_up.is_err());

@@ -3,8 +3,8 @@
 //! Each change of a problem has one Event. A bounded queue holds them: each tenant has a share, tenants take turns, and
 //! an Event past its share is dropped. Annotation, metric and log have the same information.
 
+mod queue;
 mod rate;
-mod waiting;
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
-use self::rate::Rate;
-use self::waiting::Waiting;
+use self::queue::EventQueue;
+use self::rate::EventRateLimiter;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 use policy_sync_api::tenant::Tenant;
-use policy_sync_api::text::{capped, with_causes};
+use policy_sync_api::text::{truncate_bytes, with_causes};
 
 /// The maximum size of an Event's note, in bytes: the API server accepts no more.
 pub const NOTE_LIMIT: usize = 1024;
@@ -31,11 +31,11 @@ const NAME_LIMIT: usize = 253;
 
 /// The number of Events after which a new recorder replaces the old one. A recorder remembers each Event for six
 /// minutes, to count repetitions, and does not limit their number.
-const REMEMBERED: usize = 64;
+const EVENTS_PER_RECORDER: usize = 64;
 
 /// An Event that is not sent yet.
 #[derive(Debug)]
-struct Queued {
+struct QueuedEvent {
     object: ObjectReference,
     related: Option<ObjectReference>,
     severity: EventType,
@@ -46,9 +46,9 @@ struct Queued {
 /// Queues and sends Events. Clones share the queue.
 #[derive(Clone, Debug)]
 pub struct Events {
-    waiting: Arc<Mutex<Waiting<Queued>>>,
+    queue: Arc<Mutex<EventQueue<QueuedEvent>>>,
     /// The rate limit for Events that requests cause.
-    rate: Arc<Mutex<Rate>>,
+    rate: Arc<Mutex<EventRateLimiter>>,
     /// Wakes the sending task.
     wake: mpsc::Sender<()>,
     metrics: Metrics,
@@ -58,18 +58,18 @@ impl Events {
     /// Starts the sending task, for Events with one `action`, for example `Sync`. It ends once all clones are dropped
     /// and the queue is empty.
     pub fn start(client: Client, tasks: &Tasks, metrics: Metrics, action: &'static str) -> Self {
-        let waiting: Arc<Mutex<Waiting<Queued>>> = Arc::default();
+        let queue: Arc<Mutex<EventQueue<QueuedEvent>>> = Arc::default();
         let (wake, mut woken) = mpsc::channel(1);
-        let (events, dropped) = (waiting.clone(), metrics.clone());
+        let (events, dropped) = (queue.clone(), metrics.clone());
         let next = move || events.lock().pop();
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
             let mut count = 0;
             loop {
-                while let Some(Queued { object, related, severity, reason, note }) = next() {
+                while let Some(QueuedEvent { object, related, severity, reason, note }) = next() {
                     count += 1;
-                    if count % REMEMBERED == 0 {
+                    if count % EVENTS_PER_RECORDER == 0 {
                         recorder = Recorder::new(client.clone(), reporter.clone());
                     }
                     let event = Event {
@@ -80,7 +80,7 @@ impl Events {
                         secondary: related,
                     };
                     if let Err(error) = recorder.publish(&event, &object).await {
-                        dropped.dropped_event();
+                        dropped.count_dropped_event();
                         debug!(error = with_causes(&error), "the hub did not accept an Event");
                     }
                 }
@@ -89,17 +89,17 @@ impl Events {
                 }
             }
         }));
-        Self { waiting, rate: Arc::default(), wake, metrics }
+        Self { queue, rate: Arc::default(), wake, metrics }
     }
 
     /// Queues a warning about `object` with a machine-readable `reason`. The note is cut at [`NOTE_LIMIT`].
     pub fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
-        self.tell(object, EventType::Warning, reason, note);
+        self.publish(object, EventType::Warning, reason, note);
     }
 
     /// Queues a warning about `object` that a request of `tenant` caused, at a limited rate. Requests about different
     /// `related` objects have different Events; repeated Events are counted in one.
-    pub fn warn_for(
+    pub fn warn_rate_limited(
         &self,
         tenant: Tenant,
         (object, related): (ObjectReference, Option<ObjectReference>),
@@ -107,29 +107,35 @@ impl Events {
         note: &str,
     ) {
         if !self.rate.lock().allows(&tenant, Instant::now()) {
-            return self.metrics.dropped_event();
+            return self.metrics.count_dropped_event();
         }
         let severity = EventType::Warning;
         self.push(
             tenant,
-            Queued { object, related, severity, reason, note: capped(note, NOTE_LIMIT).into_owned() },
+            QueuedEvent {
+                object,
+                related,
+                severity,
+                reason,
+                note: truncate_bytes(note, NOTE_LIMIT).into_owned(),
+            },
         );
     }
 
     /// Queues an Event of any severity. The note is cut at [`NOTE_LIMIT`].
-    pub fn tell(&self, object: ObjectReference, severity: EventType, reason: &'static str, note: String) {
-        let note = capped(&note, NOTE_LIMIT).into_owned();
-        self.push(tenant(&object), Queued { object, related: None, severity, reason, note });
+    pub fn publish(&self, object: ObjectReference, severity: EventType, reason: &'static str, note: String) {
+        let note = truncate_bytes(&note, NOTE_LIMIT).into_owned();
+        self.push(tenant(&object), QueuedEvent { object, related: None, severity, reason, note });
     }
 
-    fn push(&self, tenant: Tenant, mut event: Queued) {
+    fn push(&self, tenant: Tenant, mut event: QueuedEvent) {
         for object in [Some(&mut event.object), event.related.as_mut()].into_iter().flatten() {
             for name in [&mut object.name, &mut object.uid].into_iter().flatten() {
-                *name = capped(name, NAME_LIMIT).into_owned();
+                *name = truncate_bytes(name, NAME_LIMIT).into_owned();
             }
         }
-        if self.waiting.lock().push(tenant, event).is_some() {
-            self.metrics.dropped_event();
+        if self.queue.lock().push(tenant, event).is_some() {
+            self.metrics.count_dropped_event();
         }
         // A full channel means that the task is about to wake.
         let _ = self.wake.try_send(());

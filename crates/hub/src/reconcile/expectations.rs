@@ -3,11 +3,11 @@
 
 use dashmap::{DashMap, Entry};
 
-use policy_sync_api::shrink::give_back_shared;
+use policy_sync_api::shrink::shrink_concurrent;
 use policy_sync_mirror::Key;
 
 /// The writes of one key that the watch is expected to return.
-pub trait Expected: Default {
+pub trait Expectation: Default {
     /// Whether the watch has returned all of them.
     fn is_met(&self) -> bool;
 }
@@ -36,7 +36,7 @@ impl LastWrite {
     }
 }
 
-impl Expected for LastWrite {
+impl Expectation for LastWrite {
     fn is_met(&self) -> bool {
         self.0.is_none()
     }
@@ -52,7 +52,7 @@ impl<K: Key, E> Default for Expectations<K, E> {
     }
 }
 
-impl<K: Key, E: Expected + Clone> Expectations<K, E> {
+impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
     /// Runs `decide` with the expectations of `key`, and stores its changes. It works on a copy: other threads see the
     /// previous expectations meanwhile. The queue never runs one key twice at a time.
     pub fn with<T>(&self, key: &K, decide: impl FnOnce(&mut E) -> T) -> T {
@@ -82,7 +82,7 @@ impl<K: Key, E: Expected + Clone> Expectations<K, E> {
                 return;
             }
         }
-        give_back_shared(&self.0);
+        shrink_concurrent(&self.0);
     }
 
     /// Whether `is` holds for any key.

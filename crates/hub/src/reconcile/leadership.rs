@@ -29,7 +29,7 @@ use tokio::time::Instant;
 pub use elector::{Elector, ElectorOptions};
 
 /// Longer than any process runs, and short enough to be added to any `Instant`.
-const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
 
 /// The state of the term that [`Leadership`] shares.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +61,7 @@ impl Leadership {
     /// For a process without leader election: it always leads.
     #[must_use]
     pub fn always() -> Self {
-        Self::lasting(Instant::now() + FOR_EVER)
+        Self::lasting(Instant::now() + FOREVER)
     }
 
     /// For a read-only process: it never leads.
@@ -105,9 +105,9 @@ impl Leadership {
 
 /// The sender of [`Leadership`], for the elector.
 #[derive(Debug)]
-struct Terms(watch::Sender<Term>);
+struct TermSender(watch::Sender<Term>);
 
-impl Terms {
+impl TermSender {
     fn new() -> (Self, Leadership) {
         let (sender, term) = watch::channel(Term::default());
         (Self(sender), Leadership { term, last: None })
@@ -130,7 +130,7 @@ impl Terms {
     }
 
     /// Ends the term if its time is over. Returns whether it did.
-    fn lapse(&self) -> bool {
+    fn end_if_expired(&self) -> bool {
         self.0.send_if_modified(|term| term.until.take_if(|until| *until <= Instant::now()).is_some())
     }
 

@@ -14,9 +14,9 @@ mod events;
 mod expectations;
 mod leadership;
 mod queue;
-mod repeats;
 mod requests;
 mod worker;
+mod write_throttle;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -30,17 +30,17 @@ use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 pub use events::{Events, NOTE_LIMIT};
-pub use expectations::{Expectations, Expected, LastWrite};
+pub use expectations::{Expectation, Expectations, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;
-pub use repeats::Repeats;
 pub use requests::of_kind;
 pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};
+pub use write_throttle::WriteThrottle;
 
 /// Shared by all capabilities of a process. Clones refer to the same objects.
 #[derive(Clone)]
-pub struct Parts {
+pub struct CapabilityContext {
     /// The client of the hub.
     pub client: Client,
     /// Whether this process may write.
@@ -58,13 +58,13 @@ pub trait Capability: Send + Sync + 'static {
     /// The unit of reconciliation.
     type Key: Key;
     /// Why a key could not be reconciled.
-    type Error: Failure;
+    type Error: ReconcileError;
 
     /// All keys; they are reconciled when this process becomes the leader.
-    fn everything(&self) -> BTreeSet<Self::Key>;
+    fn all_keys(&self) -> BTreeSet<Self::Key>;
 
     /// Whether a follower reconciles `key` too. Such keys must not write to the hub.
-    fn is_for_followers(&self, _key: &Self::Key) -> bool {
+    fn runs_on_followers(&self, _key: &Self::Key) -> bool {
         false
     }
 
@@ -77,15 +77,15 @@ pub trait Capability: Send + Sync + 'static {
     /// # Errors
     ///
     /// If the key must be reconciled again after a backoff.
-    fn carry_out(&self, key: &Self::Key, slot: Slot) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    fn reconcile(&self, key: &Self::Key, slot: Slot) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
 /// An error of a reconciliation.
-pub trait Failure: Error + Send + 'static {
+pub trait ReconcileError: Error + Send + 'static {
     /// A stable identifier for the log.
     fn category(&self) -> &'static str;
 
     /// Whether it occurs in normal operation: the watch lags behind a write, or another process leads. It is logged at
     /// debug level and not counted as an error.
-    fn is_routine(&self) -> bool;
+    fn is_expected(&self) -> bool;
 }

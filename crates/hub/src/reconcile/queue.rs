@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::telemetry::metrics::Metrics;
-use policy_sync_api::in_turn::InTurn;
-use policy_sync_api::shrink::{give_back, is_roomy};
+use policy_sync_api::fair_queue::FairQueue;
+use policy_sync_api::shrink::{is_sparse, shrink_if_sparse};
 use policy_sync_mirror::{Key, Priority};
 
 /// The backoff after the first failure; it doubles with each further one.
@@ -24,22 +24,22 @@ const JITTER: f64 = 0.25;
 /// A queue that removes duplicates.
 #[derive(Debug)]
 pub struct Queue<K> {
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     changed: Notify,
     /// Notified when no key is queued or active.
-    emptied: Notify,
+    became_idle: Notify,
     window: Duration,
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct QueueState<K> {
     first: VecDeque<K>,
-    ready: InTurn<K>,
+    ready: FairQueue<K>,
     /// The queued keys, with the time since when they wait.
     queued: HashMap<K, Instant>,
     active: HashSet<K>,
     /// Keys that were added while active, and when.
-    again: HashMap<K, Instant>,
+    re_added: HashMap<K, Instant>,
     timers: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     /// The number of failures of each key, and when its retry is due.
@@ -47,14 +47,14 @@ struct State<K> {
     metrics: Metrics,
 }
 
-impl<K> State<K> {
+impl<K> QueueState<K> {
     fn empty(metrics: Metrics) -> Self {
         Self {
             first: VecDeque::new(),
-            ready: InTurn::default(),
+            ready: FairQueue::default(),
             queued: HashMap::new(),
             active: HashSet::new(),
-            again: HashMap::new(),
+            re_added: HashMap::new(),
             timers: BTreeSet::new(),
             due: HashMap::new(),
             failures: HashMap::new(),
@@ -63,16 +63,16 @@ impl<K> State<K> {
     }
 }
 
-impl<K: Key> State<K> {
+impl<K: Key> QueueState<K> {
     /// Queues a key, unless it is queued already.
     fn add(&mut self, key: K) {
-        if self.queued.contains_key(&key) || self.again.contains_key(&key) {
+        if self.queued.contains_key(&key) || self.re_added.contains_key(&key) {
             return;
         }
         let now = Instant::now();
-        self.metrics.added(key.category());
+        self.metrics.count_add(key.category());
         if self.active.contains(&key) {
-            self.again.insert(key, now);
+            self.re_added.insert(key, now);
         } else {
             self.push(key, now);
         }
@@ -84,18 +84,18 @@ impl<K: Key> State<K> {
     }
 
     fn push(&mut self, key: K, added: Instant) {
-        self.metrics.waits(key.category());
+        self.metrics.enter_queue(key.category());
         self.queued.insert(key.clone(), added);
         match key.priority() {
-            Priority::First => self.first.push_back(key),
-            Priority::InTurn(namespace) => self.ready.push(namespace, key),
+            Priority::High => self.first.push_back(key),
+            Priority::Fair(namespace) => self.ready.push(namespace, key),
         }
     }
 
     fn take(&mut self) -> Option<K> {
         let key = self.first.pop_front().or_else(|| self.ready.pop())?;
         if let Some(added) = self.queued.remove(&key) {
-            self.metrics.taken(key.category(), added);
+            self.metrics.leave_queue(key.category(), added);
         }
         self.active.insert(key.clone());
         Some(key)
@@ -129,19 +129,19 @@ impl<K: Key> State<K> {
     }
 
     /// Releases the memory that a burst of keys has left.
-    fn give_back(&mut self) {
-        give_back(&mut self.due);
-        give_back(&mut self.failures);
-        give_back(&mut self.queued);
-        give_back(&mut self.again);
-        self.ready.give_back();
+    fn shrink_if_sparse(&mut self) {
+        shrink_if_sparse(&mut self.due);
+        shrink_if_sparse(&mut self.failures);
+        shrink_if_sparse(&mut self.queued);
+        shrink_if_sparse(&mut self.re_added);
+        self.ready.shrink_if_sparse();
         let first = &mut self.first;
-        if is_roomy(first.len(), first.capacity()) {
+        if is_sparse(first.len(), first.capacity()) {
             first.shrink_to(2 * first.len());
         }
     }
 
-    fn mature(&mut self, now: Instant) {
+    fn add_due(&mut self, now: Instant) {
         while self.timers.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = self.timers.pop_first() {
                 self.due.remove(&key);
@@ -157,15 +157,15 @@ impl<K: Key> Queue<K> {
     #[must_use]
     pub fn new(window: Duration, metrics: Metrics) -> Self {
         Self {
-            state: Mutex::new(State::empty(metrics)),
+            state: Mutex::new(QueueState::empty(metrics)),
             changed: Notify::new(),
-            emptied: Notify::new(),
+            became_idle: Notify::new(),
             window,
         }
     }
 
     /// Adds keys that a change affects: batched keys after the window, others at once.
-    pub fn affect(&self, keys: impl IntoIterator<Item = K>) {
+    pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
         let mut keys = keys.into_iter().peekable();
         // Most changes affect no key.
         if keys.peek().is_none() {
@@ -184,7 +184,7 @@ impl<K: Key> Queue<K> {
     }
 
     /// Adds a key after the window.
-    pub fn add_later(&self, key: K) {
+    pub fn add_after_window(&self, key: K) {
         self.add_after(key, self.window);
     }
 
@@ -206,7 +206,7 @@ impl<K: Key> Queue<K> {
         loop {
             let wait = {
                 let mut state = self.state.lock();
-                state.mature(Instant::now());
+                state.add_due(Instant::now());
                 if let Some(key) = state.take() {
                     return key;
                 }
@@ -224,28 +224,28 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Waits until no key is queued or active, at most `at_most`.
-    pub async fn idle(&self, at_most: Duration) {
+    /// Waits until no key is queued or active, at most `limit`.
+    pub async fn idle(&self, limit: Duration) {
         let idle = async {
-            let mut emptied = std::pin::pin!(self.emptied.notified());
+            let mut became_idle = std::pin::pin!(self.became_idle.notified());
             loop {
                 // Registers before the check, so that no notification is missed.
-                emptied.as_mut().enable();
+                became_idle.as_mut().enable();
                 if self.state.lock().is_idle() {
                     return;
                 }
-                emptied.as_mut().await;
-                emptied.set(self.emptied.notified());
+                became_idle.as_mut().await;
+                became_idle.set(self.became_idle.notified());
             }
         };
         // After the time limit, the caller continues.
-        let _ = tokio::time::timeout(at_most, idle).await;
+        let _ = tokio::time::timeout(limit, idle).await;
     }
 
     /// Whether `key`, which is active, was added again, so that its decision is based on an older state.
     #[must_use]
-    pub fn is_added_again(&self, key: &K) -> bool {
-        self.state.lock().again.contains_key(key)
+    pub fn is_re_added(&self, key: &K) -> bool {
+        self.state.lock().re_added.contains_key(key)
     }
 
     /// Ends the work on a key that succeeded, and resets its backoff.
@@ -266,20 +266,20 @@ impl<K: Key> Queue<K> {
             *failures += 1;
         }
         let due = *due;
-        state.metrics.retried(key.category());
+        state.metrics.count_retry(key.category());
         state.schedule(key.clone(), due);
         self.release(&mut state, key);
     }
 
-    fn release(&self, state: &mut State<K>, key: &K) {
+    fn release(&self, state: &mut QueueState<K>, key: &K) {
         state.active.remove(key);
-        if let Some(added) = state.again.remove(key) {
+        if let Some(added) = state.re_added.remove(key) {
             state.push(key.clone(), added);
         }
-        state.give_back();
+        state.shrink_if_sparse();
         self.changed.notify_one();
         if state.is_idle() {
-            self.emptied.notify_waiters();
+            self.became_idle.notify_waiters();
         }
     }
 }

@@ -15,32 +15,32 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::{Failure, Leadership};
+use super::{Leadership, ReconcileError};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::object::{HubObject, Metadata};
-use policy_sync_mirror::Extent;
+use policy_sync_mirror::Projection;
 
 /// The maximum number of concurrent requests.
-const CONCURRENT: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The status code for a failed test of a JSON Patch, for a uid that differs, and for a rejection by a schema or an
 /// admission policy.
-const INVALID: u16 = 422;
+const UNPROCESSABLE: u16 = 422;
 /// The `Accept` header for an object's metadata only.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The `Accept` header for a list's metadata only.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// The `Accept` header for whole objects.
-const WHOLE: &str = "application/json";
+const FULL_OBJECT: &str = "application/json";
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The API server rejected it.
     #[error("{} ({})", .0.message, .0.code)]
-    Refused(Box<Status>),
+    Rejected(Box<Status>),
     /// The API server rejected it because the object has changed since the decision.
     #[error("{} ({})", .0.message, .0.code)]
     Stale(Box<Status>),
@@ -62,16 +62,16 @@ impl RequestError {
     /// The HTTP status code; 0 without a response.
     pub fn code(&self) -> u16 {
         match self {
-            Self::Refused(status) | Self::Stale(status) => status.code,
+            Self::Rejected(status) | Self::Stale(status) => status.code,
             _ => 0,
         }
     }
 }
 
-impl Failure for RequestError {
+impl ReconcileError for RequestError {
     fn category(&self) -> &'static str {
         match self {
-            Self::Refused(status) => match status.code {
+            Self::Rejected(status) => match status.code {
                 403 => "forbidden",
                 404 => "not_found",
                 409 => "conflict",
@@ -86,14 +86,14 @@ impl Failure for RequestError {
         }
     }
 
-    fn is_routine(&self) -> bool {
+    fn is_expected(&self) -> bool {
         matches!(self, Self::NotLeader)
     }
 }
 
 /// The response to a write.
 #[derive(Clone, Debug, Deserialize)]
-struct Written {
+struct WriteResponse {
     #[serde(default)]
     metadata: Metadata,
 }
@@ -110,7 +110,7 @@ impl Requests {
     /// Uses `client`. Writes need `leadership`.
     #[must_use]
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        Self { client, leadership, slots: Arc::new(Semaphore::new(CONCURRENT)) }
+        Self { client, leadership, slots: Arc::new(Semaphore::new(MAX_CONCURRENT)) }
     }
 
     /// Sends a request about one object and returns the object's metadata.
@@ -122,7 +122,7 @@ impl Requests {
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
     ) -> Result<Metadata, RequestError> {
-        let written: Written = self.send(request, METADATA_ONLY).await?;
+        let written: WriteResponse = self.send(request, METADATA_ONLY).await?;
         Ok(written.metadata)
     }
 
@@ -134,9 +134,9 @@ impl Requests {
     pub async fn read(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
-        extent: Extent,
+        projection: Projection,
     ) -> Result<HubObject, RequestError> {
-        let accept = if extent == Extent::Metadata { METADATA_ONLY } else { WHOLE };
+        let accept = if projection == Projection::Metadata { METADATA_ONLY } else { FULL_OBJECT };
         self.send(request, accept).await
     }
 
@@ -154,10 +154,10 @@ impl Requests {
         is_stale: impl FnOnce(&Metadata) -> bool,
     ) -> Result<Metadata, RequestError> {
         match self.write(request).await {
-            Err(RequestError::Refused(status)) if status.code == INVALID => {
-                let there = self.write(read).await;
-                Err(match there {
-                    Ok(found) if !is_stale(&found) => RequestError::Refused(status),
+            Err(RequestError::Rejected(status)) if status.code == UNPROCESSABLE => {
+                let current = self.write(read).await;
+                Err(match current {
+                    Ok(found) if !is_stale(&found) => RequestError::Rejected(status),
                     _ => RequestError::Stale(status),
                 })
             }
@@ -173,9 +173,9 @@ impl Requests {
     pub async fn list(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
-        extent: Extent,
+        projection: Projection,
     ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
-        let accept = if extent == Extent::Metadata { METADATA_LIST } else { WHOLE };
+        let accept = if projection == Projection::Metadata { METADATA_LIST } else { FULL_OBJECT };
         let listed: ObjectList<HubObject> = self.send(request, accept).await?;
         Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }
@@ -190,10 +190,10 @@ impl Requests {
         let request = Request::get("/version").body(Body::empty()).map_err(request::Error::BuildRequest);
         let request = request.map_err(RequestError::Build)?;
         let _slot = self.slots.acquire().await;
-        let answer = tokio::time::timeout(TIMEOUT, self.client.send(request)).await;
+        let response = tokio::time::timeout(TIMEOUT, self.client.send(request)).await;
         // Error responses have the header too.
-        let answer = answer.map_err(|_| RequestError::Timeout)?.map_err(RequestError::Connection)?;
-        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        let response = response.map_err(|_| RequestError::Timeout)?.map_err(RequestError::Connection)?;
+        let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
         Ok(date.and_then(http_date))
     }
 
@@ -219,8 +219,8 @@ impl Requests {
                 Some(term) if term < limit => Err(RequestError::NotLeader),
                 _ => Err(RequestError::Timeout),
             },
-            answer = self.client.request(request) => answer.map_err(|error| match error {
-                kube::Error::Api(status) => RequestError::Refused(status),
+            response = self.client.request(request) => response.map_err(|error| match error {
+                kube::Error::Api(status) => RequestError::Rejected(status),
                 error => RequestError::Connection(error),
             }),
         }

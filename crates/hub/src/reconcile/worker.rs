@@ -7,14 +7,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::{Capability, Failure, Leadership, LeadershipChange, Queue};
+use super::{Capability, Leadership, LeadershipChange, Queue, ReconcileError};
 use crate::tasks::Tasks;
-use crate::telemetry::metrics::{Ending, Metrics};
+use crate::telemetry::metrics::{Metrics, ReconcileResult};
 use policy_sync_api::text::with_causes;
 use policy_sync_mirror::Key;
 
 /// The maximum number of keys that are reconciled at once.
-const CONCURRENT: usize = 32;
+const MAX_CONCURRENT: usize = 32;
 
 /// A permit for one concurrent key.
 pub type Slot = Result<OwnedSemaphorePermit, AcquireError>;
@@ -38,14 +38,14 @@ impl<C: Capability> Worker<C> {
         metrics: Metrics,
         tasks: Tasks,
     ) -> Self {
-        metrics.works_on(C::Key::CATEGORIES, CONCURRENT);
+        metrics.register_kinds(C::Key::CATEGORIES, MAX_CONCURRENT);
         Self { capability, queue, leadership, metrics, tasks }
     }
 
     /// Runs until `stop`, then waits for the active keys.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
-        let slots = Arc::new(Semaphore::new(CONCURRENT));
+        let slots = Arc::new(Semaphore::new(MAX_CONCURRENT));
         let running = TaskTracker::new();
         let mut leadership = worker.leadership.clone();
         loop {
@@ -73,26 +73,26 @@ impl<C: Capability> Worker<C> {
     fn leadership_changed(&self, change: LeadershipChange) {
         self.capability.leadership_changed();
         if change == LeadershipChange::Gained {
-            self.queue.affect(self.capability.everything());
+            self.queue.enqueue(self.capability.all_keys());
         }
     }
 
     async fn work(&self, key: &C::Key, slot: Slot) {
-        if !self.leadership.leads() && !self.capability.is_for_followers(key) {
+        if !self.leadership.leads() && !self.capability.runs_on_followers(key) {
             return self.queue.done(key);
         }
-        let working = self.metrics.working(key.category());
-        let outcome = self.capability.carry_out(key, slot).await;
+        let active_key = self.metrics.start_work(key.category());
+        let outcome = self.capability.reconcile(key, slot).await;
         let Err(error) = outcome else {
-            working.ended(Ending::Success);
+            active_key.finish(ReconcileResult::Success);
             return self.queue.done(key);
         };
         let category = error.category();
-        if error.is_routine() {
-            working.ended(Ending::Requeue);
+        if error.is_expected() {
+            active_key.finish(ReconcileResult::Requeue);
             debug!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
         } else {
-            working.ended(Ending::Error);
+            active_key.finish(ReconcileResult::Error);
             warn!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
         }
         self.queue.failed(key);

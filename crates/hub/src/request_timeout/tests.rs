@@ -6,7 +6,7 @@ use http::StatusCode;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::innermost;
+use crate::root_cause;
 
 /// A hub with this response.
 fn hub<F: Future<Output = Response<Body>> + Send + 'static>(
@@ -31,7 +31,7 @@ async fn request_without_response_ends_at_the_limit() {
     let start = Instant::now();
     let error = client.send(get("/api")).await.unwrap_err();
     assert_eq!(start.elapsed(), LIMIT);
-    assert_eq!(innermost(&error).to_string(), "no response within 2s");
+    assert_eq!(root_cause(&error).to_string(), "no response within 2s");
     assert_eq!(client.default_namespace(), "shop");
 }
 

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// The default filter: `level` for this project's crates, at most warnings for others.
 #[must_use]
-pub fn at(level: Level) -> EnvFilter {
+pub fn default_filter(level: Level) -> EnvFilter {
     EnvFilter::new(format!("{},policy_sync={level}", level.min(Level::WARN)))
 }
 
@@ -50,7 +50,7 @@ pub fn json<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
 
 /// The filter of `RUST_LOG` if that is not empty, otherwise `level`.
 fn filter(environment: Option<&OsStr>, level: Level) -> Result<EnvFilter, FilterError> {
-    let Some(text) = environment.filter(|text| !text.is_empty()) else { return Ok(at(level)) };
+    let Some(text) = environment.filter(|text| !text.is_empty()) else { return Ok(default_filter(level)) };
     let filter = text.to_str().and_then(|text| EnvFilter::try_new(text).ok());
     // The library's error messages are long and give no position.
     filter.ok_or_else(|| FilterError { text: text.to_string_lossy().into_owned() })

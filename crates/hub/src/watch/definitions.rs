@@ -13,33 +13,33 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::answer::answered;
 use super::follow::back_off;
+use super::response_timeout::with_response_timeout;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::text::with_causes;
 
 /// The longest pause before a failed watch restarts.
-const AGAIN: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// How many notifications a receiver may lag behind. A receiver that misses some treats its own definition as changed.
-const WAITING: usize = 64;
+const CHANNEL_CAPACITY: usize = 64;
 
 /// Notifies of created, deleted and changed definitions.
 #[derive(Debug)]
-pub struct Definitions {
+pub struct CrdNotifications {
     sender: broadcast::Sender<Arc<str>>,
     receiver: broadcast::Receiver<Arc<str>>,
 }
 
 /// The clone receives the changes from now on.
-impl Clone for Definitions {
+impl Clone for CrdNotifications {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone(), receiver: self.sender.subscribe() }
     }
 }
 
-impl Definitions {
+impl CrdNotifications {
     pub(super) fn new() -> Self {
-        let (sender, receiver) = broadcast::channel(WAITING);
+        let (sender, receiver) = broadcast::channel(CHANNEL_CAPACITY);
         Self { sender, receiver }
     }
 
@@ -62,7 +62,7 @@ impl Definitions {
     }
 
     /// Discards pending notifications.
-    pub fn catch_up(&mut self) {
+    pub fn discard_pending(&mut self) {
         self.receiver = self.sender.subscribe();
     }
 
@@ -79,7 +79,7 @@ async fn follow(client: Client, changed: broadcast::Sender<Arc<str>>) {
     loop {
         if let Err(error) = list_and_watch(&client, &changed, &mut seen, &mut backoff).await {
             warn!(error = with_causes(&error), "cannot watch CustomResourceDefinitions");
-            tokio::time::sleep(backoff.next().unwrap_or(AGAIN)).await;
+            tokio::time::sleep(backoff.next().unwrap_or(MAX_BACKOFF)).await;
         }
     }
 }
@@ -92,38 +92,38 @@ async fn list_and_watch(
 ) -> Result<(), kube::Error> {
     let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
-    let list: ObjectList<HubObject> = answered(client.request(list)).await?;
-    // `Definitions` has a receiver, so sending does not fail.
-    let tell = |name: &str| drop(changed.send(name.into()));
-    let mut gone = std::mem::take(seen);
+    let list: ObjectList<HubObject> = with_response_timeout(client.request(list)).await?;
+    // `CrdNotifications` has a receiver, so sending does not fail.
+    let notify = |name: &str| drop(changed.send(name.into()));
+    let mut deleted = std::mem::take(seen);
     for item in &list.items {
         let (name, version) = (&item.metadata.name, &item.metadata.resource_version);
-        if gone.remove(name).as_ref() != Some(version) {
-            tell(name);
+        if deleted.remove(name).as_ref() != Some(version) {
+            notify(name);
         }
         seen.insert(name.clone(), version.clone());
     }
-    gone.keys().for_each(|name| tell(name));
+    deleted.keys().for_each(|name| notify(name));
     let version = list.metadata.resource_version.unwrap_or_default();
     let watch =
         request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
-    let (began, mut brought) = (Instant::now(), false);
-    let mut events = std::pin::pin!(answered(client.request_events::<HubObject>(watch)).await?);
+    let (started, mut received) = (Instant::now(), false);
+    let mut events = std::pin::pin!(with_response_timeout(client.request_events::<HubObject>(watch)).await?);
     while let Some(event) = events.try_next().await? {
-        brought |= !matches!(event, WatchEvent::Error(_));
+        received |= !matches!(event, WatchEvent::Error(_));
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                tell(&object.metadata.name);
+                notify(&object.metadata.name);
                 seen.insert(object.metadata.name, object.metadata.resource_version);
             }
             WatchEvent::Deleted(object) => {
-                tell(&object.metadata.name);
+                notify(&object.metadata.name);
                 seen.remove(&object.metadata.name);
             }
             WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(_) => break,
         }
     }
-    back_off(backoff, began, brought).await;
+    back_off(backoff, started, received).await;
     Ok(())
 }

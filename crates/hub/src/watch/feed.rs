@@ -8,19 +8,19 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
-use policy_sync_mirror::{Change, Changes, Index, Mirror};
+use policy_sync_mirror::{Changes, Index, Mirror, SourceEvent};
 
 /// A mirror, with a callback for its changes. Clones share both.
 #[derive(Clone)]
 pub struct Feed {
-    sink: Arc<dyn Sink>,
+    mirror: Arc<dyn AnyMirror>,
     controller: ControllerName,
     clock: Clock,
 }
 
 /// A mirror of any index type.
-trait Sink: Send + Sync {
-    fn change(&self, change: Change, now: Moment);
+trait AnyMirror: Send + Sync {
+    fn change(&self, change: SourceEvent, now: Moment);
     fn begin_resync(&self, source: &Source);
     fn end_resync(&self, source: &Source, version: u64, now: Moment);
     fn bookmark(&self, source: &Source, version: u64);
@@ -28,13 +28,13 @@ trait Sink: Send + Sync {
     fn version(&self, source: &Source) -> u64;
 }
 
-struct Notifying<I, T> {
+struct NotifyingMirror<I, T> {
     mirror: Arc<Mirror<I>>,
     changed: T,
 }
 
-impl<I: Index, T: Fn(&Changes<'_, I>) + Send + Sync> Sink for Notifying<I, T> {
-    fn change(&self, change: Change, now: Moment) {
+impl<I: Index, T: Fn(&Changes<'_, I>) + Send + Sync> AnyMirror for NotifyingMirror<I, T> {
+    fn change(&self, change: SourceEvent, now: Moment) {
         (self.changed)(&self.mirror.change(change, now));
     }
 
@@ -75,7 +75,7 @@ impl Feed {
         clock: Clock,
         changed: impl Fn(&Changes<'_, I>) + Send + Sync + 'static,
     ) -> Self {
-        Self { sink: Arc::new(Notifying { mirror, changed }), controller, clock }
+        Self { mirror: Arc::new(NotifyingMirror { mirror, changed }), controller, clock }
     }
 
     pub(super) fn controller(&self) -> &ControllerName {
@@ -83,39 +83,39 @@ impl Feed {
     }
 
     pub(super) fn version(&self, source: &Source) -> u64 {
-        self.sink.version(source)
+        self.mirror.version(source)
     }
 
     pub(super) fn applied(&self, source: &Source, object: &HubObject) {
         if let Some(row) = source.prune(object, &self.controller) {
             let (key, version) = (object.key(), object.metadata.version());
-            self.change(Change::Applied { source: source.clone(), key, version, row });
+            self.change(SourceEvent::Applied { source: source.clone(), key, version, row });
         }
     }
 
     pub(super) fn deleted(&self, source: &Source, object: &HubObject) {
         let (key, version) = (object.key(), object.metadata.version());
-        self.change(Change::Deleted { source: source.clone(), key, version });
+        self.change(SourceEvent::Deleted { source: source.clone(), key, version });
     }
 
     /// Applies a change to the mirror.
-    pub fn change(&self, change: Change) {
-        self.sink.change(change, self.clock.now());
+    pub fn change(&self, change: SourceEvent) {
+        self.mirror.change(change, self.clock.now());
     }
 
     pub(super) fn begin_resync(&self, source: &Source) {
-        self.sink.begin_resync(source);
+        self.mirror.begin_resync(source);
     }
 
     pub(super) fn end_resync(&self, source: &Source, version: u64) {
-        self.sink.end_resync(source, version, self.clock.now());
+        self.mirror.end_resync(source, version, self.clock.now());
     }
 
     pub(super) fn bookmark(&self, source: &Source, version: u64) {
-        self.sink.bookmark(source, version);
+        self.mirror.bookmark(source, version);
     }
 
     pub(super) fn forget(&self, source: &Source) {
-        self.sink.forget(source, self.clock.now());
+        self.mirror.forget(source, self.clock.now());
     }
 }

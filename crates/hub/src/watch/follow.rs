@@ -16,33 +16,33 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
-use super::answer::answered;
 use super::feed::Feed;
-use super::page::{Coming, Head, PageError};
+use super::page::{ListHeader, PageError, StreamedPage};
+use super::response_timeout::with_response_timeout;
 use crate::pages::Pages;
-use crate::tasks::{Ended, Tasks};
+use crate::tasks::{RestartReason, Tasks};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::object::{HubObject, WithText};
 use policy_sync_api::text::with_causes;
-use policy_sync_mirror::{Change, Failure, FailureKind};
-use policy_sync_mirror::{Extent, Source};
+use policy_sync_mirror::{Projection, Source};
+use policy_sync_mirror::{SourceEvent, WatchFailure, WatchFailureKind};
 
 /// The maximum number of objects per page: enough for fast lists, and few enough for little memory.
-pub(super) const PAGE: u32 = 100;
+pub(super) const PAGE_SIZE: u32 = 100;
 /// The duration after which the API server ends a watch.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent. The API server sends a bookmark each minute.
-const SILENCE: Duration = Duration::from_secs(180);
+const WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// A watch that ends within this time without an event counts as a failure.
-const BRIEF: Duration = Duration::from_secs(1);
+const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
 /// If all lists of a kind are older than a version already seen for this long, the hub was restored from a backup. Its
 /// resource versions will not catch up soon, and until then the mirror is not updated.
-const RESTORED: Duration = Duration::from_secs(5 * 60);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// One source to list and watch.
 #[derive(Debug)]
-pub struct Followed {
+pub struct SourceWatcher {
     /// The source whose rows it provides.
     pub source: Source,
     /// The resource to list and watch.
@@ -56,7 +56,7 @@ pub struct Followed {
 
 /// Why listing or watching failed.
 #[derive(Debug, thiserror::Error)]
-pub enum FollowError {
+pub enum SourceWatchError {
     /// The API server sent an error or no response.
     #[error("request rejected")]
     Request(#[source] kube::Error),
@@ -88,20 +88,20 @@ enum WatchEnd {
     Expired,
 }
 
-impl Followed {
+impl SourceWatcher {
     /// Watches `gvr` as the resource of `source`. If it detects a restored hub, it ends `tasks`.
     pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
-        Self { source, gvr, tasks, page: PAGE, stale: Mutex::default() }
+        Self { source, gvr, tasks, page: PAGE_SIZE, stale: Mutex::default() }
     }
 
     /// Sets the maximum number of objects per page.
-    pub(super) fn in_pages_of(mut self, objects: u32) -> Self {
+    pub(super) fn with_page_size(mut self, objects: u32) -> Self {
         self.page = objects;
         self
     }
 
     /// Lists and watches forever, with a backoff between failures.
-    pub async fn forever(self, client: Client, feed: Feed) {
+    pub async fn run(self, client: Client, feed: Feed) {
         let mut backoff = DefaultBackoff::default();
         loop {
             let error = self.until_failure(&client, &feed, &mut backoff).await;
@@ -110,19 +110,19 @@ impl Followed {
     }
 
     /// Records a failure. Returns the delay before the next attempt.
-    pub fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
+    pub fn failed(&self, feed: &Feed, error: &SourceWatchError, backoff: &mut DefaultBackoff) -> Duration {
         let message = describe(error);
         warn!(kind = %self.gvr, error = message, "cannot list or watch");
-        if matches!(error, FollowError::Stale { .. }) {
+        if matches!(error, SourceWatchError::Stale { .. }) {
             let since = *self.stale.lock().get_or_insert_with(Instant::now);
-            if since.elapsed() >= RESTORED {
+            if since.elapsed() >= RESTORE_TIMEOUT {
                 error!(kind = %self.gvr, error = message, "the hub was restored from a backup: the process exits, to be restarted");
-                self.tasks.end(Ended::HubRestored);
+                self.tasks.end(RestartReason::HubRestored);
             }
         }
-        let failure = Failure { text: message, kind: kind_of(error) };
-        feed.change(Change::Failing(self.source.clone(), Some(failure)));
-        backoff.next().unwrap_or(SILENCE)
+        let failure = WatchFailure { text: message, kind: kind_of(error) };
+        feed.change(SourceEvent::FailureChanged(self.source.clone(), Some(failure)));
+        backoff.next().unwrap_or(WATCH_IDLE_TIMEOUT)
     }
 
     /// Lists and watches until a request fails.
@@ -131,21 +131,21 @@ impl Followed {
         client: &Client,
         feed: &Feed,
         backoff: &mut DefaultBackoff,
-    ) -> FollowError {
+    ) -> SourceWatchError {
         loop {
             let mut version = match self.list(client, feed).await {
                 Ok(version) => version,
                 Err(error) => return error,
             };
             *self.stale.lock() = None;
-            feed.change(Change::Failing(self.source.clone(), None));
+            feed.change(SourceEvent::FailureChanged(self.source.clone(), None));
             loop {
-                let (began, from) = (Instant::now(), version.clone());
+                let (started, from) = (Instant::now(), version.clone());
                 let end = match self.watch(client, feed, &mut version).await {
                     Ok(end) => end,
                     Err(error) => return error,
                 };
-                back_off(backoff, began, version != from).await;
+                back_off(backoff, started, version != from).await;
                 if matches!(end, WatchEnd::Expired) {
                     break;
                 }
@@ -153,19 +153,19 @@ impl Followed {
         }
     }
 
-    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
+    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, SourceWatchError> {
         let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), self.page);
         feed.begin_resync(&self.source);
-        let mut page = self.ask(client, &pages).await?;
-        let (shown, seen) = (version_of(page.head()), feed.version(&self.source));
+        let mut page = self.request_page(client, &pages).await?;
+        let (shown, seen) = (version_of(page.header()), feed.version(&self.source));
         if shown < seen {
-            return Err(FollowError::Stale { shown, seen });
+            return Err(SourceWatchError::Stale { shown, seen });
         }
         loop {
-            if !pages.turn(page.head().next().map(str::to_owned)) {
-                let version = page.head().version().to_owned();
-                let shown = version_of(page.head());
-                self.take(feed, page).await?;
+            if !pages.advance(page.header().next().map(str::to_owned)) {
+                let version = page.header().version().to_owned();
+                let shown = version_of(page.header());
+                self.apply_page(feed, page).await?;
                 feed.end_resync(&self.source, shown);
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
@@ -173,30 +173,34 @@ impl Followed {
             // The request for the next page is sent first, so that the hub prepares it meanwhile.
             let take = async {
                 tokio::task::yield_now().await;
-                self.take(feed, page).await
+                self.apply_page(feed, page).await
             };
-            (page, ()) = futures::try_join!(self.ask(client, &pages), take)?;
+            (page, ()) = futures::try_join!(self.request_page(client, &pages), take)?;
         }
     }
 
     /// Requests the next page and waits until its list metadata has arrived.
-    async fn ask(
+    async fn request_page(
         &self,
         client: &Client,
         pages: &Pages,
-    ) -> Result<Coming<impl AsyncBufRead + Unpin + use<>>, FollowError> {
-        let request = pages.request().map_err(FollowError::Build)?;
-        let page = async { Coming::new(client.request_stream(request).await?).await };
-        answered(page).await.map_err(FollowError::Request)
+    ) -> Result<StreamedPage<impl AsyncBufRead + Unpin + use<>>, SourceWatchError> {
+        let request = pages.request().map_err(SourceWatchError::Build)?;
+        let page = async { StreamedPage::new(client.request_stream(request).await?).await };
+        with_response_timeout(page).await.map_err(SourceWatchError::Request)
     }
 
     /// Passes the objects of `page` to the mirror.
-    async fn take(&self, feed: &Feed, page: Coming<impl AsyncBufRead + Unpin>) -> Result<(), FollowError> {
-        let page = answered(page.whole()).await.map_err(FollowError::Request)?;
+    async fn apply_page(
+        &self,
+        feed: &Feed,
+        page: StreamedPage<impl AsyncBufRead + Unpin>,
+    ) -> Result<(), SourceWatchError> {
+        let page = with_response_timeout(page.read_all()).await.map_err(SourceWatchError::Request)?;
         let take = |object| feed.applied(&self.source, &object);
-        match self.source.extent() {
-            Extent::Text => page.each::<WithText>(take)?,
-            Extent::Metadata | Extent::Whole => page.each::<HubObject>(take)?,
+        match self.source.projection() {
+            Projection::FullWithText => page.for_each::<WithText>(take)?,
+            Projection::Metadata | Projection::Full => page.for_each::<HubObject>(take)?,
         }
         Ok(())
     }
@@ -206,10 +210,12 @@ impl Followed {
         client: &Client,
         feed: &Feed,
         version: &mut String,
-    ) -> Result<WatchEnd, FollowError> {
-        match self.source.extent() {
-            Extent::Text => self.watch_of::<WithText>(client, feed, version).await,
-            Extent::Metadata | Extent::Whole => self.watch_of::<HubObject>(client, feed, version).await,
+    ) -> Result<WatchEnd, SourceWatchError> {
+        match self.source.projection() {
+            Projection::FullWithText => self.watch_of::<WithText>(client, feed, version).await,
+            Projection::Metadata | Projection::Full => {
+                self.watch_of::<HubObject>(client, feed, version).await
+            }
         }
     }
 
@@ -218,28 +224,28 @@ impl Followed {
         client: &Client,
         feed: &Feed,
         version: &mut String,
-    ) -> Result<WatchEnd, FollowError> {
+    ) -> Result<WatchEnd, SourceWatchError> {
         let mut params = WatchParams::default().timeout(WATCH_SECONDS);
         params.label_selector = self.source.labels(feed.controller());
         params.field_selector = self.source.fields();
         let of = Request::new(self.gvr.path(self.source.namespace()));
-        let request = match self.source.extent() {
-            Extent::Metadata => of.watch_metadata(&params, version),
-            Extent::Whole | Extent::Text => of.watch(&params, version),
+        let request = match self.source.projection() {
+            Projection::Metadata => of.watch_metadata(&params, version),
+            Projection::Full | Projection::FullWithText => of.watch(&params, version),
         };
-        let request = request.map_err(FollowError::Build)?;
-        let events = match answered(client.request_events::<O>(request)).await {
+        let request = request.map_err(SourceWatchError::Build)?;
+        let events = match with_response_timeout(client.request_events::<O>(request)).await {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
-            Err(error) => return Err(FollowError::Request(error)),
+            Err(error) => return Err(SourceWatchError::Request(error)),
         };
         let mut events = std::pin::pin!(events);
         loop {
-            let event = match tokio::time::timeout(SILENCE, events.try_next()).await {
+            let event = match tokio::time::timeout(WATCH_IDLE_TIMEOUT, events.try_next()).await {
                 Err(_) | Ok(Ok(None)) => return Ok(WatchEnd::Resume),
                 Ok(Ok(Some(event))) => event,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return Ok(WatchEnd::Expired),
-                Ok(Err(error)) => return Err(FollowError::Request(error)),
+                Ok(Err(error)) => return Err(SourceWatchError::Request(error)),
             };
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -256,18 +262,18 @@ impl Followed {
                     *version = bookmark.metadata.resource_version;
                     let (shown, seen) = (version.parse().unwrap_or_default(), feed.version(&self.source));
                     if shown < seen {
-                        return Err(FollowError::Stale { shown, seen });
+                        return Err(SourceWatchError::Stale { shown, seen });
                     }
                     feed.bookmark(&self.source, shown);
                 }
                 WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
-                WatchEvent::Error(status) => return Err(FollowError::Request(kube::Error::Api(status))),
+                WatchEvent::Error(status) => return Err(SourceWatchError::Request(kube::Error::Api(status))),
             }
         }
     }
 }
 
-impl From<PageError> for FollowError {
+impl From<PageError> for SourceWatchError {
     fn from(PageError { number, source }: PageError) -> Self {
         match number {
             Some(number) => Self::Object { number, source },
@@ -282,37 +288,43 @@ trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
 
 /// The resource version of the list; 0 if absent or not a number.
-fn version_of(head: &Head) -> u64 {
-    head.version().parse().unwrap_or_default()
+fn version_of(header: &ListHeader) -> u64 {
+    header.version().parse().unwrap_or_default()
 }
 
-/// Backs off before a watch is restarted, unless it `brought` events or lasted longer than [`BRIEF`]. A server that
+/// Backs off before a watch is restarted, unless it `received` events or lasted longer than [`MIN_WATCH_DURATION`]. A server that
 /// ends each watch at once is thus contacted less and less often.
-pub(super) async fn back_off(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
-    if brought || began.elapsed() >= BRIEF {
+pub(super) async fn back_off(backoff: &mut DefaultBackoff, started: Instant, received: bool) {
+    if received || started.elapsed() >= MIN_WATCH_DURATION {
         backoff.reset();
     } else {
-        tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+        tokio::time::sleep(backoff.next().unwrap_or(WATCH_IDLE_TIMEOUT)).await;
     }
 }
 
 /// Classifies the failure: a missing right remains until an administrator grants it, other failures may be transient.
-fn kind_of(error: &FollowError) -> FailureKind {
+fn kind_of(error: &SourceWatchError) -> WatchFailureKind {
     match error {
-        FollowError::Request(kube::Error::Api(status)) if status.code == 401 => FailureKind::Unauthenticated,
-        FollowError::Request(kube::Error::Api(status)) if status.code == 403 => FailureKind::Refused,
-        FollowError::Request(kube::Error::Api(_))
-        | FollowError::Stale { .. }
-        | FollowError::Object { .. } => FailureKind::Passing,
-        FollowError::Request(_) | FollowError::Build(_) => FailureKind::NoAnswer,
+        SourceWatchError::Request(kube::Error::Api(status)) if status.code == 401 => {
+            WatchFailureKind::Unauthenticated
+        }
+        SourceWatchError::Request(kube::Error::Api(status)) if status.code == 403 => {
+            WatchFailureKind::Forbidden
+        }
+        SourceWatchError::Request(kube::Error::Api(_))
+        | SourceWatchError::Stale { .. }
+        | SourceWatchError::Object { .. } => WatchFailureKind::Transient,
+        SourceWatchError::Request(_) | SourceWatchError::Build(_) => WatchFailureKind::NoResponse,
     }
 }
 
 /// The error message; for an error status, the API server's own.
-pub(super) fn describe(error: &FollowError) -> String {
+pub(super) fn describe(error: &SourceWatchError) -> String {
     match error {
-        FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),
-        FollowError::Request(error) => with_causes(error),
+        SourceWatchError::Request(kube::Error::Api(status)) => {
+            format!("{} ({})", status.message, status.code)
+        }
+        SourceWatchError::Request(error) => with_causes(error),
         other => with_causes(other),
     }
 }

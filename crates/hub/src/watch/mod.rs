@@ -9,18 +9,18 @@
 //!
 //! The tasks do not interpret objects: they prune them, pass them to the mirror, and forward the changes.
 
-mod answer;
 mod definitions;
 mod feed;
 mod follow;
 mod page;
 mod plurals;
+mod response_timeout;
 mod supervisor;
 
-pub use answer::ANSWERED_WITHIN;
-pub use answer::answered;
-pub use definitions::Definitions;
+pub use definitions::CrdNotifications;
 pub use feed::Feed;
-pub use follow::{FollowError, Followed};
-pub use plurals::look_up_plurals;
-pub use supervisor::{Follow, Supervisor};
+pub use follow::{SourceWatchError, SourceWatcher};
+pub use plurals::resolve_plurals;
+pub use response_timeout::RESPONSE_TIMEOUT;
+pub use response_timeout::with_response_timeout;
+pub use supervisor::{Supervisor, WatchFn};

@@ -16,22 +16,22 @@ use policy_sync_api::object::HubObject;
 
 /// A page being streamed; only its list metadata is parsed.
 #[derive(Debug)]
-pub(super) struct Coming<R> {
+pub(super) struct StreamedPage<R> {
     rest: R,
     text: Vec<u8>,
-    head: Head,
+    header: ListHeader,
 }
 
 /// A complete page with objects that are not decoded yet.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
-    head: Head,
+    header: ListHeader,
 }
 
 /// The list's type and metadata.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ListHeader {
     api_version: Option<String>,
     kind: Option<String>,
     metadata: Option<ListMeta>,
@@ -46,34 +46,34 @@ pub(super) struct PageError {
     pub(super) source: serde_json::Error,
 }
 
-impl<R: AsyncBufRead + Unpin> Coming<R> {
+impl<R: AsyncBufRead + Unpin> StreamedPage<R> {
     /// Reads `text` until the list metadata is complete.
     pub(super) async fn new(text: R) -> Result<Self, Error> {
-        let mut page = Self { rest: text, text: Vec::new(), head: Head::default() };
+        let mut page = Self { rest: text, text: Vec::new(), header: ListHeader::default() };
         // If the objects come first, each attempt waits until the text has doubled in size.
-        let mut looked_at = 0;
+        let mut parsed_length = 0;
         while page.read().await? {
-            if page.text.len() < 2 * looked_at {
+            if page.text.len() < 2 * parsed_length {
                 continue;
             }
-            looked_at = page.text.len();
-            page.head = Head::default();
+            parsed_length = page.text.len();
+            page.header = ListHeader::default();
             // An error may mean only that the text is incomplete.
-            _ = page.head.read(&page.text);
-            if page.head.is_whole() {
+            _ = page.header.read(&page.text);
+            if page.header.is_complete() {
                 return Ok(page);
             }
         }
-        page.head = Head::default();
-        page.head.read(&page.text).map_err(Error::SerdeError)?;
+        page.header = ListHeader::default();
+        page.header.read(&page.text).map_err(Error::SerdeError)?;
         Ok(page)
     }
 
     /// Reads the rest of the page.
-    pub(super) async fn whole(mut self) -> Result<Page, Error> {
+    pub(super) async fn read_all(mut self) -> Result<Page, Error> {
         while self.read().await? {}
         let text = String::from_utf8(self.text).map_err(Error::FromUtf8)?;
-        Ok(Page { text, head: self.head })
+        Ok(Page { text, header: self.header })
     }
 
     /// Reads the next chunk; `false` at the end.
@@ -86,21 +86,21 @@ impl<R: AsyncBufRead + Unpin> Coming<R> {
     }
 }
 
-impl<R> Coming<R> {
+impl<R> StreamedPage<R> {
     /// The list metadata.
-    pub(super) fn head(&self) -> &Head {
-        &self.head
+    pub(super) fn header(&self) -> &ListHeader {
+        &self.header
     }
 }
 
 impl Page {
     /// Decodes each object as `O` and passes it to `take`.
-    pub(super) fn each<O: DeserializeOwned + Into<HubObject>>(
+    pub(super) fn for_each<O: DeserializeOwned + Into<HubObject>>(
         &self,
         mut take: impl FnMut(HubObject),
     ) -> Result<(), PageError> {
         let mut number = None;
-        let take = |object: O| take(self.head.typed(object.into()));
+        let take = |object: O| take(self.header.typed(object.into()));
         let list = List(Items { take, number: &mut number, of: PhantomData });
         let mut json = serde_json::Deserializer::from_str(&self.text);
         let read = json.deserialize_map(list).and_then(|()| json.end());
@@ -108,7 +108,7 @@ impl Page {
     }
 }
 
-impl Head {
+impl ListHeader {
     /// The continue token; `None` on the last page.
     pub(super) fn next(&self) -> Option<&str> {
         self.metadata.as_ref()?.continue_.as_deref()
@@ -124,10 +124,10 @@ impl Head {
     fn read(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
         let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut *self);
         // Stopping early makes the parser report an error; it can be ignored.
-        if self.is_whole() { Ok(()) } else { read }
+        if self.is_complete() { Ok(()) } else { read }
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.api_version.is_some() && self.kind.is_some() && self.metadata.is_some()
     }
 
@@ -153,7 +153,7 @@ enum Field {
     Other,
 }
 
-impl<'de> Visitor<'de> for &mut Head {
+impl<'de> Visitor<'de> for &mut ListHeader {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for &mut Head {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        while !self.is_whole()
+        while !self.is_complete()
             && let Some(field) = fields.next_key()?
         {
             match field {
@@ -191,8 +191,8 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
             match (field, items.take()) {
                 (Field::Items, Some(items)) => fields.next_value_seed(items)?,
                 (Field::Items, None) => return Err(A::Error::duplicate_field("items")),
-                (_, still) => {
-                    items = still;
+                (_, unread) => {
+                    items = unread;
                     fields.next_value::<IgnoredAny>()?;
                 }
             }

@@ -11,29 +11,29 @@ use kube::runtime::watcher::DefaultBackoff;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::{Definitions, Feed, answered};
+use super::{CrdNotifications, Feed, with_response_timeout};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::text::with_causes;
-use policy_sync_mirror::Change;
-use policy_sync_mirror::served::{SERVED, Served, found, served_key};
+use policy_sync_mirror::SourceEvent;
+use policy_sync_mirror::plurals::{RESOLVED_PLURALS, ResolvedPlural, plural_key, resolution};
 
 /// The interval between two discoveries, for APIs that are not CustomResourceDefinitions.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 /// The interval while a previously served plural is missing.
-const MISSING: Duration = Duration::from_secs(1);
+const MISSING_INTERVAL: Duration = Duration::from_secs(1);
 /// Changes of definitions within this time cause one discovery.
-const SOON: Duration = Duration::from_millis(50);
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Resolves each plural in `wanted` and feeds the results to the mirror, until the sender is dropped. `aliases` maps a
 /// plural to the name to resolve instead.
-pub async fn look_up_plurals(
+pub async fn resolve_plurals(
     mut wanted: watch::Receiver<BTreeSet<String>>,
     aliases: BTreeMap<String, String>,
     client: Client,
     feed: Feed,
-    mut definitions: Definitions,
+    mut definitions: CrdNotifications,
 ) {
-    let mut known: BTreeMap<String, Served> = BTreeMap::new();
+    let mut known: BTreeMap<String, ResolvedPlural> = BTreeMap::new();
     let mut missing: BTreeSet<String> = BTreeSet::new();
     let mut backoff = DefaultBackoff::default();
     loop {
@@ -41,7 +41,11 @@ pub async fn look_up_plurals(
         known.retain(|plural, _| {
             let stays = now.contains(plural);
             if !stays {
-                feed.change(Change::Deleted { source: SERVED.all(), key: served_key(plural), version: 0 });
+                feed.change(SourceEvent::Deleted {
+                    source: RESOLVED_PLURALS.all(),
+                    key: plural_key(plural),
+                    version: 0,
+                });
             }
             stays
         });
@@ -54,32 +58,32 @@ pub async fn look_up_plurals(
                     let served = served(&groups, name);
                     // A server that has just started, or that aggregates others, may lack some of its kinds at first. A
                     // second discovery must confirm.
-                    let was_there = matches!(known.get(&plural), Some(Served::As(_)));
-                    let is_sure = before.contains(&plural) && !groups.iter().any(is_stale);
-                    if served == Served::Nowhere && was_there && !is_sure {
+                    let was_served = matches!(known.get(&plural), Some(ResolvedPlural::Resource(_)));
+                    let is_confirmed = before.contains(&plural) && !groups.iter().any(is_stale);
+                    if served == ResolvedPlural::NotServed && was_served && !is_confirmed {
                         missing.insert(plural);
                         continue;
                     }
-                    feed.change(found(&plural, served.clone()));
+                    feed.change(resolution(&plural, served.clone()));
                     known.insert(plural, served);
                 }
-                if missing.is_empty() { LOOK_AGAIN } else { MISSING }
+                if missing.is_empty() { DISCOVERY_INTERVAL } else { MISSING_INTERVAL }
             }
             Err(error) => {
                 let fault = with_causes(&error);
                 warn!(error = fault, "cannot discover the kinds that the hub serves");
                 // Known results remain valid.
                 for plural in now.iter().filter(|plural| !known.contains_key(*plural)) {
-                    feed.change(found(plural, Served::Unknown(fault.clone())));
+                    feed.change(resolution(plural, ResolvedPlural::DiscoveryFailed(fault.clone())));
                 }
-                backoff.next().unwrap_or(LOOK_AGAIN)
+                backoff.next().unwrap_or(DISCOVERY_INTERVAL)
             }
         };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = definitions.any_changed() => {
-                tokio::time::sleep(SOON).await;
-                definitions.catch_up();
+                tokio::time::sleep(DEBOUNCE).await;
+                definitions.discard_pending();
             }
             changed = wanted.changed() => {
                 if changed.is_err() {
@@ -92,8 +96,8 @@ pub async fn look_up_plurals(
 
 /// All API groups of the hub, the core group first.
 async fn groups(client: &Client) -> Result<Vec<APIGroupDiscovery>, kube::Error> {
-    let mut groups = answered(client.list_core_api_versions_aggregated()).await?.items;
-    groups.extend(answered(client.list_api_groups_aggregated()).await?.items);
+    let mut groups = with_response_timeout(client.list_core_api_versions_aggregated()).await?.items;
+    groups.extend(with_response_timeout(client.list_api_groups_aggregated()).await?.items);
     Ok(groups)
 }
 
@@ -103,7 +107,7 @@ fn is_stale(group: &APIGroupDiscovery) -> bool {
 }
 
 /// Resolves `name`, for example `pods` or `gateways.networking.istio.io`.
-fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
+fn served(groups: &[APIGroupDiscovery], name: &str) -> ResolvedPlural {
     let (plural, of) = name.split_once('.').map_or((name, None), |(plural, group)| (plural, Some(group)));
     let kind = groups.iter().find_map(|group| {
         let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
@@ -112,13 +116,17 @@ fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
         }
         group.versions.iter().find_map(|version| {
             let is_it = |resource: &Option<String>| resource.as_deref() == Some(plural);
-            let found = version.resources.iter().find(|served| is_it(&served.resource))?;
-            let has = |verb: &str| found.verbs.iter().any(|found| found == verb);
+            let resolution = version.resources.iter().find(|served| is_it(&served.resource))?;
+            let has = |verb: &str| resolution.verbs.iter().any(|resolution| resolution == verb);
             let gvr = GroupVersionResource::new(name, version.version.as_deref()?, plural);
-            Some(if has("list") && has("watch") { Served::As(gvr) } else { Served::Unlisted })
+            Some(if has("list") && has("watch") {
+                ResolvedPlural::Resource(gvr)
+            } else {
+                ResolvedPlural::NotWatchable
+            })
         })
     });
-    kind.unwrap_or(Served::Nowhere)
+    kind.unwrap_or(ResolvedPlural::NotServed)
 }
 
 #[cfg(test)]

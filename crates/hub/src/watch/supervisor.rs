@@ -9,27 +9,27 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::info;
 
-use super::definitions::Definitions;
+use super::definitions::CrdNotifications;
 use super::feed::Feed;
-use super::follow::{Followed, PAGE};
+use super::follow::{PAGE_SIZE, SourceWatcher};
 use crate::tasks::Tasks;
 use policy_sync_api::names::GroupVersionResource;
-use policy_sync_mirror::{Line, Registered, Source, Wanted};
+use policy_sync_mirror::{DeclaredKind, KindDeclaration, Source, WatchedSources};
 
-/// How a kind is watched, instead of by [`Followed::forever`].
-pub type Follow = fn(Followed, Client, Feed, Definitions) -> BoxFuture<'static, ()>;
+/// How a kind is watched, instead of by [`SourceWatcher::run`].
+pub type WatchFn = fn(SourceWatcher, Client, Feed, CrdNotifications) -> BoxFuture<'static, ()>;
 
 /// Runs one task for each source.
 pub struct Supervisor {
     client: Client,
     feed: Feed,
-    definitions: Definitions,
+    definitions: CrdNotifications,
     /// Whether definitions must be watched.
-    defined: bool,
+    watches_definitions: bool,
     tasks: JoinSet<Option<()>>,
-    watched: Tasks,
+    task_supervisor: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
-    follows: Vec<(&'static Line, Follow)>,
+    watch_fns: Vec<(&'static KindDeclaration, WatchFn)>,
     page: u32,
 }
 
@@ -42,57 +42,61 @@ impl fmt::Debug for Supervisor {
 impl Supervisor {
     /// A supervisor that passes objects to `feed`.
     #[must_use]
-    pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
-        let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
+    pub fn new(client: Client, feed: Feed, task_supervisor: Tasks) -> Self {
+        let (definitions, tasks, running) = (CrdNotifications::new(), JoinSet::new(), HashMap::new());
         Self {
             client,
             feed,
             definitions,
-            defined: false,
+            watches_definitions: false,
             tasks,
-            watched,
+            task_supervisor,
             running,
-            follows: Vec::new(),
-            page: PAGE,
+            watch_fns: Vec::new(),
+            page: PAGE_SIZE,
         }
     }
 
     /// Runs `follow` for the sources of `kind`, instead of listing and watching them directly.
     #[must_use]
-    pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
-        self.follows.push((kind.line(), follow));
-        self.defined = true;
+    pub fn with_watch_fn(mut self, kind: &'static impl DeclaredKind, follow: WatchFn) -> Self {
+        self.watch_fns.push((kind.declaration(), follow));
+        self.watches_definitions = true;
         self
     }
 
     /// Sets the maximum number of objects per page. Larger pages are faster and need more memory.
     #[must_use]
-    pub fn in_pages_of(mut self, objects: u32) -> Self {
+    pub fn with_page_size(mut self, objects: u32) -> Self {
         self.page = objects;
         self
     }
 
     /// Notifications about CustomResourceDefinitions while this supervisor runs.
     #[must_use]
-    pub fn definitions(&mut self) -> Definitions {
-        self.defined = true;
+    pub fn definitions(&mut self) -> CrdNotifications {
+        self.watches_definitions = true;
         self.definitions.clone()
     }
 
     /// Runs another task until this supervisor ends.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        self.tasks.spawn(self.watched.clone().watch("watch", task))
+        self.tasks.spawn(self.task_supervisor.clone().watch("watch", task))
     }
 
     /// Watches `needed`, each with its fixed resource, and the sources in `wanted`, until the sender of `wanted` is
     /// dropped.
-    pub async fn run(mut self, needed: &[&'static Line], mut wanted: watch::Receiver<Wanted>) {
-        if self.defined {
+    pub async fn run(
+        mut self,
+        needed: &[&'static KindDeclaration],
+        mut wanted: watch::Receiver<WatchedSources>,
+    ) {
+        if self.watches_definitions {
             self.spawn(self.definitions.follow(self.client.clone()));
         }
-        let needed: Wanted = needed
+        let needed: WatchedSources = needed
             .iter()
-            .map(|line| Source::from(*line))
+            .map(|declaration| Source::from(*declaration))
             .filter_map(|source| {
                 let gvr = source.gvr()?;
                 Some((source, gvr))
@@ -108,7 +112,7 @@ impl Supervisor {
         }
     }
 
-    async fn set(&mut self, wanted: &Wanted) {
+    async fn set(&mut self, wanted: &WatchedSources) {
         let stale: Vec<Source> = self
             .running
             .iter()
@@ -136,13 +140,17 @@ impl Supervisor {
 
     fn start(&mut self, source: Source, gvr: GroupVersionResource) {
         info!(kind = %gvr, "started watching");
-        let followed =
-            Followed::new(source.clone(), gvr.clone(), self.watched.clone()).in_pages_of(self.page);
+        let watcher = SourceWatcher::new(source.clone(), gvr.clone(), self.task_supervisor.clone())
+            .with_page_size(self.page);
         let (client, feed) = (self.client.clone(), self.feed.clone());
-        let follow = self.follows.iter().find(|(line, _)| source.is_of(line)).map(|(_, follow)| *follow);
+        let follow = self
+            .watch_fns
+            .iter()
+            .find(|(declaration, _)| source.is_of(declaration))
+            .map(|(_, follow)| *follow);
         let task = match follow {
-            Some(follow) => self.spawn(follow(followed, client, feed, self.definitions.clone())),
-            None => self.spawn(followed.forever(client, feed)),
+            Some(follow) => self.spawn(follow(watcher, client, feed, self.definitions.clone())),
+            None => self.spawn(watcher.run(client, feed)),
         };
         self.running.insert(source, (gvr, task));
     }

@@ -1,12 +1,12 @@
 use super::*;
-use crate::{Family, Kind, Pruned};
+use crate::{Family, Kind, ObjectRow};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Secret;
 
 impl Row for Secret {}
 
-impl Pruned for Secret {
+impl ObjectRow for Secret {
     fn prune(_: &HubObject, _: &ControllerName) -> Self {
         Self
     }
@@ -41,6 +41,6 @@ fn resources_of_a_family_are_distinct_sources_with_its_extent() {
     let (a, b) = (MANY.resource(resource("as")), MANY.resource(resource("bs")));
     assert!(a != b && a < b && a != MANY.all() && a.is(&MANY) && !a.is(&SECRETS));
     assert_eq!((a.resource(), a.to_string()), (Some(&resource("as")), "as.example.com".to_owned()));
-    assert_eq!((a.extent(), SECRETS.all().extent()), (Extent::Metadata, Extent::Whole));
+    assert_eq!((a.projection(), SECRETS.all().projection()), (Projection::Metadata, Projection::Full));
     assert_eq!((a.fields(), a.labels(&ControllerName::new("c"))), (None, None));
 }

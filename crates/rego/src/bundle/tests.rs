@@ -1,6 +1,6 @@
 use super::*;
-use crate::checking;
-use crate::evaluated_by::EvaluatedBy;
+use crate::bundle_check;
+use crate::engine_kind::EngineKind;
 use crate::fault::Faults;
 
 fn texts(texts: &[&str]) -> Vec<Text> {
@@ -13,7 +13,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
     let (modules, unread) = parsed(&texts(written), &Default::default(), |_| ());
-    let (bundle, _) = checking::checked(modules, unread, EvaluatedBy::Embedded, &Default::default())?;
+    let (bundle, _) = bundle_check::check_bundle(modules, unread, EngineKind::Embedded, &Default::default())?;
     Ok(bundle)
 }
 
@@ -89,8 +89,8 @@ fn rules_with_the_prefix_are_tests() {
         Bundle::read(&texts(&["package a.b\ntest_one if true\ntest_one if false\np := 1\ntest_f(x) := x"]))
             .unwrap();
     let of = |prefix: &str| -> Vec<_> {
-        let called = bundle.called(prefix).into_iter();
-        called.map(|rule| (rule.query, rule.place.to_string())).collect()
+        let rules_with_prefix = bundle.rules_with_prefix(prefix).into_iter();
+        rules_with_prefix.map(|rule| (rule.query, rule.place.to_string())).collect()
     };
     assert_eq!(of("test_"), [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one".to_owned())]);
     assert_eq!(of("sample_"), []);
@@ -117,14 +117,14 @@ fn package_reaches_its_modules_and_their_references() {
     let deeper = "package deeper\nr := data.kubernetes.nodes";
     let other = "package other\np := data.kubernetes.services\nq := data.asked.p";
     let bundle = checked(&[asked, library, deeper, other]).unwrap();
-    let reached = bundle.reached("asked");
-    let modules: Vec<&str> = reached.modules.iter().map(ModuleId::as_str).collect();
+    let reachable = bundle.reachable("asked");
+    let modules: Vec<&str> = reachable.modules.iter().map(ModuleId::as_str).collect();
     assert_eq!(modules, ["1.rego", "2.rego", "3.rego"]);
-    assert_eq!(reached.kinds.into_iter().collect::<Vec<_>>(), ["nodes", "pods"]);
-    assert!(!reached.any);
+    assert_eq!(reachable.kinds.into_iter().collect::<Vec<_>>(), ["nodes", "pods"]);
+    assert!(!reachable.any);
     let any = "package asked\np[kind] := 1 if data.kubernetes[kind]";
-    assert!(checked(&[any]).unwrap().reached("asked").any);
-    assert_eq!(bundle.reached("nothing"), Reached::default());
+    assert!(checked(&[any]).unwrap().reachable("asked").any);
+    assert_eq!(bundle.reachable("nothing"), Reachable::default());
 }
 
 #[test]

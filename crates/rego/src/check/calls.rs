@@ -7,22 +7,22 @@ use regorus::unstable::{Expr, Literal};
 use super::Rules;
 use super::variables::declared;
 use crate::builtins::{Builtin, builtin};
-use crate::evaluated_by::EvaluatedBy;
+use crate::engine_kind::EngineKind;
 use crate::fault::Fault;
 use crate::module::{Module, name_of};
 use crate::names::{Names, Path};
 use crate::tree;
 
 /// The function that a call refers to.
-pub(super) struct Called<'t> {
+pub(super) struct Callee<'t> {
     /// The name as written.
     pub(super) name: &'t str,
-    what: Option<What>,
+    kind: Option<CalleeKind>,
 }
 
 /// The position of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum CallContext {
     /// A statement.
     Statement,
     /// A negated statement.
@@ -31,55 +31,57 @@ enum Position {
     Value,
 }
 
-enum What {
+enum CalleeKind {
     /// A function of the bundle, with the numbers of arguments of its definitions.
-    Written(Vec<usize>),
+    BundleFunction(Vec<usize>),
     Builtin(Builtin),
 }
 
 /// Resolves the call of `function` in the module with these `names`.
-pub(super) fn called<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Expr) -> Called<'t> {
+pub(super) fn callee<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Expr) -> Callee<'t> {
     let name = function.span().text();
-    let written = names.path_of_rule(function).and_then(|path| rules.arities(&path.constants));
-    let what = match written {
-        Some(arities) => Some(What::Written(arities.iter().copied().collect())),
-        None => builtin(&tree::constants(function).join(".")).map(What::Builtin),
+    let arities = names.path_of_rule(function).and_then(|path| rules.arities(&path.constants));
+    let kind = match arities {
+        Some(arities) => Some(CalleeKind::BundleFunction(arities.iter().copied().collect())),
+        None => builtin(&tree::constants(function).join(".")).map(CalleeKind::Builtin),
     };
-    Called { name, what }
+    Callee { name, kind }
 }
 
-impl Called<'_> {
+impl Callee<'_> {
     /// Whether the last of this number of arguments is the output of the call.
     pub(super) fn has_output(&self, arguments: usize) -> bool {
-        match &self.what {
-            Some(What::Written(arities)) => arities.iter().any(|arity| arity + 1 == arguments),
-            Some(What::Builtin(Builtin::Known { arity, .. })) => arity + 1 == arguments,
+        match &self.kind {
+            Some(CalleeKind::BundleFunction(arities)) => arities.iter().any(|arity| arity + 1 == arguments),
+            Some(CalleeKind::Builtin(Builtin::Known { arity, .. })) => arity + 1 == arguments,
             _ => false,
         }
     }
 
     /// The fault of a call with this number of arguments at this position. A statement may have one more, for the
     /// result.
-    fn fault(&self, arguments: usize, position: Position, evaluator: EvaluatedBy) -> Option<String> {
+    fn fault(&self, arguments: usize, context: CallContext, evaluator: EngineKind) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
-        match &self.what {
+        match &self.kind {
             None => Some(format!("unknown function {name}")),
-            Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
-            Some(What::Builtin(Builtin::Lacking)) => (evaluator == EvaluatedBy::Embedded)
+            Some(CalleeKind::Builtin(Builtin::Forbidden(why))) => {
+                Some(format!("{name} may not be called: {why}"))
+            }
+            Some(CalleeKind::Builtin(Builtin::Lacking)) => (evaluator == EngineKind::Embedded)
                 .then(|| format!("{name} is not available in the embedded engine: use OPA (--opa-url)")),
-            Some(What::Builtin(Builtin::Variadic)) => None,
-            Some(What::Builtin(Builtin::Known { arity, output })) => {
-                let may_have_output = match position {
-                    Position::Statement => true,
-                    Position::Negated => *output,
-                    Position::Value => false,
+            Some(CalleeKind::Builtin(Builtin::Variadic)) => None,
+            Some(CalleeKind::Builtin(Builtin::Known { arity, output })) => {
+                let may_have_output = match context {
+                    CallContext::Statement => true,
+                    CallContext::Negated => *output,
+                    CallContext::Value => false,
                 };
                 let fits = arguments == *arity || (may_have_output && arguments == arity + 1);
                 (!fits).then(|| takes(*arity))
             }
-            Some(What::Written(arities)) => {
-                let output = usize::from(position != Position::Value);
+            Some(CalleeKind::BundleFunction(arities)) => {
+                let output = usize::from(context != CallContext::Value);
                 let fits = arities.iter().any(|arity| arguments == *arity || arguments == arity + output);
                 (!fits).then(|| takes(arities.first().copied().unwrap_or_default()))
             }
@@ -122,23 +124,23 @@ fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault>
     faults
 }
 
-pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy) -> Vec<Fault> {
+pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EngineKind) -> Vec<Fault> {
     let names = Names::of(module);
     let (mut faults, mut statements) = (uncalled(module, rules, &names), HashMap::new());
     for rule in &module.tree.policy {
         tree::each_statement(rule, &mut |statement| {
-            let (expr, position) = match &statement.literal {
-                Literal::Expr { expr, .. } => (expr, Position::Statement),
-                Literal::NotExpr { expr, .. } => (expr, Position::Negated),
+            let (expr, context) = match &statement.literal {
+                Literal::Expr { expr, .. } => (expr, CallContext::Statement),
+                Literal::NotExpr { expr, .. } => (expr, CallContext::Negated),
                 _ => return,
             };
-            statements.insert(std::ptr::from_ref::<Expr>(expr), position);
+            statements.insert(std::ptr::from_ref::<Expr>(expr), context);
         });
     }
     tree::each(&module.tree, &mut |expr| {
-        let position = statements.get(&std::ptr::from_ref(expr)).copied().unwrap_or(Position::Value);
+        let context = statements.get(&std::ptr::from_ref(expr)).copied().unwrap_or(CallContext::Value);
         if let Expr::Call { fcn, params, .. } = expr
-            && let Some(fault) = called(&names, rules, fcn).fault(params.len(), position, evaluator)
+            && let Some(fault) = callee(&names, rules, fcn).fault(params.len(), context, evaluator)
         {
             faults.push(module.fault(tree::start(fcn), fault));
         }

@@ -6,7 +6,7 @@ use regorus::Value;
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Rule, Span};
 
 use super::Rules;
-use super::calls::called;
+use super::calls::callee;
 use crate::extensions::patterns::compiled;
 use crate::extensions::schemas;
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ use crate::module::{Module, Negation, name_of};
 use crate::names::Names;
 use crate::rewrites::{RESERVED, is_generator, is_membership, objects, walked};
 use crate::template_strings::PART;
-use crate::tree::{self, Part, WORD};
+use crate::tree::{self, ExprPart, WORD};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), imports(module));
@@ -66,8 +66,8 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
 fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     let mut calls = Vec::new();
     let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
-        Part::Expr(expr) => Some(expr),
-        Part::Comprehension(..) => None,
+        ExprPart::Expr(expr) => Some(expr),
+        ExprPart::Comprehension(..) => None,
     });
     keys.chain(tree::given(rule)).for_each(|expr| generators(expr, &mut calls));
     if let Rule::Spec { bodies, .. } = rule {
@@ -77,7 +77,7 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     }
     tree::each_of_rule(rule, &mut |expr| {
         for part in tree::parts(expr) {
-            if let Part::Comprehension(query, terms) = part {
+            if let ExprPart::Comprehension(query, terms) = part {
                 if terms.iter().any(|term| name_of(term) == Some(PART)) {
                     // An expression of a template string has one value.
                     let statements = query.stmts.iter().flat_map(tree::expressions);
@@ -106,7 +106,7 @@ fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
         calls.push(expr);
     }
     for part in tree::parts(expr) {
-        if let Part::Expr(expr) = part {
+        if let ExprPart::Expr(expr) = part {
             generators(expr, calls);
         }
     }
@@ -153,7 +153,7 @@ fn object_of_result(
 ) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::Call { fcn, params, .. } = expr.as_ref() else { return None };
-    let has_output = called(names, rules, fcn).has_output(params.len());
+    let has_output = callee(names, rules, fcn).has_output(params.len());
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
 }
 
@@ -172,8 +172,8 @@ fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
 /// The first of `names` that a comprehension in `expr` uses without declaring it.
 fn within_comprehension<'t>(expr: &'t Expr, names: &BTreeSet<&str>) -> Option<&'t str> {
     tree::parts(expr).into_iter().find_map(|part| match part {
-        Part::Expr(part) => within_comprehension(part, names),
-        Part::Comprehension(query, terms) => {
+        ExprPart::Expr(part) => within_comprehension(part, names),
+        ExprPart::Comprehension(query, terms) => {
             let (declared, mut used) = (tree::declared_in(query), None);
             let mut visit = |span: &'t Span| {
                 let name = span.text();
@@ -222,8 +222,8 @@ fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &m
 fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut Vec<Fault>) {
     for part in tree::parts(expr) {
         match part {
-            Part::Expr(part) => rebound_in(module, part, names, faults),
-            Part::Comprehension(query, terms) => {
+            ExprPart::Expr(part) => rebound_in(module, part, names, faults),
+            ExprPart::Comprehension(query, terms) => {
                 terms.into_iter().for_each(|term| rebound_in(module, term, names, faults));
                 rebound(module, query, names.clone(), faults);
             }
@@ -334,8 +334,8 @@ fn wildcard_value(expr: &Expr) -> Option<&Expr> {
         return Some(expr);
     }
     tree::parts(expr).into_iter().find_map(|part| match part {
-        Part::Expr(expr) => wildcard_value(expr),
-        Part::Comprehension(..) => None,
+        ExprPart::Expr(expr) => wildcard_value(expr),
+        ExprPart::Comprehension(..) => None,
     })
 }
 
@@ -415,8 +415,8 @@ fn has_fraction(expr: &Expr) -> bool {
         return number.is_integer() && span.text().contains('.');
     }
     tree::parts(expr).into_iter().any(|part| match part {
-        Part::Expr(expr) => has_fraction(expr),
-        Part::Comprehension(..) => false,
+        ExprPart::Expr(expr) => has_fraction(expr),
+        ExprPart::Comprehension(..) => false,
     })
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regorus::unstable::{Rule, RuleHead};
 
-use super::evaluated_by::EvaluatedBy;
+use super::engine_kind::EngineKind;
 use super::fault::Fault;
 use super::metadata;
 use super::module::Module;
@@ -23,12 +23,12 @@ pub(super) use variables::{argument_names, declared};
 
 /// The faults of `modules`, which form one bundle for `evaluator`.
 #[must_use]
-pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
+pub fn check(modules: &[Module], evaluator: EngineKind) -> Vec<Fault> {
     let rules = Rules::of(modules);
     let mut faults = recursion::faults(modules, &rules);
     faults.extend(rules.mixed());
     faults.extend(rules.packages(modules));
-    if evaluator == EvaluatedBy::Embedded {
+    if evaluator == EngineKind::Embedded {
         faults.extend(rules.overlapping());
         faults.extend(metadata::faults(modules));
     }
@@ -36,7 +36,7 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
         faults.extend(packages::faults(module));
         faults.extend(calls::faults(module, &rules, evaluator));
         faults.extend(safety::faults(module, &rules));
-        if evaluator == EvaluatedBy::Embedded {
+        if evaluator == EngineKind::Embedded {
             faults.extend(engine::faults(module, &rules));
             faults.extend(scopes::faults(module));
             faults.extend(words::faults(module, &rules));

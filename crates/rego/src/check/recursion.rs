@@ -29,11 +29,11 @@ pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
             written.iter().flat_map(of_one).collect()
         })
         .collect();
-    let circles = circles(&references).into_iter();
-    circles
-        .filter_map(|circle| {
-            let (module, rule) = rules.by_path[paths[*circle.first()?]].first()?;
-            let called = circle.iter().map(|number| paths[*number][1..].join(".")).collect::<Vec<_>>();
+    let cycles = cycles(&references).into_iter();
+    cycles
+        .filter_map(|cycle| {
+            let (module, rule) = rules.by_path[paths[*cycle.first()?]].first()?;
+            let called = cycle.iter().map(|number| paths[*number][1..].join(".")).collect::<Vec<_>>();
             let text = match called.as_slice() {
                 [one] => format!("{one} is recursive"),
                 [one, others @ ..] => format!("{one} is recursive, through {}", others.join(", ")),
@@ -73,27 +73,27 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
 
 /// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers into one. The
 /// time is linear in the number of references, plus the time of the walks to cycles.
-fn circles(references: &References) -> Vec<Vec<usize>> {
-    let mut left = Left::of(references);
-    let (mut circles, mut next) = (Vec::new(), 0);
+fn cycles(references: &References) -> Vec<Vec<usize>> {
+    let mut remaining = RemainingRules::of(references);
+    let (mut cycles, mut next) = (Vec::new(), 0);
     loop {
-        left.prune();
-        let Some(first) = (next..references.len()).find(|rule| left.has(*rule)) else { return circles };
+        remaining.prune();
+        let Some(first) = (next..references.len()).find(|rule| remaining.has(*rule)) else { return cycles };
         next = first;
         let (mut rule, mut walked, mut places) = (first, Vec::new(), BTreeMap::new());
         while let Entry::Vacant(place) = places.entry(rule) {
             place.insert(walked.len());
             walked.push(rule);
-            rule = references[rule].iter().copied().find(|rule| left.has(*rule)).unwrap_or(rule);
+            rule = references[rule].iter().copied().find(|rule| remaining.has(*rule)).unwrap_or(rule);
         }
-        let circle = walked.split_off(places.get(&rule).copied().unwrap_or_default());
-        circle.iter().for_each(|rule| left.remove(*rule));
-        circles.push(circle);
+        let cycle = walked.split_off(places.get(&rule).copied().unwrap_or_default());
+        cycle.iter().for_each(|rule| remaining.remove(*rule));
+        cycles.push(cycle);
     }
 }
 
 /// Rules that may still be part of a cycle.
-struct Left {
+struct RemainingRules {
     /// The number of remaining rules that each rule refers to; `None` for a removed rule.
     counts: Vec<Option<usize>>,
     /// The rules that refer to each rule.
@@ -102,7 +102,7 @@ struct Left {
     ended: Vec<usize>,
 }
 
-impl Left {
+impl RemainingRules {
     fn of(references: &References) -> Self {
         let mut referring = vec![Vec::new(); references.len()];
         for (rule, to) in references.iter().enumerate() {

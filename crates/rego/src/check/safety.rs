@@ -12,7 +12,7 @@ use crate::module::{Module, name_of};
 use crate::names::Names;
 use crate::rewrites::heads;
 use crate::template_strings::PART;
-use crate::tree::{self, Part, pattern};
+use crate::tree::{self, ExprPart, pattern};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let bindings = Bindings { module, names: Names::of(module), rules };
@@ -110,10 +110,10 @@ impl<'m> Safety<'m> {
         }
     }
 
-    fn part(&mut self, part: Part<'m>, bound: &Bound<'m>, negated: bool) {
+    fn part(&mut self, part: ExprPart<'m>, bound: &Bound<'m>, negated: bool) {
         match part {
-            Part::Expr(expr) => self.uses(expr, bound, negated),
-            Part::Comprehension(query, terms) => {
+            ExprPart::Expr(expr) => self.uses(expr, bound, negated),
+            ExprPart::Comprehension(query, terms) => {
                 let mut inner = self.query(query, bound);
                 if terms.iter().any(|term| name_of(term) == Some(PART)) {
                     self.template(query, &inner, bound);

@@ -6,7 +6,7 @@ use regorus::unstable::{Expr, Literal, LiteralStmt, Query, Rule, Span};
 
 use crate::fault::Fault;
 use crate::module::Module;
-use crate::tree::{self, Part, used};
+use crate::tree::{self, ExprPart, used};
 
 type Names<'t> = BTreeSet<&'t str>;
 
@@ -77,8 +77,8 @@ impl<'m> Scopes<'m> {
     fn expr(&mut self, expr: &'m Expr, names: &Names<'m>) {
         for part in tree::parts(expr) {
             match part {
-                Part::Expr(part) => self.expr(part, names),
-                Part::Comprehension(query, terms) => {
+                ExprPart::Expr(part) => self.expr(part, names),
+                ExprPart::Comprehension(query, terms) => {
                     self.inner(query, names);
                     let mut inner = names.clone();
                     of_query(query, &mut inner);
@@ -154,8 +154,8 @@ fn of_query<'t>(query: &'t Query, names: &mut Names<'t>) {
 fn within<'t>(expr: &'t Expr, names: &mut Names<'t>) {
     for part in tree::parts(expr) {
         match part {
-            Part::Expr(part) => within(part, names),
-            Part::Comprehension(query, terms) => {
+            ExprPart::Expr(part) => within(part, names),
+            ExprPart::Comprehension(query, terms) => {
                 let mut inner = Names::new();
                 of_query(query, &mut inner);
                 terms.into_iter().for_each(|term| used(term, &mut inner));

@@ -9,7 +9,7 @@ fn faults(texts: &[&str]) -> Vec<String> {
     };
     let texts = texts.iter().enumerate().map(text);
     let modules: Vec<Module> = texts.map(|text| Module::parse(&text).unwrap()).collect();
-    let mut faults: Vec<Fault> = check(&modules, EvaluatedBy::Embedded);
+    let mut faults: Vec<Fault> = check(&modules, EngineKind::Embedded);
     faults.sort();
     faults.iter().map(ToString::to_string).collect()
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use regorus::unstable::{Expr, Literal, LiteralStmt, Query, Rule};
 
 use super::Rules;
-use super::calls::called;
+use super::calls::callee;
 use crate::module::Module;
 use crate::names::Names;
-use crate::tree::{self, Part, pattern};
+use crate::tree::{self, ExprPart, pattern};
 
 /// The names that `rule` declares as local variables, including those that shadow other names.
 pub(crate) fn declared(rule: &Rule) -> BTreeSet<&str> {
@@ -58,7 +58,7 @@ impl Bindings<'_> {
             Expr::RefDot { .. } | Expr::RefBrack { .. } => patterns.extend(tree::indexes(expr)),
             Expr::AssignExpr { lhs, rhs, .. } => patterns.extend([lhs.as_ref(), rhs.as_ref()]),
             Expr::Call { fcn, params, .. } => {
-                let has_output = called(&self.names, self.rules, fcn).has_output(params.len());
+                let has_output = callee(&self.names, self.rules, fcn).has_output(params.len());
                 patterns.extend(params.last().filter(|_| has_output).map(AsRef::as_ref));
             }
             _ => {}
@@ -89,7 +89,7 @@ impl Bindings<'_> {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|side| pattern(side, names)),
             Expr::Call { fcn, params, .. } => {
-                if called(&self.names, self.rules, fcn).has_output(params.len())
+                if callee(&self.names, self.rules, fcn).has_output(params.len())
                     && let Some(output) = params.last()
                 {
                     pattern(output, names);
@@ -101,7 +101,7 @@ impl Bindings<'_> {
             _ => {}
         }
         for part in tree::parts(expr) {
-            if let Part::Expr(expr) = part {
+            if let ExprPart::Expr(expr) = part {
                 self.expression(expr, names);
             }
         }

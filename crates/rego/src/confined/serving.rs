@@ -8,37 +8,37 @@ use regorus::Value;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Checked, Extent, Request};
-use crate::asked::{Packages, query};
+use super::{CheckResult, Extent, Request};
 use crate::bundle::{self, Bundle};
-use crate::checking;
+use crate::bundle_check;
 use crate::embedded::Embedded;
-use crate::evaluated_by::EvaluatedBy;
+use crate::engine_kind::EngineKind;
 use crate::module::{Module, ModuleId, Text};
+use crate::queries::{QueriedPackages, query};
 use crate::secrets;
 
-/// The processor time for reading one module, before the share for its bytes (see [`RATE`]).
-pub(super) const READING: Duration = Duration::from_millis(500);
+/// The processor time for reading one module, before the share for its bytes (see [`MODULE_BYTES_PER_SECOND`]).
+pub(super) const MODULE_READ_TIME: Duration = Duration::from_millis(500);
 /// Each further second allows this many bytes of a module.
-const RATE: u32 = 256 << 10;
+const MODULE_BYTES_PER_SECOND: u32 = 256 << 10;
 /// The additional processor time for evaluating one module.
-const EVALUATING: Duration = Duration::from_secs(2);
+const MODULE_EVALUATION_TIME: Duration = Duration::from_secs(2);
 /// The processor time for a bundle in seconds, before the shares for bytes and modules.
-const PROCESSOR: u64 = 2;
+const BUNDLE_SECONDS: u64 = 2;
 /// Each further second allows this many bytes of a bundle: about five times the usual need.
-const BUNDLE_RATE: usize = 64 << 10;
+const BUNDLE_BYTES_PER_SECOND: usize = 64 << 10;
 /// Each further second allows this many modules of a bundle.
-const MODULES_RATE: usize = 250;
+const BUNDLE_MODULES_PER_SECOND: usize = 250;
 /// The most processor time for a bundle, in seconds.
-const PROCESSOR_LIMIT: u64 = 60;
+const MAX_BUNDLE_SECONDS: u64 = 60;
 /// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its libraries.
-pub const MEMORY: u64 = 384 << 20;
+pub const MEMORY_LIMIT: u64 = 384 << 20;
 /// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice as much.
-const STACK: usize = 1 << 20;
+const STACK_BYTES: usize = 1 << 20;
 /// The interval at which a thread compares the used processor time with the limit of the current module.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The exit code if one module exceeds its time.
-pub(super) const SLOW: i32 = 75;
+pub(super) const TIME_LIMIT_EXIT_CODE: i32 = 75;
 /// The first word of a progress line. The number of the next module follows, and the processor time that was used until then, in
 /// microseconds.
 const AT: &str = "at";
@@ -46,44 +46,49 @@ const AT: &str = "at";
 const READ: &str = "read";
 
 /// The processor time that reading `text` may take.
-pub(super) fn reading(text: &Text) -> Duration {
-    READING + Duration::from_secs(1) * u32::try_from(text.text.len()).unwrap_or(u32::MAX) / RATE
+pub(super) fn module_time_limit(text: &Text) -> Duration {
+    MODULE_READ_TIME
+        + Duration::from_secs(1) * u32::try_from(text.text.len()).unwrap_or(u32::MAX)
+            / MODULE_BYTES_PER_SECOND
 }
 
 /// The processor time that checking `texts` with these `factors` may take.
-pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
+pub(super) fn bundle_time_limit(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
-    let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
+    let more = u64::try_from(bytes / BUNDLE_BYTES_PER_SECOND + texts.len() / BUNDLE_MODULES_PER_SECOND)
+        .unwrap_or(u64::MAX);
     // With mixed factors, all texts get the load factor. Otherwise a new module would be blamed for the time of modules
     // that passed before.
     let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
     let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
-    Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor.into()).min(PROCESSOR_LIMIT))
+    Duration::from_secs(
+        BUNDLE_SECONDS.saturating_add(more).saturating_mul(factor.into()).min(MAX_BUNDLE_SECONDS),
+    )
 }
 
 /// The parsed output of a check process, which may be incomplete.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Progressed<'w> {
+pub(super) struct ProcessOutput<'w> {
     /// The number of the module that was being read.
     pub(super) at: Option<usize>,
     /// The processor time for each module that was read before.
     pub(super) times: BTreeMap<usize, Duration>,
     /// The output after the progress lines.
-    pub(super) answer: &'w [u8],
+    pub(super) result: &'w [u8],
 }
 
-impl<'w> Progressed<'w> {
+impl<'w> ProcessOutput<'w> {
     pub(super) fn of(written: &'w [u8]) -> Self {
-        let mut progressed = Self { answer: written, ..Self::default() };
+        let mut progressed = Self { result: written, ..Self::default() };
         let mut since = Duration::ZERO;
-        while let Some(end) = progressed.answer.iter().position(|byte| *byte == b'\n') {
-            let line = std::str::from_utf8(&progressed.answer[..end]).unwrap_or_default();
+        while let Some(end) = progressed.result.iter().position(|byte| *byte == b'\n') {
+            let line = std::str::from_utf8(&progressed.result[..end]).unwrap_or_default();
             let mut words = line.split(' ');
-            let used =
+            let cpu_time =
                 |word: Option<&str>| word.and_then(|word| word.parse().ok()).map(Duration::from_micros);
             let (next, now) = match (words.next(), words.next()) {
-                (Some(AT), Some(number)) => (number.parse().ok(), used(words.next())),
-                (Some(READ), now) => (None, used(now)),
+                (Some(AT), Some(number)) => (number.parse().ok(), cpu_time(words.next())),
+                (Some(READ), now) => (None, cpu_time(now)),
                 _ => break,
             };
             let now = now.unwrap_or(since);
@@ -91,7 +96,7 @@ impl<'w> Progressed<'w> {
                 progressed.times.insert(number, now.saturating_sub(since));
             }
             (progressed.at, since) = (next, now);
-            progressed.answer = &progressed.answer[end + 1..];
+            progressed.result = &progressed.result[end + 1..];
         }
         progressed
     }
@@ -102,12 +107,12 @@ impl<'w> Progressed<'w> {
 /// # Errors
 ///
 /// When a limit cannot be set, or the request is invalid.
-pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<String> {
+pub fn serve(evaluator: EngineKind, packages: QueriedPackages) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // The hard limit is higher than the soft one. With equal limits the kernel would send SIGKILL, which does not show the cause.
-    let processor_of = |seconds: u64| Rlimit { current: Some(seconds), maximum: Some(2 * PROCESSOR_LIMIT) };
-    setrlimit(Resource::Cpu, processor_of(PROCESSOR))?;
-    setrlimit(Resource::Data, limit(MEMORY))?;
+    let cpu_rlimit = |seconds: u64| Rlimit { current: Some(seconds), maximum: Some(2 * MAX_BUNDLE_SECONDS) };
+    setrlimit(Resource::Cpu, cpu_rlimit(BUNDLE_SECONDS))?;
+    setrlimit(Resource::Data, limit(MEMORY_LIMIT))?;
     // A text that ends the process leaves no core dump.
     setrlimit(Resource::Core, limit(0))?;
     // If the node is short of memory, the kernel kills this process first. If the write fails, the check runs without this protection.
@@ -117,12 +122,15 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     let Request { texts, factors, extent, secrets } = serde_json::from_slice(&request)?;
     drop(request);
     // `Progress` limits each text that is read separately.
-    let seconds =
-        if extent == Extent::Bundle { processor(&texts, &factors).as_secs() } else { PROCESSOR_LIMIT };
-    setrlimit(Resource::Cpu, processor_of(seconds))?;
-    let thread = std::thread::Builder::new().stack_size(STACK);
+    let seconds = if extent == Extent::Bundle {
+        bundle_time_limit(&texts, &factors).as_secs()
+    } else {
+        MAX_BUNDLE_SECONDS
+    };
+    setrlimit(Resource::Cpu, cpu_rlimit(seconds))?;
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     let checking = thread.spawn(move || match extent {
-        Extent::Bundle => bundle_checked(&texts, evaluator, &packages, &secrets, Progress::start(factors)),
+        Extent::Bundle => check_bundle(&texts, evaluator, &packages, &secrets, Progress::start(factors)),
         Extent::Each | Extent::EachEvaluated => {
             each(&texts, extent, evaluator, &packages, Progress::start(factors))
         }
@@ -133,24 +141,24 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
 
 /// Checks `texts` as one bundle in this process, without aliases for Secrets. It may take minutes and all memory, and may end the process.
 #[must_use]
-pub fn checked(texts: &[Text], evaluator: EvaluatedBy, packages: &Packages) -> Checked {
-    bundle_checked(texts, evaluator, packages, &secrets::names(&BTreeMap::new()), Progress::default())
+pub fn checked(texts: &[Text], evaluator: EngineKind, packages: &QueriedPackages) -> CheckResult {
+    check_bundle(texts, evaluator, packages, &secrets::names(&BTreeMap::new()), Progress::default())
 }
 
-fn bundle_checked(
+fn check_bundle(
     texts: &[Text],
-    evaluator: EvaluatedBy,
-    packages: &Packages,
+    evaluator: EngineKind,
+    packages: &QueriedPackages,
     secrets: &BTreeSet<String>,
     mut progress: Progress,
-) -> Checked {
+) -> CheckResult {
     // If the time ends, the unread modules should be those most likely to need it.
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by_cached_key(|number| super::depth(&texts[*number].text));
     let ordered: Vec<Text> = order.iter().map(|number| texts[*number].clone()).collect();
     let (mut modules, unread) = bundle::parsed(&ordered, packages, |nth| {
         let number = order[nth];
-        progress.at(number, reading(&texts[number]));
+        progress.at(number, module_time_limit(&texts[number]));
     });
     progress.read();
     let positions: HashMap<&ModuleId, usize> =
@@ -158,10 +166,10 @@ fn bundle_checked(
     modules.sort_by_key(|module| positions.get(module.id()));
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
     let unread_ids = unread.iter().map(|fault| fault.module.clone()).collect();
-    let checked = Checked { packages, unread: unread_ids, ..Checked::default() };
-    match checking::checked(modules, unread, evaluator, secrets) {
-        Ok((_, secrets)) => Checked { secrets, ..checked },
-        Err(faults) => Checked { faults, ..checked },
+    let checked = CheckResult { packages, unread: unread_ids, ..CheckResult::default() };
+    match bundle_check::check_bundle(modules, unread, evaluator, secrets) {
+        Ok((_, secrets)) => CheckResult { secrets, ..checked },
+        Err(faults) => CheckResult { faults, ..checked },
     }
 }
 
@@ -170,27 +178,27 @@ fn bundle_checked(
 fn each(
     texts: &[Text],
     extent: Extent,
-    evaluator: EvaluatedBy,
-    packages: &Packages,
+    evaluator: EngineKind,
+    packages: &QueriedPackages,
     mut progress: Progress,
-) -> Checked {
-    let is_evaluated = extent == Extent::EachEvaluated && evaluator == EvaluatedBy::Embedded;
+) -> CheckResult {
+    let is_evaluated = extent == Extent::EachEvaluated && evaluator == EngineKind::Embedded;
     for (number, text) in texts.iter().enumerate() {
-        let more = if is_evaluated { EVALUATING } else { Duration::ZERO };
-        progress.at(number, reading(text) + more);
+        let more = if is_evaluated { MODULE_EVALUATION_TIME } else { Duration::ZERO };
+        progress.at(number, module_time_limit(text) + more);
         let Ok(module) = Module::parse(text) else { continue };
-        let bundle = Bundle::of([module.asked(packages)], Vec::new(), drop);
+        let bundle = Bundle::of([module.with_purpose(packages)], Vec::new(), drop);
         if let Ok(bundle) = bundle.as_ref()
             && is_evaluated
             && let Ok(engine) = Embedded::new(bundle, Value::new_object())
         {
             for package in bundle.packages() {
                 // The check of the whole bundle reports failed evaluations.
-                let _ = engine.ask(&query(&package), &checking::empty_review());
+                let _ = engine.query_value(&query(&package), &bundle_check::empty_review());
             }
         }
     }
-    Checked::default()
+    CheckResult::default()
 }
 
 /// Writes the number of the current module, and ends the process if that module takes too long.
@@ -208,11 +216,11 @@ impl Progress {
         let looking = until.clone();
         std::thread::spawn(move || {
             loop {
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(POLL_INTERVAL);
                 // The lock is held until the end, so that no other module is named.
                 let until = looking.lock();
-                if until.is_some_and(|until| until < used()) {
-                    std::process::exit(SLOW);
+                if until.is_some_and(|until| until < cpu_time()) {
+                    std::process::exit(TIME_LIMIT_EXIT_CODE);
                 }
             }
         });
@@ -222,22 +230,22 @@ impl Progress {
     fn at(&mut self, number: usize, limit: Duration) {
         if let Some(until) = &self.until {
             let mut until = until.lock();
-            let used = used();
-            write(&format!("{AT} {number} {}\n", used.as_micros()));
-            *until = Some(used + limit * self.factors.get(number).copied().unwrap_or(1));
+            let cpu_time = cpu_time();
+            write(&format!("{AT} {number} {}\n", cpu_time.as_micros()));
+            *until = Some(cpu_time + limit * self.factors.get(number).copied().unwrap_or(1));
         }
     }
 
     fn read(&mut self) {
         if let Some(until) = &self.until {
             *until.lock() = None;
-            write(&format!("{READ} {}\n", used().as_micros()));
+            write(&format!("{READ} {}\n", cpu_time().as_micros()));
         }
     }
 }
 
 /// The processor time that this process has used.
-fn used() -> Duration {
+fn cpu_time() -> Duration {
     // Only a negative time has no duration.
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
@@ -259,20 +267,20 @@ mod tests {
 
     #[test]
     fn processor_time_grows_with_the_bundle_up_to_a_limit() {
-        assert_eq!(processor(&[], &[]), Duration::from_secs(2));
-        assert_eq!(processor(&vec![text(400); 2_000], &[]), Duration::from_secs(22));
-        assert_eq!(processor(&vec![text(1 << 20); 40], &[]), Duration::from_secs(60));
-        assert_eq!(reading(&text(400)), Duration::from_micros(501_525) + Duration::from_nanos(878));
-        assert_eq!(reading(&text(1 << 20)), Duration::from_millis(4_500));
+        assert_eq!(bundle_time_limit(&[], &[]), Duration::from_secs(2));
+        assert_eq!(bundle_time_limit(&vec![text(400); 2_000], &[]), Duration::from_secs(22));
+        assert_eq!(bundle_time_limit(&vec![text(1 << 20); 40], &[]), Duration::from_secs(60));
+        assert_eq!(module_time_limit(&text(400)), Duration::from_micros(501_525) + Duration::from_nanos(878));
+        assert_eq!(module_time_limit(&text(1 << 20)), Duration::from_millis(4_500));
     }
 
     #[test]
     fn progress_names_the_module_that_is_read() {
         let of = |written: &'static str| {
-            let Progressed { at, times, answer } = Progressed::of(written.as_bytes());
+            let ProcessOutput { at, times, result } = ProcessOutput::of(written.as_bytes());
             let times =
                 times.into_iter().map(|(number, time)| (number, time.as_micros())).collect::<Vec<_>>();
-            (at, times, std::str::from_utf8(answer).unwrap())
+            (at, times, std::str::from_utf8(result).unwrap())
         };
         assert_eq!(of(""), (None, vec![], ""));
         assert_eq!(of("at 7 100\nat 1 350\n"), (Some(1), vec![(7, 250)], ""));

@@ -2,10 +2,10 @@ use serde_json::json;
 
 use super::*;
 use crate::bundle::Bundle;
-use crate::called::TEST;
 use crate::check::check;
 use crate::embedded::Embedded;
-use crate::evaluated_by::EvaluatedBy;
+use crate::engine_kind::EngineKind;
+use crate::prefixed_rules::TEST_PREFIX;
 
 const LIBRARY: &str = "package lib.names
 
@@ -70,13 +70,13 @@ fn failing(modules: &[Converted]) -> Vec<String> {
         .map(|module| Text { id: ModuleId::new(&module.name), text: module.text.as_str().into() })
         .collect();
     let parsed: Vec<Module> = texts.iter().map(|text| Module::parse(text).unwrap()).collect();
-    let faults = check(&parsed, EvaluatedBy::Embedded);
+    let faults = check(&parsed, EngineKind::Embedded);
     if !faults.is_empty() {
         return faults.iter().map(ToString::to_string).collect();
     }
     let bundle = Bundle::read(&texts).unwrap();
     let engine = Embedded::new(&bundle, regorus::Value::new_object()).unwrap();
-    let tests = bundle.called(TEST);
+    let tests = bundle.rules_with_prefix(TEST_PREFIX);
     assert!(!tests.is_empty());
     let is_false = |query: &String| {
         engine.evaluate(query, &regorus::Value::Undefined).unwrap().into_value() != Some(true.into())

@@ -1,17 +1,21 @@
 use serde_json::json;
 
 use super::*;
-use crate::asked::query;
 use crate::module::{ModuleId, Text};
+use crate::queries::query;
 
 fn engine(text: &str, data: serde_json::Value) -> Embedded {
     let text = Text { id: ModuleId::new("m.rego"), text: text.into() };
     Embedded::new(&Bundle::read(&[text]).unwrap(), data.into()).unwrap()
 }
 
-fn ask(text: &str, query: &str, input: serde_json::Value) -> Result<Option<serde_json::Value>, String> {
+fn query_value(
+    text: &str,
+    query: &str,
+    input: serde_json::Value,
+) -> Result<Option<serde_json::Value>, String> {
     let engine = engine(text, json!({"kubernetes": {"clusters": {"c1": {"zone": "eu"}}}}));
-    let answer = engine.ask(query, &input.into()).map_err(|failure| failure.to_string())?;
+    let answer = engine.query_value(query, &input.into()).map_err(|failure| failure.to_string())?;
     Ok(answer.map(|value| serde_json::to_value(value).unwrap()))
 }
 
@@ -19,23 +23,23 @@ fn ask(text: &str, query: &str, input: serde_json::Value) -> Result<Option<serde
 fn query_returns_its_value_or_undefined() {
     let text =
         "package a\nzones contains c.zone if { some c in data.kubernetes.clusters }\nbig if { input.x > 1 }";
-    assert_eq!(ask(text, "data.a.zones", json!({})), Ok(Some(json!(["eu"]))));
-    assert_eq!(ask(text, "data.a.big", json!({"x": 2})), Ok(Some(json!(true))));
-    assert_eq!(ask(text, "data.a.big", json!({"x": 1})), Ok(None));
-    assert_eq!(ask(text, "data.nothing", json!({})), Ok(None));
-    assert_eq!(ask(text, &query("a"), json!({})), Ok(Some(json!({"zones": ["eu"]}))));
+    assert_eq!(query_value(text, "data.a.zones", json!({})), Ok(Some(json!(["eu"]))));
+    assert_eq!(query_value(text, "data.a.big", json!({"x": 2})), Ok(Some(json!(true))));
+    assert_eq!(query_value(text, "data.a.big", json!({"x": 1})), Ok(None));
+    assert_eq!(query_value(text, "data.nothing", json!({})), Ok(None));
+    assert_eq!(query_value(text, &query("a"), json!({})), Ok(Some(json!({"zones": ["eu"]}))));
 }
 
 #[test]
 fn failures_have_their_place() {
     let conflict = "package a\np := x if { some x in input.all }";
     assert_eq!(
-        ask(conflict, "data.a.p", json!({"all": [1, 2]})),
+        query_value(conflict, "data.a.p", json!({"all": [1, 2]})),
         Err("m.rego:2:1: conflicting values of a rule or a function".to_owned())
     );
     // A builtin that fails is undefined.
-    assert_eq!(ask("package a\np := 1 / input.x", "data.a.p", json!({"x": 0})), Ok(None));
-    let query = ask("package a\np := 1", "data.a.p[", json!({})).unwrap_err();
+    assert_eq!(query_value("package a\np := 1 / input.x", "data.a.p", json!({"x": 0})), Ok(None));
+    let query = query_value("package a\np := 1", "data.a.p[", json!({})).unwrap_err();
     assert_eq!(query, "m.rego: the evaluation failed", "an error in the query");
 }
 
@@ -43,8 +47,8 @@ fn failures_have_their_place() {
 fn evaluation_ends_after_one_second() {
     let text = "package a\np if { some x, y in numbers.range(1, 100000); some z in numbers.range(1, 100000); x * y + z == 0 }";
     let begun = std::time::Instant::now();
-    let failure = engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err();
-    assert!(failure.too_long, "{failure}");
+    let failure = engine(text, json!({})).query_value("data.a.p", &json!({}).into()).unwrap_err();
+    assert!(failure.exceeded_time, "{failure}");
     assert_eq!(failure.to_string(), "m.rego: data.a.p took more than 1 s");
     assert!(begun.elapsed() < LIMIT * 4, "{:?}", begun.elapsed());
 }
@@ -52,8 +56,8 @@ fn evaluation_ends_after_one_second() {
 #[test]
 fn evaluations_are_independent() {
     let engine = engine("package a\np := input.x", json!({}));
-    assert_eq!(engine.ask("data.a.p", &json!({"x": 1}).into()).unwrap(), Some(Value::from(1)));
-    assert_eq!(engine.ask("data.a.p", &json!({}).into()).unwrap(), None);
+    assert_eq!(engine.query_value("data.a.p", &json!({"x": 1}).into()).unwrap(), Some(Value::from(1)));
+    assert_eq!(engine.query_value("data.a.p", &json!({}).into()).unwrap(), None);
 }
 
 #[test]
@@ -89,7 +93,7 @@ const FAILING: [(&str, &str); 9] = [
 fn failed_evaluations_quote_no_values() {
     for (rule, expected) in FAILING {
         let values = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]});
-        let told = ask(&format!("package a\n{rule}"), "data.a.p", values).unwrap_err();
+        let told = query_value(&format!("package a\n{rule}"), "data.a.p", values).unwrap_err();
         assert!(told.contains(expected), "{rule}: {told}");
         assert!(!told.contains("aHVudGVy") && !told.contains("hunter"), "{rule}: {told}");
         let whole = engine(&format!("package a\n{rule}"), json!({}));
@@ -112,7 +116,7 @@ fn invalid_data_is_not_quoted() {
 #[test]
 fn timeout_in_a_function_is_reported_as_timeout() {
     let text = "package a\np := f(1)\nf(n) := count([1 | some x in numbers.range(n, 100000); some y in numbers.range(1, 100000); x + y == 0])";
-    assert!(engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err().too_long);
+    assert!(engine(text, json!({})).query_value("data.a.p", &json!({}).into()).unwrap_err().exceeded_time);
 }
 
 /// The ratio of the time of one review of a Service by the example policies to that with an engine without limits for
@@ -150,7 +154,7 @@ fn memory_limit_has_little_overhead() {
     let (mut with, mut without) = (Duration::MAX, Duration::MAX);
     for _ in 0..TURNS {
         let began = std::time::Instant::now();
-        let found = limited.ask("data.admission.deny", &input).unwrap().unwrap();
+        let found = limited.query_value("data.admission.deny", &input).unwrap().unwrap();
         with = with.min(began.elapsed());
         let began = std::time::Instant::now();
         let mut engine = free.clone();

@@ -6,16 +6,16 @@ use anyhow::{Result, bail};
 use regorus::Value;
 use regorus::unstable::BUILTINS;
 
-use super::{FUNCTIONS, REPLACED, engine, needs};
+use super::{FUNCTIONS, REPLACED, engine, memory_bounds};
 use crate::builtins::is_forbidden;
 use crate::memory;
 use crate::memory::size::ELEMENT;
 
 /// A builtin as the engine calls it: name, number of arguments and function.
-type Bounded = (&'static str, u8, Box<dyn regorus::Extension>);
+type BoundedBuiltin = (&'static str, u8, Box<dyn regorus::Extension>);
 
 /// All builtins that a policy can call, with the limit.
-pub(super) fn all() -> impl Iterator<Item = Bounded> {
+pub(super) fn all() -> impl Iterator<Item = BoundedBuiltin> {
     let added = || FUNCTIONS.iter().chain(&REPLACED);
     let is_added = move |name: &str| added().any(|(added, ..)| *added == name);
     let own = BUILTINS.iter().filter(move |(name, _)| !is_added(name) && !is_forbidden(name));
@@ -30,8 +30,8 @@ fn bounded(
     name: &'static str,
     arity: usize,
     function: impl Fn(Vec<Value>) -> Result<Value> + Clone + Send + Sync + 'static,
-) -> Bounded {
-    let need = needs::of(name);
+) -> BoundedBuiltin {
+    let need = memory_bounds::of(name);
     let function = move |values: Vec<Value>| {
         memory::check(need(&values).unwrap_or(usize::MAX))?;
         // Some builtins of the engine panic, such as `object.subset([1], [])`.
@@ -58,5 +58,5 @@ pub(super) fn check_list(elements: usize) -> Result<()> {
 ///
 /// When the call would exceed the limit.
 pub(super) fn check(name: &str, values: &[Value]) -> Result<()> {
-    Ok(memory::check(needs::of(name)(values).unwrap_or(usize::MAX))?)
+    Ok(memory::check(memory_bounds::of(name)(values).unwrap_or(usize::MAX))?)
 }

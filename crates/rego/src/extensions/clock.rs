@@ -14,9 +14,9 @@ thread_local! {
 }
 
 /// Keeps one time for all calls of an evaluation on this thread, until it is dropped.
-pub(crate) struct Stopped;
+pub(crate) struct FrozenClock;
 
-impl Stopped {
+impl FrozenClock {
     /// Stops the clock at the current time.
     pub(crate) fn now() -> Self {
         NOW.set(read());
@@ -24,7 +24,7 @@ impl Stopped {
     }
 }
 
-impl Drop for Stopped {
+impl Drop for FrozenClock {
     fn drop(&mut self) {
         NOW.set(None);
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn an_evaluation_has_one_time() {
-        let stopped = Stopped::now();
+        let stopped = FrozenClock::now();
         let first = nanoseconds();
         while read() == first {}
         assert_eq!(nanoseconds(), first);

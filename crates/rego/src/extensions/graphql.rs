@@ -31,7 +31,7 @@ const PAIRS: usize = 5_000;
 
 /// Why a document has no result.
 #[derive(Clone, Copy, Debug)]
-enum Stop {
+enum DocumentError {
     /// gqlparser reports an error.
     Invalid,
     /// The document may be valid for gqlparser, but not here.
@@ -49,20 +49,20 @@ impl Steps {
     }
 
     /// Counts one step, and one for each of these elements.
-    fn take(&self, elements: usize) -> Result<(), Stop> {
+    fn take(&self, elements: usize) -> Result<(), DocumentError> {
         let left = self.0.get().checked_sub(elements.saturating_add(1));
-        self.0.set(left.ok_or(Stop::Limit("comparisons", STEPS))?);
+        self.0.set(left.ok_or(DocumentError::Limit("comparisons", STEPS))?);
         Ok(())
     }
 }
 
 /// The result, or `None` if the document is invalid.
-fn result<T>(builtin: &str, result: Result<T, Stop>) -> Result<Option<T>> {
+fn result<T>(builtin: &str, result: Result<T, DocumentError>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(Stop::Invalid) => Ok(None),
-        Err(Stop::Unsupported(what)) => bail!("{builtin}: GraphQL with {what} is not supported"),
-        Err(Stop::Limit(what, limit)) => {
+        Err(DocumentError::Invalid) => Ok(None),
+        Err(DocumentError::Unsupported(what)) => bail!("{builtin}: GraphQL with {what} is not supported"),
+        Err(DocumentError::Limit(what, limit)) => {
             bail!("{builtin}: GraphQL with more than {limit} {what} is not supported")
         }
     }
@@ -73,23 +73,23 @@ fn tree(node: &impl Node) -> Value {
 }
 
 /// Parses a document from its text or its tree.
-fn document<T: Node>(value: &Value, parse: fn(&str) -> Result<T, Stop>) -> Result<T, Stop> {
+fn document<T: Node>(value: &Value, parse: fn(&str) -> Result<T, DocumentError>) -> Result<T, DocumentError> {
     match value {
         Value::String(text) => parse(text),
         Value::Object(_) => T::decode(value, &mut Decoder::default()),
-        _ => Err(Stop::Invalid),
+        _ => Err(DocumentError::Invalid),
     }
 }
 
 /// Parses and validates a query and a schema.
-fn validated(values: &[Value]) -> Result<QueryDocument, Stop> {
+fn validated(values: &[Value]) -> Result<QueryDocument, DocumentError> {
     let query = document(&values[0], parser::query)?;
     validate(&query, document(&values[1], parser::schema)?)?;
     Ok(query)
 }
 
 /// Like [`validated`]. Returns the trees of both.
-fn validated_trees(values: &[Value]) -> Result<[Value; 2], Stop> {
+fn validated_trees(values: &[Value]) -> Result<[Value; 2], DocumentError> {
     let query = document(&values[0], parser::query)?;
     let schema = document(&values[1], parser::schema)?;
     let of_schema = tree(&schema);
@@ -97,7 +97,7 @@ fn validated_trees(values: &[Value]) -> Result<[Value; 2], Stop> {
     Ok([tree(&query), of_schema])
 }
 
-fn validate(query: &QueryDocument, schema: SchemaDocument) -> Result<(), Stop> {
+fn validate(query: &QueryDocument, schema: SchemaDocument) -> Result<(), DocumentError> {
     let steps = Steps::new();
     rules::check(&Schema::new(schema, &steps)?, query, &steps)
 }

@@ -15,7 +15,7 @@ const STEPS: usize = 1_000_000;
 
 /// How often a token repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Times {
+enum Quantifier {
     Once,
     /// `+`
     Plus,
@@ -33,7 +33,7 @@ enum Token {
     Set(Vec<(u32, u32)>),
 }
 
-type Glob = Vec<(Token, Times)>;
+type Glob = Vec<(Token, Quantifier)>;
 
 impl Token {
     /// Whether both match a common character. As in OPA, an empty set has one in common with [`Token::Any`].
@@ -74,16 +74,18 @@ fn tokens(pattern: &str) -> Option<Glob> {
             c => Token::Character(*c),
         };
         let times = match characters.get(at) {
-            Some(('+', false)) => Times::Plus,
-            Some(('*', false)) => Times::Star,
-            _ => Times::Once,
+            Some(('+', false)) => Quantifier::Plus,
+            Some(('*', false)) => Quantifier::Star,
+            _ => Quantifier::Once,
         };
-        at += usize::from(times != Times::Once);
+        at += usize::from(times != Quantifier::Once);
         match tokens.last_mut() {
             // Such as `a*a+`, which is `a+`.
-            Some((last, repeated)) if times != Times::Once && *repeated != Times::Once && *last == token => {
-                if times == Times::Plus {
-                    *repeated = Times::Plus;
+            Some((last, repeated))
+                if times != Quantifier::Once && *repeated != Quantifier::Once && *last == token =>
+            {
+                if times == Quantifier::Plus {
+                    *repeated = Quantifier::Plus;
                 }
             }
             _ => tokens.push((token, times)),
@@ -134,7 +136,7 @@ fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
 /// A search for a common text, with the remaining number of comparisons.
 struct Search(Cell<usize>);
 
-type Part<'g> = &'g [(Token, Times)];
+type GlobSlice<'g> = &'g [(Token, Quantifier)];
 
 impl Search {
     fn matches(&self, one: &Token, other: &Token) -> Result<bool> {
@@ -144,9 +146,9 @@ impl Search {
     }
 
     /// Compares the tokens at both ends that do not repeat.
-    fn globs(&self, one: Part<'_>, other: Part<'_>) -> Result<bool> {
-        fn is_once(token: Option<&(Token, Times)>) -> bool {
-            token.is_some_and(|(_, times)| *times == Times::Once)
+    fn globs(&self, one: GlobSlice<'_>, other: GlobSlice<'_>) -> Result<bool> {
+        fn is_once(token: Option<&(Token, Quantifier)>) -> bool {
+            token.is_some_and(|(_, times)| *times == Quantifier::Once)
         }
         let mut start = 0;
         while is_once(one.get(start)) && is_once(other.get(start)) {
@@ -170,9 +172,9 @@ impl Search {
         self.normal(one, other)
     }
 
-    fn normal(&self, one: Part<'_>, other: Part<'_>) -> Result<bool> {
+    fn normal(&self, one: GlobSlice<'_>, other: GlobSlice<'_>) -> Result<bool> {
         for (at, (first, second)) in one.iter().zip(other).enumerate() {
-            if first.1 != Times::Once || second.1 != Times::Once {
+            if first.1 != Quantifier::Once || second.1 != Quantifier::Once {
                 return self.repeated(&one[at..], &other[at..]);
             }
             if !self.matches(&first.0, &second.0)? {
@@ -183,26 +185,26 @@ impl Search {
     }
 
     /// Compares two globs, at least one of which begins with a repeating token.
-    fn repeated(&self, one: Part<'_>, other: Part<'_>) -> Result<bool> {
+    fn repeated(&self, one: GlobSlice<'_>, other: GlobSlice<'_>) -> Result<bool> {
         match (one[0].1, other[0].1) {
-            (Times::Plus, _) => self.plus(one, other),
-            (Times::Star, _) => self.star(one, other),
-            (Times::Once, Times::Plus) => self.plus(other, one),
-            (Times::Once, _) => self.star(other, one),
+            (Quantifier::Plus, _) => self.plus(one, other),
+            (Quantifier::Star, _) => self.star(one, other),
+            (Quantifier::Once, Quantifier::Plus) => self.plus(other, one),
+            (Quantifier::Once, _) => self.star(other, one),
         }
     }
 
-    fn plus(&self, repeated: Part<'_>, other: Part<'_>) -> Result<bool> {
+    fn plus(&self, repeated: GlobSlice<'_>, other: GlobSlice<'_>) -> Result<bool> {
         if !self.matches(&repeated[0].0, &other[0].0)? {
             return Ok(false);
         }
         if self.star(repeated, &other[1..])? {
             return Ok(true);
         }
-        Ok(other[0].1 != Times::Once && self.normal(&repeated[1..], other)?)
+        Ok(other[0].1 != Quantifier::Once && self.normal(&repeated[1..], other)?)
     }
 
-    fn star(&self, repeated: Part<'_>, other: Part<'_>) -> Result<bool> {
+    fn star(&self, repeated: GlobSlice<'_>, other: GlobSlice<'_>) -> Result<bool> {
         let next = repeated.get(1);
         for (at, (token, _)) in other.iter().enumerate() {
             let is_next = match next {
@@ -223,7 +225,7 @@ impl Search {
 pub(super) fn globs_match(values: Vec<Value>) -> Result<Value> {
     let globs = |at: usize| text(&values[at]).and_then(tokens);
     let (Some(one), Some(other)) = (globs(0), globs(1)) else { return Ok(Value::Undefined) };
-    let repeated = one.iter().chain(&other).filter(|(_, times)| *times != Times::Once).count();
+    let repeated = one.iter().chain(&other).filter(|(_, times)| *times != Quantifier::Once).count();
     ensure!(repeated <= REPEATED, "regex.globs_match: more than {REPEATED} tokens with + or *");
     Ok(Search(Cell::new(STEPS)).globs(&one, &other)?.into())
 }

@@ -28,7 +28,7 @@ pub(super) fn replace_n(values: Vec<Value>) -> Result<Value> {
         .kind(Some(AhoCorasickKind::NoncontiguousNFA))
         .match_kind(MatchKind::LeftmostFirst)
         .build(&patterns)?;
-    let parts = Parts { text: text.as_bytes(), searcher: &searcher, texts: &texts, everywhere };
+    let parts = Replacement { text: text.as_bytes(), searcher: &searcher, texts: &texts, everywhere };
     let mut length = 0_usize;
     parts.each(|part| length = length.saturating_add(part.len()));
     memory::check(length.saturating_mul(2))?;
@@ -38,7 +38,7 @@ pub(super) fn replace_n(values: Vec<Value>) -> Result<Value> {
 }
 
 /// A text and its replacements.
-struct Parts<'t> {
+struct Replacement<'t> {
     text: &'t [u8],
     searcher: &'t AhoCorasick,
     texts: &'t [&'t [u8]],
@@ -46,7 +46,7 @@ struct Parts<'t> {
     everywhere: Option<&'t [u8]>,
 }
 
-impl Parts<'_> {
+impl Replacement<'_> {
     /// Calls `take` with each part of the result.
     fn each(&self, mut take: impl FnMut(&[u8])) {
         let mut from = 0;

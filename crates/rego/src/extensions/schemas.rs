@@ -34,34 +34,34 @@ const STEPS: usize = 200_000;
 
 /// Why a schema cannot be parsed, or a document cannot be validated.
 #[derive(Debug)]
-enum Failure {
+enum SchemaError {
     /// OPA reports this error.
     Schema(String),
     /// The evaluation ends with this error.
-    Ends(anyhow::Error),
+    Evaluation(anyhow::Error),
 }
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, SchemaError>;
 
-impl Failure {
+impl SchemaError {
     fn schema(text: impl Into<String>) -> Self {
         Self::Schema(text.into())
     }
 
     fn unsupported(what: &str) -> Self {
-        Self::Ends(anyhow!("{what} is not supported in a schema"))
+        Self::Evaluation(anyhow!("{what} is not supported in a schema"))
     }
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for SchemaError {
     fn from(error: anyhow::Error) -> Self {
-        Self::Ends(error)
+        Self::Evaluation(error)
     }
 }
 
-impl From<OverLimit> for Failure {
+impl From<OverLimit> for SchemaError {
     fn from(over: OverLimit) -> Self {
-        Self::Ends(over.into())
+        Self::Evaluation(over.into())
     }
 }
 
@@ -75,7 +75,7 @@ fn loaded(builtin: &str, value: &Value) -> Result<Json> {
         Value::String(json) => {
             let value = parsed_json(builtin, value)?;
             if value == Value::Undefined {
-                return Err(Failure::schema(INVALID_TEXT));
+                return Err(SchemaError::schema(INVALID_TEXT));
             }
             if json::has_odd_number(json) {
                 let text = "a number with more than 15 digits, or an integer with a fraction or an exponent, is not supported";
@@ -84,13 +84,13 @@ fn loaded(builtin: &str, value: &Value) -> Result<Json> {
             value
         }
         Value::Array(_) | Value::Object(_) => value.clone(),
-        _ => return Err(Failure::schema(WRONG_TYPE)),
+        _ => return Err(SchemaError::schema(WRONG_TYPE)),
     };
     Ok(Json::of(builtin, &value, 0)?)
 }
 
 /// Names the builtin in an error that ends the evaluation.
-fn ended(builtin: &str, error: anyhow::Error) -> anyhow::Error {
+fn with_builtin_name(builtin: &str, error: anyhow::Error) -> anyhow::Error {
     let is_named = error.to_string().starts_with(builtin) || error.is::<OverLimit>();
     if is_named { error } else { anyhow!("{builtin}: {error}") }
 }
@@ -99,8 +99,10 @@ pub(super) fn verify(values: Vec<Value>) -> Evaluated<Value> {
     const NAME: &str = "json.verify_schema";
     match loaded(NAME, &values[0]).and_then(Schema::parse) {
         Ok(_) => Ok(vec![true.into(), Value::Null].into()),
-        Err(Failure::Schema(error)) => Ok(vec![false.into(), format!("jsonschema: {error}").into()].into()),
-        Err(Failure::Ends(error)) => Err(ended(NAME, error)),
+        Err(SchemaError::Schema(error)) => {
+            Ok(vec![false.into(), format!("jsonschema: {error}").into()].into())
+        }
+        Err(SchemaError::Evaluation(error)) => Err(with_builtin_name(NAME, error)),
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) fn matches(values: Vec<Value>) -> Evaluated<Value> {
     match validated() {
         Ok(errors) => {
             let is_valid = errors.is_empty();
-            let object = |error: validate::Report| -> Value {
+            let object = |error: validate::ValidationError| -> Value {
                 let fields = [
                     ("error", format!("{}: {}", error.field, error.text)),
                     ("type", error.kind.to_owned()),
@@ -130,8 +132,8 @@ pub(super) fn matches(values: Vec<Value>) -> Evaluated<Value> {
             let errors: Vec<Value> = errors.into_iter().map(object).collect();
             Ok(vec![is_valid.into(), errors.into()].into())
         }
-        Err(Failure::Schema(_)) => Ok(Value::Undefined),
-        Err(Failure::Ends(error)) => Err(ended(NAME, error)),
+        Err(SchemaError::Schema(_)) => Ok(Value::Undefined),
+        Err(SchemaError::Evaluation(error)) => Err(with_builtin_name(NAME, error)),
     }
 }
 
@@ -146,7 +148,7 @@ pub(crate) fn check_constant(builtin: &str, schema: &Value) -> Evaluated<()> {
         "{builtin}: the schema has more than 1 MiB"
     );
     match loaded(builtin, schema).and_then(Schema::parse) {
-        Err(Failure::Ends(error)) => Err(ended(builtin, error)),
+        Err(SchemaError::Evaluation(error)) => Err(with_builtin_name(builtin, error)),
         _ => Ok(()),
     }
 }

@@ -35,13 +35,13 @@ async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Ar
     (address, asked)
 }
 
-async fn ask(external: &External) -> Result<Json, String> {
+async fn query_value(external: &External) -> Result<Json, String> {
     let external = external.clone();
     let input = json!({"metadata": {"name": "a"}}).into();
-    let said = tokio::task::spawn_blocking(move || external.ask(&input)).await.unwrap();
+    let said = tokio::task::spawn_blocking(move || external.query_value(&input)).await.unwrap();
     match said {
         Ok(value) => Ok(serde_json::to_value(value.unwrap()).unwrap()),
-        Err(EngineError::Unreached(why)) => Err(why),
+        Err(EngineError::Unreachable(why)) => Err(why),
         Err(error) => panic!("{error}"),
     }
 }
@@ -63,7 +63,7 @@ async fn response_without_a_result_is_an_error() {
     let (address, asked) = engine(answers).await;
     let at = async |path: &str| {
         let address = format!("{address}{path}").parse().unwrap();
-        ask(&External::at(address, Files::default(), OPTIONS).unwrap()).await
+        query_value(&External::at(address, CredentialFiles::default(), OPTIONS).unwrap()).await
     };
     assert_eq!(at("/v1/whole").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
     assert_eq!(*asked.lock(), [r#"/v1/whole  {"input":{"metadata":{"name":"a"}}}"#]);
@@ -90,12 +90,12 @@ async fn configuration_file_is_parsed_strictly_and_reloaded() {
     let write =
         |policy: Json| fs::write(&file, json!({"EnforceSchedulingPolicy": policy}).to_string()).unwrap();
     write(json!({"url": format!("{address}/a"), "token": "one"}));
-    let external = External::of_file(file.clone(), None, OPTIONS).unwrap();
-    assert!(!external.look(), "nothing has changed");
-    ask(&external).await.unwrap();
+    let external = External::from_file(file.clone(), None, OPTIONS).unwrap();
+    assert!(!external.reload(), "nothing has changed");
+    query_value(&external).await.unwrap();
     write(json!({"url": format!("{address}/b")}));
-    assert!(external.look() && !external.look());
-    ask(&external).await.unwrap();
+    assert!(external.reload() && !external.reload());
+    query_value(&external).await.unwrap();
     let input = r#"{"input":{"metadata":{"name":"a"}}}"#;
     assert_eq!(*asked.lock(), [format!("/a Bearer one {input}"), format!("/b  {input}")]);
 
@@ -107,14 +107,14 @@ async fn configuration_file_is_parsed_strictly_and_reloaded() {
         (json!([]), "invalid"),
     ] {
         write(policy);
-        assert!(!external.look());
+        assert!(!external.reload());
         let fault = external.fault().unwrap();
         assert!(fault.contains(why) && !fault.contains("secret"), "{fault}");
         assert_eq!(external.address(), format!("{address}/b"), "what it said before counts");
-        assert!(External::of_file(file.clone(), None, OPTIONS).is_err());
+        assert!(External::from_file(file.clone(), None, OPTIONS).is_err());
     }
     fs::remove_file(&file).unwrap();
-    assert!(!external.look() && external.fault().unwrap().starts_with("cannot read "));
+    assert!(!external.reload() && external.fault().unwrap().starts_with("cannot read "));
     write(json!({"url": format!("{address}/b")}));
-    assert!(!external.look() && external.fault().is_none());
+    assert!(!external.reload() && external.fault().is_none());
 }

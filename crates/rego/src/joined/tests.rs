@@ -41,7 +41,7 @@ fn bundle(texts: &[String]) -> Bundle {
 
 /// `texts` and further modules of the same package, enough to join them all.
 fn many(texts: &[&str], further: &str) -> Vec<String> {
-    let further = (0..JOINED).map(|number| further.replace("NUMBER", &number.to_string()));
+    let further = (0..MIN_JOINED_MODULES).map(|number| further.replace("NUMBER", &number.to_string()));
     texts.iter().map(|text| (*text).to_owned()).chain(further).collect()
 }
 
@@ -49,7 +49,7 @@ fn value(bundle: &Bundle, query: &str) -> Result<String, String> {
     let input = json!({"x": 1, "list": ["a", "b"]}).into();
     let engine =
         Embedded::new(bundle, json!({"lib": {"two": 2}}).into()).map_err(|fault| fault.to_string())?;
-    let value = engine.ask(query, &input).map_err(|failure| failure.to_string())?;
+    let value = engine.query_value(query, &input).map_err(|failure| failure.to_string())?;
     Ok(value.map(|value| value.to_string()).unwrap_or_default())
 }
 
@@ -133,9 +133,9 @@ fn places_in_messages_and_prints_are_those_of_modules() {
 #[test]
 fn joined_texts_are_limited_in_bytes_and_lines() {
     let comment = format!("# {}\n", "x".repeat(100));
-    for filler in ["\n".repeat(LINES / 4), comment.repeat(BYTES / 4 / comment.len())] {
+    for filler in ["\n".repeat(MAX_TEXT_LINES / 4), comment.repeat(MAX_TEXT_BYTES / 4 / comment.len())] {
         let joined = bundle(&many(&[], &format!("package a\nm_NUMBER = NUMBER\n{filler}")));
-        assert!((4..JOINED).contains(&joined.texts_of_engine()), "{}", joined.texts_of_engine());
+        assert!((4..MIN_JOINED_MODULES).contains(&joined.texts_of_engine()), "{}", joined.texts_of_engine());
         assert_eq!(value(&joined, "data.a"), value(&joined.unjoined(), "data.a"));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use regorus::unstable::{Module as Tree, Ref, Rule, RuleHead};
 
 use super::{NO_VALUE, Syntax, name_of};
-use crate::edit::{Edit, Edited, offset, offset_of};
+use crate::edit::{Edit, EditedText, offset, offset_of};
 use crate::engine_message::ELSE_OF_SET;
 use crate::fault::Fault;
 use crate::parentheses::closing;
@@ -38,9 +38,9 @@ pub(super) type Unparsed = (Fault, Syntax);
 ///
 /// If the text does not parse, or needs too many repairs.
 pub(super) fn parsed(
-    read: Edited,
-    parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
-) -> Result<(Edited, Parsed), Fault> {
+    read: EditedText,
+    parse: &dyn Fn(&EditedText) -> Result<Parsed, Unparsed>,
+) -> Result<(EditedText, Parsed), Fault> {
     let (mut repairs, mut last) = (Vec::<Edit>::new(), None);
     let placeholders = loop {
         match parse(&read.and(&repairs)) {
@@ -61,7 +61,7 @@ pub(super) fn parsed(
     };
     let Some(last) = last else { return Ok((read, placeholders)) };
     repairs.sort_by_key(|repair| repair.start);
-    if !settle(&placeholders, &mut repairs) {
+    if !fill_placeholders(&placeholders, &mut repairs) {
         return Err(last);
     }
     let repaired = read.and(&repairs);
@@ -70,7 +70,7 @@ pub(super) fn parsed(
 }
 
 /// The repair for `fault`, with a placeholder.
-fn repair(read: &Edited, fault: &Fault, syntax: Syntax) -> Option<Edit> {
+fn repair(read: &EditedText, fault: &Fault, syntax: Syntax) -> Option<Edit> {
     let original = read.source();
     if original.contains(PLACEHOLDER) {
         return None;
@@ -100,7 +100,7 @@ fn is_body(original: &str, at: usize, fault: &Fault) -> bool {
 }
 
 /// The fault of a further body that was not repaired has its own text.
-fn explained(read: &Edited, fault: Fault) -> Fault {
+fn explained(read: &EditedText, fault: Fault) -> Fault {
     let original = read.source();
     match fault.place.map(|place| offset_of(original, place)) {
         Some(at) if is_body(original, at, &fault) => Fault {
@@ -116,7 +116,7 @@ fn explained(read: &Edited, fault: Fault) -> Fault {
 ///
 /// A head of several lines is not repeated, because lines must keep their numbers. The engine then rejects the body
 /// again.
-fn settle(parsed: &Parsed, repairs: &mut [Edit]) -> bool {
+fn fill_placeholders(parsed: &Parsed, repairs: &mut [Edit]) -> bool {
     let (mut repairs, mut head) = (repairs.iter_mut(), "");
     for rule in &parsed.tree.policy {
         let Rule::Spec { head: of_rule, .. } = rule.as_ref() else { continue };

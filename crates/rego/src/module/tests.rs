@@ -111,7 +111,7 @@ fn further_bodies_of_sets_become_rules() {
     }
     let module = parse("package a\ndeny[x] { x := input.a } { x := y }").unwrap();
     let Rule::Spec { bodies, .. } = module.tree.policy[1].as_ref() else { panic!() };
-    assert_eq!(module.place(&bodies[0].query.stmts[0].span), Place { line: 2, column: 28 });
+    assert_eq!(module.place(&bodies[0].query.stmts[0].span), Position { line: 2, column: 28 });
     let fault =
         |bodies: usize| fault(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(bodies)));
     assert!(parse(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(64))).is_ok());

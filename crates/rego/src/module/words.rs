@@ -11,7 +11,7 @@
 //! p if data.a.if.foo == 1
 //! ```
 //!
-//! The embedded engine parses such rules as rules of the package `a.if` ([`parts`](crate::parts)). Therefore they refer
+//! The embedded engine parses such rules as rules of the package `a.if` ([`package_texts`](crate::package_texts)). Therefore they refer
 //! to the other rules of their package by whole paths, too.
 
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ use regorus::unstable::{Expr, Module as Tree, Rule, RuleHead};
 use super::repairs::{self, Parsed, Unparsed};
 use super::{ModuleId, Syntax};
 use crate::check::{argument_names, declared};
-use crate::edit::{Edit, Edited, offset, place_of};
+use crate::edit::{Edit, EditedText, offset, place_of};
 use crate::fault::Fault;
-use crate::parentheses::{KEYWORDS as WORDS_OF_STATEMENTS, token_end};
+use crate::parentheses::{KEYWORDS as STATEMENT_KEYWORDS, token_end};
 use crate::tree::{self, WORD};
 
 /// All keywords. `contains` is a name unless an element follows.
@@ -34,7 +34,7 @@ const KEYWORDS: [&str; 15] = [
 ];
 
 /// A keyword that is a name.
-struct Word<'t> {
+struct KeywordName<'t> {
     at: usize,
     keyword: &'t str,
     /// Whether a rule begins with it.
@@ -42,7 +42,7 @@ struct Word<'t> {
 }
 
 /// The keywords in `text` that are names.
-fn found(text: &str) -> Vec<Word<'_>> {
+fn keyword_names(text: &str) -> Vec<KeywordName<'_>> {
     let is_part = |next: char| next.is_ascii_alphanumeric() || next == '_';
     let (mut words, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     // The previous token, and whether a line ended since.
@@ -60,7 +60,7 @@ fn found(text: &str) -> Vec<Word<'_>> {
                 _ => is_new_line && ends_statement(before),
             };
             if is_reference && is_start && word != "contains" && KEYWORDS.contains(&word) {
-                words.push(Word { at: start, keyword: word, is_head });
+                words.push(KeywordName { at: start, keyword: word, is_head });
             }
             // A key is not a keyword.
             before = if before == "." { "\"" } else { word };
@@ -89,9 +89,7 @@ fn found(text: &str) -> Vec<Word<'_>> {
 fn ends_statement(before: &str) -> bool {
     match before.chars().next() {
         Some(']' | '}' | ')' | '"' | '`') => true,
-        Some(first) if first.is_ascii_alphanumeric() || first == '_' => {
-            !WORDS_OF_STATEMENTS.contains(&before)
-        }
+        Some(first) if first.is_ascii_alphanumeric() || first == '_' => !STATEMENT_KEYWORDS.contains(&before),
         _ => false,
     }
 }
@@ -103,22 +101,22 @@ fn ends_statement(before: &str) -> bool {
 /// If the text does not parse, or the engine cannot parse a rule with such a name.
 pub(super) fn parsed(
     id: &ModuleId,
-    read: &Edited,
-    parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
-) -> Option<Result<(Edited, Parsed), Fault>> {
-    let words = found(read.source());
-    (!words.is_empty()).then(|| with_words(id, read, &words, parse))
+    read: &EditedText,
+    parse: &dyn Fn(&EditedText) -> Result<Parsed, Unparsed>,
+) -> Option<Result<(EditedText, Parsed), Fault>> {
+    let words = keyword_names(read.source());
+    (!words.is_empty()).then(|| with_keyword_names(id, read, &words, parse))
 }
 
-fn with_words(
+fn with_keyword_names(
     id: &ModuleId,
-    read: &Edited,
-    words: &[Word<'_>],
-    parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
-) -> Result<(Edited, Parsed), Fault> {
+    read: &EditedText,
+    words: &[KeywordName<'_>],
+    parse: &dyn Fn(&EditedText) -> Result<Parsed, Unparsed>,
+) -> Result<(EditedText, Parsed), Fault> {
     let source = read.source();
     let fault = |at: usize, text: &str| Fault::new(id, place_of(source, at), text);
-    let edit = |word: &Word<'_>, text: String| Edit {
+    let edit = |word: &KeywordName<'_>, text: String| Edit {
         start: offset(word.at),
         end: offset(word.at + word.keyword.len()),
         text,
@@ -189,7 +187,7 @@ fn unqualified(tree: &Tree) -> Vec<&regorus::unstable::Span> {
     let names: BTreeSet<String> =
         tree.policy.iter().filter_map(|rule| constants(rule).into_iter().next()).collect();
     let mut found = Vec::new();
-    for rule in tree.policy.iter().filter(|rule| is_word(rule)) {
+    for rule in tree.policy.iter().filter(|rule| begins_with_keyword(rule)) {
         let variables = declared(rule);
         tree::each_root(rule, &mut |root| {
             if names.contains(root.text()) && !variables.contains(root.text()) {
@@ -201,7 +199,7 @@ fn unqualified(tree: &Tree) -> Vec<&regorus::unstable::Span> {
 }
 
 /// Whether the name of `rule` begins with a keyword.
-pub(crate) fn is_word(rule: &Rule) -> bool {
+pub(crate) fn begins_with_keyword(rule: &Rule) -> bool {
     tree::start(tree::reference(rule)).text().starts_with(WORD)
 }
 
@@ -236,7 +234,7 @@ pub(crate) fn split(rule: &Rule) -> Option<(Vec<String>, &str)> {
 
 /// Why the engine cannot parse `rule`, whose name may begin with a keyword.
 fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
-    if !is_word(rule) {
+    if !begins_with_keyword(rule) {
         return None;
     }
     let keyword = tree::constants(tree::reference(rule)).into_iter().next()?;
@@ -292,7 +290,7 @@ mod tests {
             ("package a\np if {\n\tnot if.x\n\tx ==\n\tif.x\n\tnot [1]\n\tcontains.x }", ""),
             ("package if.x\nimport data.if.x\np if [1]", ""),
         ] {
-            let words = found(text);
+            let words = keyword_names(text);
             let words: Vec<String> = words
                 .iter()
                 .map(|word| format!("{}{}", word.keyword, if word.is_head { "!" } else { "" }))

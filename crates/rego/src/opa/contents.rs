@@ -18,7 +18,7 @@ const DEPTH: usize = 4;
 
 /// Modules in the form for OPA, and data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contents {
+pub struct OpaContents {
     modules: Arc<BTreeMap<ModuleId, Arc<str>>>,
     /// The calls in the module that proves that all modules are installed.
     calls: Arc<BTreeSet<String>>,
@@ -28,12 +28,12 @@ pub struct Contents {
 
 /// Modules to delete and to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Differing {
-    pub(super) gone: BTreeSet<ModuleId>,
-    pub(super) put: BTreeMap<ModuleId, Arc<str>>,
+pub(super) struct ModuleDiff {
+    pub(super) deleted: BTreeSet<ModuleId>,
+    pub(super) written: BTreeMap<ModuleId, Arc<str>>,
 }
 
-impl Contents {
+impl OpaContents {
     /// The modules of `bundle`, each with its proof function, and `data`.
     #[must_use]
     pub(super) fn new(bundle: &Bundle, data: Value) -> Self {
@@ -87,38 +87,39 @@ impl Contents {
 
     /// The names directly below `data` that belong to this project.
     #[must_use]
-    pub(super) fn owned(&self) -> BTreeSet<&str> {
+    pub(super) fn root_names(&self) -> BTreeSet<&str> {
         self.roots().map(|(name, _)| name).collect()
     }
 
     /// The changes of modules from `before`.
     #[must_use]
-    pub(super) fn modules_since(&self, before: &Self) -> Differing {
+    pub(super) fn module_diff(&self, before: &Self) -> ModuleDiff {
         if Arc::ptr_eq(&self.modules, &before.modules) {
-            return Differing::default();
+            return ModuleDiff::default();
         }
-        let gone = before.modules.keys().filter(|id| !self.modules.contains_key(*id)).cloned().collect();
+        let deleted = before.modules.keys().filter(|id| !self.modules.contains_key(*id)).cloned().collect();
         let differs = |(id, text): &(&ModuleId, &Arc<str>)| before.modules.get(*id) != Some(text);
-        let put = self.modules.iter().filter(differs).map(|(id, text)| (id.clone(), text.clone())).collect();
-        Differing { gone, put }
+        let written =
+            self.modules.iter().filter(differs).map(|(id, text)| (id.clone(), text.clone())).collect();
+        ModuleDiff { deleted, written }
     }
 
     /// The changes of data from `before`, as a JSON Patch of `data`.
     #[must_use]
-    pub(super) fn data_since(&self, before: &Self) -> Vec<Json> {
+    pub(super) fn data_patch(&self, before: &Self) -> Vec<Json> {
         let mut patch = Vec::new();
-        differ(&before.data, &self.data, &mut String::new(), DEPTH, &mut patch);
+        add_differences(&before.data, &self.data, &mut String::new(), DEPTH, &mut patch);
         patch
     }
 }
 
-impl Differing {
+impl ModuleDiff {
     pub(super) fn count(&self) -> usize {
-        self.gone.len() + self.put.len()
+        self.deleted.len() + self.written.len()
     }
 }
 
-fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch: &mut Vec<Json>) {
+fn add_differences(before: &Value, after: &Value, path: &mut String, depth: usize, patch: &mut Vec<Json>) {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         if before != after {
             patch.push(json!({"op": "add", "path": path, "value": after}));
@@ -148,7 +149,7 @@ fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch:
     for (key, value) in new.iter() {
         at(key, path);
         match old.get(key) {
-            Some(before) => differ(before, value, path, depth - 1, patch),
+            Some(before) => add_differences(before, value, path, depth - 1, patch),
             None => patch.push(json!({"op": "add", "path": path, "value": value})),
         }
     }
@@ -159,10 +160,10 @@ fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch:
 mod tests {
     use super::*;
 
-    fn contents(texts: &[(&str, &str)], data: Json) -> Contents {
+    fn contents(texts: &[(&str, &str)], data: Json) -> OpaContents {
         let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
         let texts = texts.iter().map(text).collect::<Vec<_>>();
-        Contents::new(&Bundle::read(&texts).unwrap(), data.into())
+        OpaContents::new(&Bundle::read(&texts).unwrap(), data.into())
     }
 
     #[test]
@@ -180,7 +181,7 @@ mod tests {
         ];
         for pair in steps.windows(2) {
             let (before, after) = (contents(&[], pair[0].clone()), contents(&[], pair[1].clone()));
-            let patch = after.data_since(&before);
+            let patch = after.data_patch(&before);
             let mut patched = pair[0].clone();
             let operations: json_patch::Patch = serde_json::from_value(json!(patch)).unwrap();
             json_patch::patch(&mut patched, &operations).unwrap();
@@ -188,7 +189,7 @@ mod tests {
         }
         let (before, after) = (contents(&[], steps[2].clone()), contents(&[], steps[3].clone()));
         let paths: Vec<String> =
-            after.data_since(&before).iter().map(|step| format!("{} {}", step["op"], step["path"])).collect();
+            after.data_patch(&before).iter().map(|step| format!("{} {}", step["op"], step["path"])).collect();
         assert_eq!(
             paths,
             [
@@ -197,7 +198,7 @@ mod tests {
                 r#""add" "/kubernetes/pods/shop/a""#,
             ],
         );
-        assert!(after.data_since(&after.clone()).is_empty());
+        assert!(after.data_patch(&after.clone()).is_empty());
     }
 
     #[test]
@@ -213,9 +214,9 @@ mod tests {
         }
         let now = contents(&[("b", "package b"), ("c", "package c2")], json!({}));
         let before = contents(&[("a", "package a"), ("b", "package b"), ("c", "package c")], json!({}));
-        let differing = now.modules_since(&before);
-        assert_eq!(differing.gone, BTreeSet::from([ModuleId::new("a")]));
-        assert_eq!(differing.put.keys().collect::<Vec<_>>(), [&ModuleId::new("c")]);
-        assert_eq!(now.modules_since(&now.clone()).count(), 0);
+        let differing = now.module_diff(&before);
+        assert_eq!(differing.deleted, BTreeSet::from([ModuleId::new("a")]));
+        assert_eq!(differing.written.keys().collect::<Vec<_>>(), [&ModuleId::new("c")]);
+        assert_eq!(now.module_diff(&now.clone()).count(), 0);
     }
 }

@@ -22,7 +22,7 @@ impl OpaMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let pushes = metrics.registering().counters(
+        let pushes = metrics.factory().counters(
             "policy_sync_opa_pushes_total",
             "Uploads of modules and data to OPA, by result: applied, a module was rejected, or OPA was unreachable.",
             &["result"],
@@ -30,7 +30,7 @@ impl OpaMetrics {
         for result in RESULTS {
             pushes.with_label_values(&[result]);
         }
-        let changed = metrics.registering().counter(
+        let changed = metrics.factory().counter(
             "policy_sync_opa_changed_total",
             "Times that modules or data in OPA differed from those that this process had uploaded.",
         )?;
@@ -38,17 +38,17 @@ impl OpaMetrics {
     }
 
     /// Counts a push by its result.
-    pub(super) fn pushed(&self, pushed: &Result<(), PushError>) {
+    pub(super) fn count_push(&self, pushed: &Result<(), PushError>) {
         let result = match pushed {
             Ok(()) => RESULTS[0],
-            Err(PushError::Refused(_)) => RESULTS[1],
+            Err(PushError::Rejected(_)) => RESULTS[1],
             Err(PushError::Ask(_)) => RESULTS[2],
         };
         self.pushes.with_label_values(&[result]).inc();
     }
 
     /// Counts a change by others.
-    pub(super) fn changed(&self) {
+    pub(super) fn count_drift(&self) {
         self.changed.inc();
     }
 }

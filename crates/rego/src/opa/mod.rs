@@ -1,7 +1,7 @@
 //! OPA as the evaluator: a separate server, to which this process pushes modules and data.
 //!
 //! ```text
-//! Snapshot ──▶ Contents ──push──▶ OPA: modules, data, and the marker once it has all of them
+//! Snapshot ──▶ OpaContents ──push──▶ OPA: modules, data, and the marker once it has all of them
 //!     └─ query ─────────────────▶ decision and marker; without the marker, the decision is not used
 //! ```
 //!
@@ -11,20 +11,20 @@
 //! An OPA at a loopback address belongs to this process, and must have exactly the contents of this process. Any other
 //! is shared: the leader fills it, and all replicas query it.
 
-mod answers;
-mod changed;
 mod contents;
-mod in_opa;
+mod drift;
 mod installed;
 mod metrics;
+mod opa_engine;
 mod push;
 mod push_error;
+mod responses;
 mod server;
 pub(super) mod text;
 
-pub use contents::Contents;
-pub use in_opa::InOpa;
+pub use contents::OpaContents;
 pub use metrics::OpaMetrics;
+pub use opa_engine::OpaEngine;
 pub use push::push;
 pub use push_error::PushError;
 pub use server::Opa;

@@ -18,26 +18,26 @@ use regorus::Value;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::answers::refusals;
-use super::changed::{Policy, policies};
-use super::contents::{Contents, Differing, PREFIX};
+use super::contents::{ModuleDiff, OpaContents, PREFIX};
+use super::drift::{ListedPolicy, policies};
 use super::installed;
 use super::push_error::PushError;
+use super::responses::compile_errors;
 use super::server::Opa;
 use crate::bundle::Bundle;
 use crate::fault::Fault;
 use crate::module::ModuleId;
-use policy_sync_hub::json_client::{Answer, AskError, JsonClient};
+use policy_sync_hub::json_client::{HttpResponse, JsonClient, JsonClientError};
 
 /// The time limit of a request. A request may contain all objects of a kind.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The path of this project's records in OPA, and of the marker.
 const OURS: &str = "/v1/data/policysync";
 
 /// The records of this project in OPA: the modules and roots that it has written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Ours {
+struct OwnedRecords {
     modules: BTreeSet<String>,
     roots: BTreeSet<String>,
 }
@@ -50,185 +50,193 @@ struct Ours {
 pub async fn push(
     opa: &Opa,
     bundle: &Bundle,
-    before: Option<&Contents>,
-    contents: &Contents,
+    before: Option<&OpaContents>,
+    contents: &OpaContents,
 ) -> Result<(), PushError> {
     // Each hasher of the standard library has random keys from the operating system.
-    let word = format!("{:016x}", RandomState::new().hash_one(0));
-    let pushing = Pushing { client: &opa.0.client, bundle, word };
-    let pushed = pushed(opa, &pushing, before, contents).await;
+    let writer_token = format!("{:016x}", RandomState::new().hash_one(0));
+    let session = PushSession { client: &opa.0.client, bundle, writer_token };
+    let pushed = push_contents(opa, &session, before, contents).await;
     if let Some(metrics) = &opa.0.metrics {
-        metrics.pushed(&pushed);
+        metrics.count_push(&pushed);
     }
     pushed
 }
 
-async fn pushed(
+async fn push_contents(
     opa: &Opa,
-    pushing: &Pushing<'_>,
-    before: Option<&Contents>,
-    contents: &Contents,
+    session: &PushSession<'_>,
+    before: Option<&OpaContents>,
+    contents: &OpaContents,
 ) -> Result<(), PushError> {
-    let Some(before) = before.filter(|before| before.owned() == contents.owned()) else {
-        let others = pushing.everything(contents).await?;
-        opa.0.state.lock().others = others;
+    let Some(before) = before.filter(|before| before.root_names() == contents.root_names()) else {
+        let foreign_modules = session.push_all(contents).await?;
+        opa.0.state.lock().foreign_modules = foreign_modules;
         return Ok(());
     };
-    let (modules, patch) = (contents.modules_since(before), contents.data_since(before));
+    let (modules, patch) = (contents.module_diff(before), contents.data_patch(before));
     let added = !contents.calls().is_subset(before.calls());
     let dropped = !before.calls().is_subset(contents.calls());
     let is_one = modules.count() + usize::from(!patch.is_empty()) <= 1 && !(added && dropped);
     if !is_one {
-        pushing.unmark().await?;
+        session.unmark().await?;
     }
     if !patch.is_empty() {
-        pushing.patch(&patch).await?;
+        session.patch(&patch).await?;
     }
     if modules.count() > 0 {
         // Modules to delete remain recorded until they are deleted.
-        pushing.note(contents, before.modules().keys().map(ModuleId::as_str)).await?;
+        session.record(contents, before.modules().keys().map(ModuleId::as_str)).await?;
         if dropped {
-            pushing.prove(&installed::common(before.calls(), contents.calls())).await?;
+            session.write_proof(&installed::common(before.calls(), contents.calls())).await?;
         }
-        pushing.change(modules).await?;
+        session.apply_diff(modules).await?;
         if added {
-            pushing.prove(contents.calls()).await?;
+            session.write_proof(contents.calls()).await?;
         }
     }
     match (is_one, before.revision() == contents.revision()) {
         (true, true) => Ok(()),
-        (true, false) => pushing.mark_again(contents).await,
-        (false, _) => pushing.mark(contents).await,
+        (true, false) => session.mark_again(contents).await,
+        (false, _) => session.mark(contents).await,
     }
 }
 
-struct Pushing<'p> {
+struct PushSession<'p> {
     client: &'p JsonClient,
     bundle: &'p Bundle,
     /// The random token of this writer.
-    word: String,
+    writer_token: String,
 }
 
-impl Pushing<'_> {
+impl PushSession<'_> {
     /// Pushes all of `contents`. Returns the modules of others in OPA.
-    async fn everything(&self, contents: &Contents) -> Result<Vec<String>, PushError> {
-        let ours = self.ours().await?;
-        let known = ours.modules.iter().map(String::as_str);
-        let roots = ours.roots.iter().map(String::as_str);
+    async fn push_all(&self, contents: &OpaContents) -> Result<Vec<String>, PushError> {
+        let owned_records = self.owned_records().await?;
+        let known = owned_records.modules.iter().map(String::as_str);
+        let roots = owned_records.roots.iter().map(String::as_str);
         // This also removes the marker, so the contents are not used until they are complete.
         self.begin(contents, known.clone(), roots).await?;
-        let (listed, others) = self.listed().await;
-        let is_wanted = |id: &ModuleId| contents.modules().contains_key(id);
+        let (listed, foreign_modules) = self.list_modules().await;
+        let is_desired = |id: &ModuleId| contents.modules().contains_key(id);
         let known = known.map(ModuleId::new).chain(listed);
-        let gone = known.filter(|id| !is_wanted(id)).collect();
-        self.prove(&BTreeSet::new()).await?;
-        self.change(Differing { gone, put: contents.modules().clone() }).await?;
-        self.prove(contents.calls()).await?;
-        let owned = contents.owned();
-        for root in ours.roots.iter().filter(|root| !owned.contains(root.as_str())) {
-            self.removed(&format!("/v1/data/{}", part(root))).await?;
+        let deleted = known.filter(|id| !is_desired(id)).collect();
+        self.write_proof(&BTreeSet::new()).await?;
+        self.apply_diff(ModuleDiff { deleted, written: contents.modules().clone() }).await?;
+        self.write_proof(contents.calls()).await?;
+        let root_names = contents.root_names();
+        for root in owned_records.roots.iter().filter(|root| !root_names.contains(root.as_str())) {
+            self.delete(&format!("/v1/data/{}", part(root))).await?;
         }
         for (root, value) in contents.roots() {
-            self.root(root, value).await?;
+            self.push_root(root, value).await?;
         }
-        self.note(contents, std::iter::empty()).await?;
+        self.record(contents, std::iter::empty()).await?;
         self.mark(contents).await?;
-        Ok(others)
+        Ok(foreign_modules)
     }
 
     /// Writes the data at `root`, with one request for each kind, which limits the size of a request.
-    async fn root(&self, root: &str, value: &Value) -> Result<(), PushError> {
+    async fn push_root(&self, root: &str, value: &Value) -> Result<(), PushError> {
         let at = format!("/v1/data/{}", part(root));
         let Ok(fields) = value.as_object() else {
-            return self.sent(Method::PUT, &at, json(value)).await.map(drop);
+            return self.send(Method::PUT, &at, json(value)).await.map(drop);
         };
-        self.sent(Method::PUT, &at, Bytes::from_static(b"{}")).await?;
+        self.send(Method::PUT, &at, Bytes::from_static(b"{}")).await?;
         for (name, value) in fields.iter() {
             let name = name.as_string().map(ToString::to_string).unwrap_or_default();
-            self.sent(Method::PUT, &format!("{at}/{}", part(&name)), json(value)).await?;
+            self.send(Method::PUT, &format!("{at}/{}", part(&name)), json(value)).await?;
         }
         Ok(())
     }
 
     /// Changes modules. OPA rejects a module that does not compile with the present ones, so rejected modules are tried
     /// again after the others.
-    async fn change(&self, differing: Differing) -> Result<(), PushError> {
-        let Differing { mut gone, mut put } = differing;
+    async fn apply_diff(&self, diff: ModuleDiff) -> Result<(), PushError> {
+        let ModuleDiff { mut deleted, mut written } = diff;
         loop {
-            let before = gone.len() + put.len();
+            let before = deleted.len() + written.len();
             let mut refused: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
             let mut last = None;
-            for id in std::mem::take(&mut gone) {
-                match self.tried(Method::DELETE, &id, Bytes::new()).await? {
-                    answer if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND => {}
-                    answer => {
-                        last = Some(answer);
-                        gone.insert(id);
+            for id in std::mem::take(&mut deleted) {
+                match self.request_module(Method::DELETE, &id, Bytes::new()).await? {
+                    response if response.status.is_success() || response.status == StatusCode::NOT_FOUND => {}
+                    response => {
+                        last = Some(response);
+                        deleted.insert(id);
                     }
                 }
             }
-            for (id, text) in std::mem::take(&mut put) {
-                let answer = self.tried(Method::PUT, &id, Bytes::from(text.as_bytes().to_vec())).await?;
-                if !answer.status.is_success() {
-                    for (id, faults) in refusals(self.bundle, &answer.body) {
+            for (id, text) in std::mem::take(&mut written) {
+                let response =
+                    self.request_module(Method::PUT, &id, Bytes::from(text.as_bytes().to_vec())).await?;
+                if !response.status.is_success() {
+                    for (id, faults) in compile_errors(self.bundle, &response.body) {
                         refused.entry(id).or_default().extend(faults);
                     }
-                    last = Some(answer);
-                    put.insert(id, text);
+                    last = Some(response);
+                    written.insert(id, text);
                 }
             }
             match last {
                 None => return Ok(()),
-                Some(_) if gone.len() + put.len() < before => {}
-                Some(answer) if refused.is_empty() => return Err(self.client.refused(&answer).into()),
-                Some(_) => return Err(PushError::Refused(refused)),
+                Some(_) if deleted.len() + written.len() < before => {}
+                Some(response) if refused.is_empty() => {
+                    return Err(self.client.status_error(&response).into());
+                }
+                Some(_) => return Err(PushError::Rejected(refused)),
             }
         }
     }
 
-    async fn tried(&self, method: Method, id: &ModuleId, body: Bytes) -> Result<Answer, AskError> {
+    async fn request_module(
+        &self,
+        method: Method,
+        id: &ModuleId,
+        body: Bytes,
+    ) -> Result<HttpResponse, JsonClientError> {
         let path = format!("/v1/policies/{PREFIX}{}", id.as_str());
-        let answer = self.client.once(method, &path, body, PATIENCE).await?;
-        match answer.status {
-            StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Ok(answer),
-            _ => Err(self.client.refused(&answer)),
+        let response = self.client.send_once(method, &path, body, REQUEST_TIMEOUT).await?;
+        match response.status {
+            StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Ok(response),
+            _ => Err(self.client.status_error(&response)),
         }
     }
 
     /// Replaces the marker, which is set, by the token of this writer.
     async fn unmark(&self) -> Result<(), PushError> {
-        let filling = json!({&self.word: true});
+        let filling = json!({&self.writer_token: true});
         let remove = json!({"op": "remove", "path": "/policysync/revision"});
         self.patch(&[remove, json!({"op": "add", "path": "/policysync/filling", "value": filling})]).await
     }
 
     /// Sets the marker. Fails if another writer has begun meanwhile.
-    async fn mark(&self, contents: &Contents) -> Result<(), PushError> {
-        let filled = json!({"op": "remove", "path": format!("/policysync/filling/{}", self.word)});
+    async fn mark(&self, contents: &OpaContents) -> Result<(), PushError> {
+        let filled = json!({"op": "remove", "path": format!("/policysync/filling/{}", self.writer_token)});
         let revision = json!({"op": "add", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[filled, revision]).await
     }
 
     /// Changes the marker, which is set, to that of `contents`.
-    async fn mark_again(&self, contents: &Contents) -> Result<(), PushError> {
+    async fn mark_again(&self, contents: &OpaContents) -> Result<(), PushError> {
         let revision = json!({"op": "replace", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[revision]).await
     }
 
     async fn patch(&self, operations: &[Json]) -> Result<(), PushError> {
-        self.sent(Method::PATCH, "/v1/data", json(&operations)).await.map(drop)
+        self.send(Method::PATCH, "/v1/data", json(&operations)).await.map(drop)
     }
 
     /// Records the modules and roots of `contents`, and these further modules.
-    async fn note<'m>(
+    async fn record<'m>(
         &self,
-        contents: &'m Contents,
+        contents: &'m OpaContents,
         modules: impl Iterator<Item = &'m str>,
     ) -> Result<(), PushError> {
         let modules: BTreeSet<&str> =
             contents.modules().keys().map(ModuleId::as_str).chain(modules).collect();
-        for (name, value) in [("modules", json!(modules)), ("roots", json!(contents.owned()))] {
-            self.sent(Method::PUT, &format!("{OURS}/{name}"), json(&value)).await?;
+        for (name, value) in [("modules", json!(modules)), ("roots", json!(contents.root_names()))] {
+            self.send(Method::PUT, &format!("{OURS}/{name}"), json(&value)).await?;
         }
         Ok(())
     }
@@ -236,32 +244,32 @@ impl Pushing<'_> {
     /// Records these roots as well, and replaces all records and the marker.
     async fn begin<'m>(
         &self,
-        contents: &'m Contents,
+        contents: &'m OpaContents,
         modules: impl Iterator<Item = &'m str>,
         roots: impl Iterator<Item = &'m str>,
     ) -> Result<(), PushError> {
         let modules: BTreeSet<&str> =
             contents.modules().keys().map(ModuleId::as_str).chain(modules).collect();
-        let roots: BTreeSet<&str> = contents.owned().into_iter().chain(roots).collect();
-        let ours = json!({"modules": modules, "roots": roots, "filling": {&self.word: true}});
-        self.sent(Method::PUT, OURS, json(&ours)).await.map(drop)
+        let roots: BTreeSet<&str> = contents.root_names().into_iter().chain(roots).collect();
+        let records = json!({"modules": modules, "roots": roots, "filling": {&self.writer_token: true}});
+        self.send(Method::PUT, OURS, json(&records)).await.map(drop)
     }
 
-    async fn ours(&self) -> Result<Ours, PushError> {
-        let answer = self.sent(Method::GET, OURS, Bytes::new()).await?;
-        let answer: Json =
-            serde_json::from_slice(&answer.body).map_err(|error| self.client.unread(&error))?;
+    async fn owned_records(&self) -> Result<OwnedRecords, PushError> {
+        let response = self.send(Method::GET, OURS, Bytes::new()).await?;
+        let response: Json =
+            serde_json::from_slice(&response.body).map_err(|error| self.client.parse_error(&error))?;
         // Values that other clients have written there are ignored.
-        Ok(Ours::deserialize(&answer["result"]).unwrap_or_default())
+        Ok(OwnedRecords::deserialize(&response["result"]).unwrap_or_default())
     }
 
     /// This project's modules and those of others, if OPA lists them.
-    async fn listed(&self) -> (Vec<ModuleId>, Vec<String>) {
+    async fn list_modules(&self) -> (Vec<ModuleId>, Vec<String>) {
         let mut listed = (Vec::new(), Vec::new());
-        for Policy { id, .. } in policies(self.client).await.unwrap_or_default() {
+        for ListedPolicy { id, .. } in policies(self.client).await.unwrap_or_default() {
             match id.strip_prefix(PREFIX) {
                 Some(installed::ID) => {}
-                Some(ours) => listed.0.push(ModuleId::new(ours)),
+                Some(own) => listed.0.push(ModuleId::new(own)),
                 None => listed.1.push(id),
             }
         }
@@ -269,22 +277,26 @@ impl Pushing<'_> {
     }
 
     /// Writes the proof module with these calls.
-    async fn prove(&self, calls: &BTreeSet<String>) -> Result<(), PushError> {
+    async fn write_proof(&self, calls: &BTreeSet<String>) -> Result<(), PushError> {
         let path = format!("/v1/policies/{PREFIX}{}", installed::ID);
-        self.sent(Method::PUT, &path, Bytes::from(installed::module(calls))).await.map(drop)
+        self.send(Method::PUT, &path, Bytes::from(installed::module(calls))).await.map(drop)
     }
 
-    async fn removed(&self, path: &str) -> Result<(), PushError> {
-        let answer = self.client.once(Method::DELETE, path, Bytes::new(), PATIENCE).await?;
-        match answer.status {
+    async fn delete(&self, path: &str) -> Result<(), PushError> {
+        let response = self.client.send_once(Method::DELETE, path, Bytes::new(), REQUEST_TIMEOUT).await?;
+        match response.status {
             StatusCode::NO_CONTENT | StatusCode::OK | StatusCode::NOT_FOUND => Ok(()),
-            _ => Err(self.client.refused(&answer).into()),
+            _ => Err(self.client.status_error(&response).into()),
         }
     }
 
-    async fn sent(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, PushError> {
-        let answer = self.client.once(method, path, body, PATIENCE).await?;
-        if answer.status.is_success() { Ok(answer) } else { Err(self.client.refused(&answer).into()) }
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<HttpResponse, PushError> {
+        let response = self.client.send_once(method, path, body, REQUEST_TIMEOUT).await?;
+        if response.status.is_success() {
+            Ok(response)
+        } else {
+            Err(self.client.status_error(&response).into())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::metrics::OpaMetrics;
 use policy_sync_hub::json_client::JsonClient;
 
 /// The maximum number of modules of others in a message.
-const NAMED: usize = 3;
+const MAX_NAMED_MODULES: usize = 3;
 
 /// An OPA server. Clones share its state.
 #[derive(Clone)]
@@ -34,9 +34,9 @@ pub(super) struct Inner {
 pub(super) struct State {
     is_filled: bool,
     fault: Option<String>,
-    pub(super) others: Vec<String>,
+    pub(super) foreign_modules: Vec<String>,
     /// Why OPA's contents cannot be compared, if so.
-    unwatched: Option<String>,
+    drift_error: Option<String>,
 }
 
 impl fmt::Debug for Opa {
@@ -85,8 +85,8 @@ impl Opa {
 
     /// The modules of others in it.
     #[must_use]
-    pub fn others(&self) -> Vec<String> {
-        self.0.state.lock().others.clone()
+    pub fn foreign_modules(&self) -> Vec<String> {
+        self.0.state.lock().foreign_modules.clone()
     }
 
     /// Whether it may be queried, and messages for its administrator.
@@ -95,12 +95,15 @@ impl Opa {
         lines.extend(
             self.fault().map(|fault| format!("OPA does not have the current modules and data: {fault}")),
         );
-        let unwatched = self.0.state.lock().unwatched.clone();
-        lines.extend(unwatched.map(|why| format!("changes of OPA by other clients are not detected: {why}")));
-        let others = self.others();
-        if !others.is_empty() {
-            let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
-            let more = others.len().saturating_sub(NAMED);
+        let drift_error = self.0.state.lock().drift_error.clone();
+        lines.extend(
+            drift_error.map(|why| format!("changes of OPA by other clients are not detected: {why}")),
+        );
+        let foreign_modules = self.foreign_modules();
+        if !foreign_modules.is_empty() {
+            let named: Vec<&str> =
+                foreign_modules.iter().take(MAX_NAMED_MODULES).map(String::as_str).collect();
+            let more = foreign_modules.len().saturating_sub(MAX_NAMED_MODULES);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             lines.push(format!("OPA has modules of other clients: {}{more}", named.join(", ")));
         }
@@ -108,19 +111,19 @@ impl Opa {
     }
 
     /// Counts a change by others.
-    pub fn was_changed(&self) {
+    pub fn record_drift(&self) {
         if let Some(metrics) = &self.0.metrics {
-            metrics.changed();
+            metrics.count_drift();
         }
     }
 
     /// Sets or clears the reason why OPA's contents cannot be compared.
-    pub fn unwatched(&self, why: Option<String>) {
-        self.0.state.lock().unwatched = why;
+    pub fn set_drift_error(&self, why: Option<String>) {
+        self.0.state.lock().drift_error = why;
     }
 
     /// Records the result of a push: the problem, or `None` for success.
-    pub fn noted(&self, fault: Option<String>) {
+    pub fn record_push(&self, fault: Option<String>) {
         let mut state = self.0.state.lock();
         state.is_filled |= fault.is_none();
         state.fault = fault;

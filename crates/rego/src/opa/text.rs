@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::edit::{Edit, Edited, offset};
+use crate::edit::{Edit, EditedText, offset};
 use crate::module::{Module, Syntax};
 use crate::tree;
 
 /// The import that declares the newer syntax.
-const NEWER: [&str; 2] = ["rego", "v1"];
+const V1_IMPORT: [&str; 2] = ["rego", "v1"];
 
 /// The byte offset of the package of `module`, if OPA needs an import to use the newer syntax. The text before that
 /// offset is never edited.
-pub(crate) fn untold(module: &Module) -> Option<usize> {
-    let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
-    (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
+pub(crate) fn v1_import_offset(module: &Module) -> Option<usize> {
+    let has_import = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == V1_IMPORT);
+    (module.syntax == Syntax::V1 && !has_import)
+        .then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`. Keywords
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `v1_import_offset`. Keywords
 /// replace their placeholders.
-pub(crate) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
+pub(crate) fn for_opa(v1_import_offset: Option<usize>, text: &Arc<str>) -> EditedText {
     let keyword = |(at, _): (usize, &str)| Edit {
         start: offset(at),
         end: offset(at + tree::WORD.len()),
@@ -26,22 +27,22 @@ pub(crate) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
     };
     let mut edits: Vec<Edit> = text.match_indices(tree::WORD).map(keyword).collect();
     // OPA requires the import on a separate line.
-    edits.extend(untold.map(|package| match text[package..].find('\n') {
+    edits.extend(v1_import_offset.map(|package| match text[package..].find('\n') {
         Some(newline) => Edit::insert(offset(package + newline + 1), "import rego.v1\n".to_owned()),
         None => Edit::insert(offset(text.len()), "\nimport rego.v1\n".to_owned()),
     }));
-    Edited::new(text, edits)
+    EditedText::new(text, edits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Place;
+    use crate::fault::Position;
     use crate::module::{ModuleId, Text};
 
-    fn edited(text: &str) -> Edited {
+    fn edited(text: &str) -> EditedText {
         let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: text.into() }).unwrap();
-        for_opa(untold(&module), &text.into())
+        for_opa(v1_import_offset(&module), &text.into())
     }
 
     #[test]
@@ -64,7 +65,7 @@ mod tests {
             for_opa(None, &module.text).text().as_ref(),
             "package a\nimport rego.v1\nif.x := 1\np if data.a.if.x == 1"
         );
-        let found = edited("package a\n\np := x").original(Place { line: 4, column: 6 });
-        assert_eq!(found, Place { line: 3, column: 6 });
+        let found = edited("package a\n\np := x").original(Position { line: 4, column: 6 });
+        assert_eq!(found, Position { line: 3, column: 6 });
     }
 }

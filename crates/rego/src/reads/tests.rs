@@ -3,8 +3,8 @@ use crate::module::{ModuleId, Text};
 
 fn reads(text: &str) -> (Vec<String>, Vec<String>) {
     let module = Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap();
-    let reads = Reads::of(&module);
-    let place = |place: &Place| format!("{}:{}", place.line, place.column);
+    let reads = KindReads::of(&module);
+    let place = |place: &Position| format!("{}:{}", place.line, place.column);
     (reads.kinds.into_keys().collect(), reads.any.iter().map(place).collect())
 }
 

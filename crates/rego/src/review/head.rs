@@ -14,7 +14,7 @@ const DENY: &str = "deny";
 
 /// The kind, namespace and name in the `resource` of a `deny`: each is a variable, a constant, or `_` for any other
 /// term.
-pub(super) struct Reviewed<'t> {
+pub(super) struct ReviewedResource<'t> {
     terms: [Term<'t>; 3],
 }
 
@@ -42,7 +42,7 @@ impl<'t> Term<'t> {
     }
 }
 
-impl<'t> Reviewed<'t> {
+impl<'t> ReviewedResource<'t> {
     /// The resource in the head of `rule`; `None` if the rule is not a `deny` or names no object.
     pub(super) fn of(module: &Module, rule: &'t Rule) -> Option<Self> {
         let head = denial(module, rule)?;
@@ -76,7 +76,7 @@ impl<'t> Reviewed<'t> {
     }
 
     /// Adds the statement to `query`: at its start, or at its end if `query` declares a variable of the statement.
-    pub(super) fn begins(&self, query: &Query) -> Vec<Edit> {
+    pub(super) fn statement_edits(&self, query: &Query) -> Vec<Edit> {
         let statement = self.statement();
         let (span, first) = (&query.span, query.stmts.first().map(|statement| statement.span.start));
         if first == Some(span.start) {
@@ -98,7 +98,7 @@ impl<'t> Reviewed<'t> {
 }
 
 /// Adds the module's id to the head of `rule`, if it is a `deny` with an object.
-pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
+pub(super) fn policy_id_edit(module: &Module, rule: &Rule) -> Option<Edit> {
     let head = denial(module, rule)?;
     let Expr::Object { fields, .. } = head else { return None };
     // For an object of several fields, the tree has a wrong byte offset. Its line and column are right.
@@ -113,7 +113,7 @@ pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
 
 /// Whether `rule` is a `deny` of a queried package.
 pub(crate) fn is_denial(module: &Module, rule: &Rule) -> bool {
-    matches!(module.asked_for, Some(ADMISSION | AUTHORIZATION))
+    matches!(module.purpose, Some(ADMISSION | AUTHORIZATION))
         && tree::constants(tree::reference(rule)) == [DENY]
 }
 

@@ -4,9 +4,9 @@ use regorus::{Engine, Value};
 use serde_json::json;
 
 use super::*;
-use crate::asked::Packages;
-use crate::fault::Place;
+use crate::fault::Position;
 use crate::module::{ModuleId, Text, engine_for};
+use crate::queries::QueriedPackages;
 
 fn module(text: &str) -> Module {
     Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap()
@@ -142,7 +142,7 @@ fn places_are_mapped_to_the_original() {
         let before = &text[..text.find(part).unwrap()];
         let line = before.rsplit('\n').next().unwrap();
         let number = |count: usize| u32::try_from(count + 1).unwrap();
-        Place { line: number(before.matches('\n').count()), column: number(line.chars().count()) }
+        Position { line: number(before.matches('\n').count()), column: number(line.chars().count()) }
     };
     for part in ["package", "deny", "{\"kind\"", "\"name\": b", "; u", "u := c", "ü\"]", "d := c", "}\n"] {
         assert_eq!(edited.original(place_of(edited.text(), part)), place_of(text, part), "{part}");
@@ -359,12 +359,14 @@ fn other_packages_can_be_queried() {
     let text = "package gates\ndeny[{\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}}] {\n\
         matches[[\"pods\", ns, name, _]]\n}\n";
     let module = Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap();
-    assert_eq!(Denies::of([&module].into_iter()), Denies::default());
+    assert_eq!(DeniedKinds::of([&module].into_iter()), DeniedKinds::default());
     assert_eq!(&**edit(&module).unwrap().text(), text, "it is a library, with a rule of its own");
-    let of = |placement, admission| module.clone().asked(&Packages::new(placement, admission).unwrap());
+    let of = |placement, admission| {
+        module.clone().with_purpose(&QueriedPackages::new(placement, admission).unwrap())
+    };
     let admission = of("places", "gates");
-    let denies = Denies { kinds: ["pods".to_owned()].into(), any: false };
-    assert_eq!(Denies::of([&admission].into_iter()), denies);
+    let denies = DeniedKinds { kinds: ["pods".to_owned()].into(), any: false };
+    assert_eq!(DeniedKinds::of([&admission].into_iter()), denies);
     let edited = edit(&admission).unwrap();
     assert!(
         edited.text().contains("input.reviewed") && edited.text().contains("\"policy\""),
@@ -373,7 +375,7 @@ fn other_packages_can_be_queried() {
     );
     // Placement policies may use matches, too, and deny nothing.
     let placement = of("gates", "admission");
-    assert_eq!(Denies::of([&placement].into_iter()), Denies::default());
+    assert_eq!(DeniedKinds::of([&placement].into_iter()), DeniedKinds::default());
     let edited = edit(&placement).unwrap();
     assert!(edited.text().contains("data.kubernetes[\"pods\"]"), "{}", edited.text());
 }

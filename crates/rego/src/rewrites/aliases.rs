@@ -11,7 +11,7 @@ use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Span};
 
 use super::{Changes, Module, closed, offset, start};
 use crate::edit::Edit;
-use crate::tree::{self, Part};
+use crate::tree::{self, ExprPart};
 
 /// The sources of the assignments in `query` that need one direction.
 pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
@@ -76,7 +76,7 @@ fn bindable<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
         _ => {}
     }
     for part in tree::parts(expr) {
-        if let Part::Expr(part) = part {
+        if let ExprPart::Expr(part) = part {
             bindable(part, names);
         }
     }
@@ -112,8 +112,8 @@ fn unification(module: &Module, statement: &LiteralStmt) -> Option<u32> {
 /// Whether a comprehension in `expr` uses the variable `name` of the rule.
 fn uses(expr: &Expr, name: &str) -> bool {
     tree::parts(expr).into_iter().any(|part| match part {
-        Part::Expr(part) => uses(part, name),
-        Part::Comprehension(query, terms) => is_free(query, &terms, name),
+        ExprPart::Expr(part) => uses(part, name),
+        ExprPart::Comprehension(query, terms) => is_free(query, &terms, name),
     })
 }
 
@@ -131,8 +131,8 @@ fn is_free(query: &Query, terms: &[&Expr], name: &str) -> bool {
 fn has(expr: &Expr, name: &str) -> bool {
     matches!(tree::steps(expr).0, Expr::Var { span, .. } if span.text() == name)
         || tree::parts(expr).into_iter().any(|part| match part {
-            Part::Expr(part) => has(part, name),
-            Part::Comprehension(query, terms) => is_free(query, &terms, name),
+            ExprPart::Expr(part) => has(part, name),
+            ExprPart::Comprehension(query, terms) => is_free(query, &terms, name),
         })
 }
 

@@ -26,9 +26,9 @@ use std::rc::Rc;
 
 use regorus::unstable::{Expr, Literal, Query, Ref, Rule};
 
-use super::edit::{Edit, Edited, offset};
+use super::edit::{Edit, EditedText, offset};
 use super::module::{Module, Negation};
-use super::tree::{self, Part};
+use super::tree::{self, ExprPart};
 pub(super) use divisors::{DIVISOR, unless_zero};
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
@@ -41,7 +41,7 @@ pub(super) use walks::{WALK, is_generator, walked};
 pub(super) const RESERVED: &str = "policysync_";
 
 /// The text of `module` for the embedded engine.
-pub(super) fn rewritten(module: &Module) -> Edited {
+pub(super) fn rewritten(module: &Module) -> EditedText {
     let meanings = Rc::new(Meanings::of(module));
     let mut text = Changes { module, meanings, edits: Vec::new(), braces: BTreeSet::new() };
     imports::rewrite(&mut text);
@@ -61,8 +61,8 @@ pub(super) fn rewritten(module: &Module) -> Edited {
             moved.extend(heads::rewrite(&mut text, rule, body, defined));
         }
         let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
-            Part::Expr(key) => Some(key),
-            Part::Comprehension(..) => None,
+            ExprPart::Expr(key) => Some(key),
+            ExprPart::Comprehension(..) => None,
         });
         let of_head = keys.chain(tree::given(rule)).map(|value| (value, &arguments));
         let of_bodies = bodies
@@ -107,8 +107,8 @@ fn may_be_undefined(expr: &Expr, defined: &Defined<'_>) -> bool {
         Expr::Var { span, .. } => !defined.contains(span.text()),
         Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
             tree::parts(expr).into_iter().any(|part| match part {
-                Part::Expr(expr) => may_be_undefined(expr, defined),
-                Part::Comprehension(..) => false,
+                ExprPart::Expr(expr) => may_be_undefined(expr, defined),
+                ExprPart::Comprehension(..) => false,
             })
         }
         Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => false,
@@ -189,8 +189,8 @@ impl<'m> Changes<'m> {
         self.edits.extend(divisors::edits(self.module, expr));
         for part in tree::parts(expr) {
             match part {
-                Part::Expr(expr) => self.expr(expr, defined, lifted),
-                Part::Comprehension(query, terms) => {
+                ExprPart::Expr(expr) => self.expr(expr, defined, lifted),
+                ExprPart::Comprehension(query, terms) => {
                     let inner = self.query(query, defined);
                     for term in terms {
                         if !terms::rewrite(self, query, term, &inner) {
@@ -219,12 +219,12 @@ impl<'m> Changes<'m> {
         }
     }
 
-    fn finish(self) -> Edited {
+    fn finish(self) -> EditedText {
         let open = self.braces.iter().map(|(start, _)| Edit::insert(*start, "{ ".to_owned()));
         let close = self.braces.iter().map(|(_, end)| Edit::insert(*end, " }".to_owned()));
         // Edits at the same place keep this order.
         let rules = partials::edits(self.module);
-        Edited::new(&self.module.text, open.chain(self.edits).chain(close).chain(rules).collect())
+        EditedText::new(&self.module.text, open.chain(self.edits).chain(close).chain(rules).collect())
     }
 }
 

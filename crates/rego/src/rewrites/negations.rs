@@ -15,7 +15,7 @@ use super::render::Renderer;
 use super::{Defined, closed, may_be_undefined, opened};
 use crate::edit::Edit;
 use crate::module::{Module, name_of};
-use crate::tree::{self, Part};
+use crate::tree::{self, ExprPart};
 
 /// The prefixes of the variables for operands and for values of `with`.
 const DEFINED: &str = "policysync_defined";
@@ -32,12 +32,12 @@ pub(super) struct Lifted<'t> {
 
 /// The parts of `statement` that are lifted.
 pub(super) fn lifted<'t>(statement: &'t LiteralStmt, defined: &Defined<'_>) -> Lifted<'t> {
-    let mut found = Found { defined, operands: Vec::new() };
+    let mut collector = OperandCollector { defined, operands: Vec::new() };
     if let Literal::NotExpr { expr, .. } = &statement.literal {
-        found.negated(expr);
+        collector.negated(expr);
     }
-    let with = statement.with_mods.iter().filter(|_| !found.operands.is_empty());
-    Lifted { values: with.map(|with| with.r#as.as_ref()).collect(), operands: found.operands }
+    let with = statement.with_mods.iter().filter(|_| !collector.operands.is_empty());
+    Lifted { values: with.map(|with| with.r#as.as_ref()).collect(), operands: collector.operands }
 }
 
 impl Lifted<'_> {
@@ -107,12 +107,12 @@ impl Lifted<'_> {
     }
 }
 
-struct Found<'t, 'd> {
+struct OperandCollector<'t, 'd> {
     defined: &'d Defined<'d>,
     operands: Vec<&'t Expr>,
 }
 
-impl<'t> Found<'t, '_> {
+impl<'t> OperandCollector<'t, '_> {
     /// The operands of the negated `expr` itself.
     fn negated(&mut self, expr: &'t Expr) {
         match expr {
@@ -137,7 +137,7 @@ impl<'t> Found<'t, '_> {
 
     fn parts(&mut self, expr: &'t Expr) {
         for part in tree::parts(expr) {
-            if let Part::Expr(expr) = part {
+            if let ExprPart::Expr(expr) = part {
                 self.operand(expr);
             }
         }

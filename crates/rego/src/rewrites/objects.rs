@@ -7,7 +7,7 @@ use super::render::Renderer;
 use super::{Changes, Defined, closed, opened, replaced, wildcards};
 use crate::edit::Edit;
 use crate::module::name_of;
-use crate::tree::{self, Part};
+use crate::tree::{self, ExprPart};
 
 /// The prefix of the variables for values of patterns.
 const OBJECT: &str = "policysync_object";
@@ -121,7 +121,7 @@ fn each_wildcard<'t>(expr: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
         visit(expr);
     }
     for part in tree::parts(expr) {
-        if let Part::Expr(part) = part {
+        if let ExprPart::Expr(part) = part {
             each_wildcard(part, visit);
         }
     }

@@ -8,7 +8,7 @@ use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query};
 use super::{Defined, closed};
 use crate::edit::Edit;
 use crate::module::Module;
-use crate::tree::{self, Part, pattern, used};
+use crate::tree::{self, ExprPart, pattern, used};
 
 /// The index of the last statement of a query that uses each name.
 type Uses<'t> = BTreeMap<&'t str, usize>;
@@ -95,7 +95,7 @@ fn bind<'t>(statement: &'t LiteralStmt, nth: usize, uses: &Uses<'_>, bound: &mut
 fn indexes<'t>(expr: &'t Expr, bound: &mut Defined<'t>) {
     tree::indexes(expr).for_each(|index| pattern(index, bound));
     for part in tree::parts(expr) {
-        if let Part::Expr(expr) = part {
+        if let ExprPart::Expr(expr) = part {
             indexes(expr, bound);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use regorus::unstable::{Expr, Literal, Query};
 
 use crate::module::{Module, Negation, name_of};
-use crate::tree::{self, Part};
+use crate::tree::{self, ExprPart};
 
 /// The meanings of names and negations in a module.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ fn variables_of(expr: &Expr, is_it: impl Fn(&str) -> bool) -> impl Iterator<Item
 fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
     indexes.extend(variables_of(expr, |name| name != "_"));
     for part in tree::parts(expr) {
-        if let Part::Expr(part) = part {
+        if let ExprPart::Expr(part) = part {
             add_negated(part, indexes);
         }
     }
@@ -84,8 +84,8 @@ fn add_of(expr: &Expr, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr
     indexes.extend(variables_of(expr, |name| names.contains(name)));
     for part in tree::parts(expr) {
         match part {
-            Part::Expr(part) => add_of(part, names, indexes),
-            Part::Comprehension(query, terms) => {
+            ExprPart::Expr(part) => add_of(part, names, indexes),
+            ExprPart::Comprehension(query, terms) => {
                 let declared = tree::declared_in(query);
                 let inner: BTreeSet<&str> = names.difference(&declared).copied().collect();
                 terms.into_iter().for_each(|term| add_of(term, &inner, indexes));

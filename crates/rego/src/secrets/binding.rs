@@ -4,7 +4,7 @@ use regorus::unstable::{AssignOp, BoolOp, Expr};
 
 use super::flow::Flow;
 use super::frame::{Frame, Root};
-use super::part::{Key, Part};
+use super::review_parts::{Key, ReviewParts};
 use crate::tree;
 
 impl<'m> Flow<'m> {
@@ -14,7 +14,7 @@ impl<'m> Flow<'m> {
         lhs: &'m Expr,
         rhs: &'m Expr,
         frame: &mut Frame<'m>,
-    ) -> Part {
+    ) -> ReviewParts {
         let takes = |expr: &Expr, frame: &Frame<'m>, flow: &Self| match expr {
             Expr::Var { .. } => matches!(flow.root(expr, frame), Some(Root::Variable(_))),
             Expr::Array { .. } | Expr::Object { .. } => true,
@@ -41,8 +41,13 @@ impl<'m> Flow<'m> {
     }
 
     /// Binds the variables of `pattern` to the fields of `part`; undefined if it cannot match.
-    pub(super) fn bind(&mut self, pattern: &'m Expr, part: Part, frame: &mut Frame<'m>) -> Part {
-        if part == Part::NOTHING {
+    pub(super) fn bind(
+        &mut self,
+        pattern: &'m Expr,
+        part: ReviewParts,
+        frame: &mut Frame<'m>,
+    ) -> ReviewParts {
+        if part == ReviewParts::NOTHING {
             return part;
         }
         match pattern {
@@ -51,7 +56,7 @@ impl<'m> Flow<'m> {
                     if name != "_" {
                         frame.bind(name, part);
                     }
-                    Part::OTHER
+                    ReviewParts::OTHER
                 }
                 _ => self.compared(pattern, part, frame),
             },
@@ -61,15 +66,15 @@ impl<'m> Flow<'m> {
                     let part = self.step(pattern, part, Key::Number(number), frame);
                     self.bind(item, part, frame)
                 });
-                bound.fold(Part::OTHER, |all, one| if one == Part::NOTHING { one } else { all })
+                bound.fold(ReviewParts::OTHER, |all, one| if one == ReviewParts::NOTHING { one } else { all })
             }
             Expr::Object { fields, .. } => {
-                let mut all = Part::OTHER;
+                let mut all = ReviewParts::OTHER;
                 for (_, key, value) in fields {
                     let key = tree::constant(key).map_or(Key::Any, Key::Text);
                     let part = self.step(pattern, part, key, frame);
-                    if self.bind(value, part, frame) == Part::NOTHING {
-                        all = Part::NOTHING;
+                    if self.bind(value, part, frame) == ReviewParts::NOTHING {
+                        all = ReviewParts::NOTHING;
                     }
                 }
                 all
@@ -79,7 +84,7 @@ impl<'m> Flow<'m> {
     }
 
     /// Compares `expr` with a value that is `part`.
-    fn compared(&mut self, expr: &'m Expr, part: Part, frame: &mut Frame<'m>) -> Part {
+    fn compared(&mut self, expr: &'m Expr, part: ReviewParts, frame: &mut Frame<'m>) -> ReviewParts {
         if part.holds() && !matches!(expr, Expr::String { .. } | Expr::Null { .. } | Expr::Bool { .. }) {
             frame.reads(expr);
         }

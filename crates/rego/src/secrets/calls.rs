@@ -4,7 +4,7 @@ use regorus::unstable::Expr;
 
 use super::flow::Flow;
 use super::frame::{Call, Frame};
-use super::part::{Key, Part};
+use super::review_parts::{Key, ReviewParts};
 use crate::builtins::{Builtin, builtin};
 use crate::tree;
 
@@ -28,16 +28,16 @@ impl<'m> Flow<'m> {
         function: &'m Expr,
         params: &[&'m Expr],
         frame: &mut Frame<'m>,
-    ) -> Part {
+    ) -> ReviewParts {
         let path = self.names[frame.module].path_of_rule(function);
         let Some((number, arity)) = path.and_then(|path| self.function(&path.constants)) else {
             return self.builtin(expr, function, params, frame);
         };
         let arity = arity.min(params.len());
-        let arguments: Vec<Part> =
+        let arguments: Vec<ReviewParts> =
             params[..arity].iter().map(|param| self.expression(param, frame)).collect();
-        if arguments.contains(&Part::NOTHING) {
-            return Part::NOTHING;
+        if arguments.contains(&ReviewParts::NOTHING) {
+            return ReviewParts::NOTHING;
         }
         let part = self.uses((number, arguments), frame);
         match params.get(arity) {
@@ -46,10 +46,10 @@ impl<'m> Flow<'m> {
         }
     }
 
-    pub(super) fn uses(&mut self, call: Call, frame: &mut Frame<'m>) -> Part {
+    pub(super) fn uses(&mut self, call: Call, frame: &mut Frame<'m>) -> ReviewParts {
         let outcome = self.outcome(&call);
         frame.uses(call);
-        outcome.value | outcome.default.map_or(Part::NOTHING, |(part, _)| part)
+        outcome.value | outcome.default.map_or(ReviewParts::NOTHING, |(part, _)| part)
     }
 
     fn builtin(
@@ -58,7 +58,7 @@ impl<'m> Flow<'m> {
         function: &'m Expr,
         params: &[&'m Expr],
         frame: &mut Frame<'m>,
-    ) -> Part {
+    ) -> ReviewParts {
         let name = tree::constants(function).join(".");
         let arity = match builtin(&name) {
             Some(Builtin::Known { arity, .. }) => arity.min(params.len()),
@@ -68,8 +68,9 @@ impl<'m> Flow<'m> {
         let part = match (name.as_str(), arguments) {
             ("object.get", [object, path, default]) => self.get(expr, object, path, default, frame),
             (name, _) if BLIND.contains(&name) => {
-                let parts: Vec<Part> = arguments.iter().map(|one| self.expression(one, frame)).collect();
-                if parts.contains(&Part::NOTHING) { Part::NOTHING } else { Part::OTHER }
+                let parts: Vec<ReviewParts> =
+                    arguments.iter().map(|one| self.expression(one, frame)).collect();
+                if parts.contains(&ReviewParts::NOTHING) { ReviewParts::NOTHING } else { ReviewParts::OTHER }
             }
             _ => self.all(arguments.iter().copied(), frame),
         };
@@ -87,10 +88,10 @@ impl<'m> Flow<'m> {
         path: &'m Expr,
         default: &'m Expr,
         frame: &mut Frame<'m>,
-    ) -> Part {
+    ) -> ReviewParts {
         let object = self.expression(object, frame);
-        if object == Part::NOTHING || self.whole(path, frame) == Part::NOTHING {
-            return Part::NOTHING;
+        if object == ReviewParts::NOTHING || self.whole(path, frame) == ReviewParts::NOTHING {
+            return ReviewParts::NOTHING;
         }
         let key = |expr: &'m Expr| tree::constant(expr).map_or(Key::Any, Key::Text);
         let keys: Vec<Key<'_>> = match path {

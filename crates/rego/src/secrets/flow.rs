@@ -6,22 +6,22 @@ use std::rc::Rc;
 use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Query, Rule, RuleHead};
 
 use super::frame::{Call, Effect, Frame, Root, declared};
-use super::part::{Key, Part};
+use super::review_parts::{Key, ReviewParts};
 use super::truth::Truth;
-use crate::asked::ADMISSION;
-use crate::fault::Place;
+use crate::fault::Position;
 use crate::module::{Module, ModuleId};
 use crate::names::Names;
+use crate::queries::ADMISSION;
 use crate::review::is_denial;
 use crate::tree::{self, Step};
 
 /// The result of a rule or a function for a Secret.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct RuleResult {
     /// Its value, without its default.
-    pub(super) value: Part,
+    pub(super) value: ReviewParts,
     /// Its default, and whether that is `false`.
-    pub(super) default: Option<(Part, bool)>,
+    pub(super) default: Option<(ReviewParts, bool)>,
     /// Whether it is `true` for all Secrets.
     pub(super) is_true: bool,
     /// Each body that may hold for a Secret: whether it holds for Secrets alone, and its effects.
@@ -37,7 +37,7 @@ pub(super) struct Flow<'m> {
     numbers: BTreeMap<Vec<String>, usize>,
     /// By number: the definitions, each with the index of its module.
     rules: Vec<Vec<(usize, &'m Rule)>>,
-    outcomes: HashMap<Call, Rc<Outcome>>,
+    outcomes: HashMap<Call, Rc<RuleResult>>,
 }
 
 impl<'m> Flow<'m> {
@@ -57,11 +57,11 @@ impl<'m> Flow<'m> {
     }
 
     /// The places where rules on which `deny` depends read the contents: in rules for Secrets alone, and in others.
-    pub(super) fn reads(mut self) -> [BTreeSet<(ModuleId, Place)>; 2] {
+    pub(super) fn reads(mut self) -> [BTreeSet<(ModuleId, Position)>; 2] {
         let ([mut certain, mut possible], mut seen) = (<[BTreeSet<_>; 2]>::default(), HashSet::new());
         let is_root = |(module, rule): &(usize, &Rule)| {
             let module = &self.modules[*module];
-            module.asked_for == Some(ADMISSION) && is_denial(module, rule)
+            module.purpose == Some(ADMISSION) && is_denial(module, rule)
         };
         let roots = self.rules.iter().enumerate().filter(|(_, rules)| rules.iter().any(is_root));
         let mut left: Vec<(Call, bool)> = roots.map(|(number, _)| ((number, Vec::new()), false)).collect();
@@ -89,13 +89,13 @@ impl<'m> Flow<'m> {
         [certain, possible]
     }
 
-    pub(super) fn outcome(&mut self, call: &Call) -> Rc<Outcome> {
+    pub(super) fn outcome(&mut self, call: &Call) -> Rc<RuleResult> {
         if let Some(outcome) = self.outcomes.get(call) {
             return outcome.clone();
         }
         // The check rejects recursion; this entry ends it.
         self.outcomes.insert(call.clone(), Rc::default());
-        let mut outcome = Outcome::default();
+        let mut outcome = RuleResult::default();
         for (module, rule) in self.rules[call.0].clone() {
             self.define(module, rule, &call.1, &mut outcome);
         }
@@ -104,13 +104,13 @@ impl<'m> Flow<'m> {
         outcome
     }
 
-    fn define(&mut self, module: usize, rule: &'m Rule, arguments: &[Part], outcome: &mut Outcome) {
+    fn define(&mut self, module: usize, rule: &'m Rule, arguments: &[ReviewParts], outcome: &mut RuleResult) {
         let locals = Rc::new(declared(rule));
         let frame = || Frame::new(module, locals.clone());
         let given = tree::given(rule);
         let Rule::Spec { head, bodies, .. } = rule else {
             let mut frame = frame();
-            let value = given.map_or(Part::OTHER, |given| self.expression(given, &mut frame));
+            let value = given.map_or(ReviewParts::OTHER, |given| self.expression(given, &mut frame));
             let is_false = given.is_some_and(|given| is_bool(given, false));
             outcome.default = Some((value, is_false));
             return;
@@ -129,14 +129,14 @@ impl<'m> Flow<'m> {
             let mut frame = frame();
             // Statements have no order, so they are evaluated until no variable changes.
             let (truth, part) = loop {
-                frame.forget_since(0);
+                frame.truncate_effects(0);
                 let before = frame.values();
                 for (argument, part) in tree::arguments(rule).iter().zip(arguments) {
                     self.bind(argument, *part, &mut frame);
                 }
                 let truth = query.map_or(Truth::ALWAYS, |query| self.query(query, &mut frame));
                 let part = self.head(rule, value, &mut frame);
-                if frame.values() == before && !frame.binds_others() {
+                if frame.values() == before && !frame.bind_unbound() {
                     break (truth, part);
                 }
             };
@@ -150,41 +150,45 @@ impl<'m> Flow<'m> {
     }
 
     /// The value of the head of `rule`.
-    fn head(&mut self, rule: &'m Rule, value: Option<&'m Expr>, frame: &mut Frame<'m>) -> Part {
+    fn head(&mut self, rule: &'m Rule, value: Option<&'m Expr>, frame: &mut Frame<'m>) -> ReviewParts {
         let mut is_part = matches!(rule, Rule::Spec { head: RuleHead::Set { .. }, .. });
         for index in tree::indexes(tree::reference(rule)) {
             self.whole(index, frame);
             is_part = true;
         }
         match value {
-            None => Part::OTHER,
+            None => ReviewParts::OTHER,
             Some(value) if is_part => self.whole(value, frame),
             Some(value) => self.expression(value, frame),
         }
     }
 
     /// The part that `expr` evaluates to, if its consumer uses all of it.
-    pub(super) fn whole(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> Part {
+    pub(super) fn whole(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> ReviewParts {
         let part = self.expression(expr, frame);
         if part.holds() {
             frame.reads(expr);
         }
-        if part == Part::NOTHING { part } else { Part::OTHER }
+        if part == ReviewParts::NOTHING { part } else { ReviewParts::OTHER }
     }
 
     /// Like [`Self::whole`], for several expressions; undefined if one of them is.
-    pub(super) fn all(&mut self, parts: impl IntoIterator<Item = &'m Expr>, frame: &mut Frame<'m>) -> Part {
-        let parts: Vec<Part> = parts.into_iter().map(|part| self.whole(part, frame)).collect();
-        if parts.contains(&Part::NOTHING) { Part::NOTHING } else { Part::OTHER }
+    pub(super) fn all(
+        &mut self,
+        parts: impl IntoIterator<Item = &'m Expr>,
+        frame: &mut Frame<'m>,
+    ) -> ReviewParts {
+        let parts: Vec<ReviewParts> = parts.into_iter().map(|part| self.whole(part, frame)).collect();
+        if parts.contains(&ReviewParts::NOTHING) { ReviewParts::NOTHING } else { ReviewParts::OTHER }
     }
 
-    pub(super) fn expression(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> Part {
+    pub(super) fn expression(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> ReviewParts {
         match expr {
             Expr::String { .. }
             | Expr::RawString { .. }
             | Expr::Number { .. }
             | Expr::Bool { .. }
-            | Expr::Null { .. } => Part::OTHER,
+            | Expr::Null { .. } => ReviewParts::OTHER,
             Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => self.reference(expr, frame),
             Expr::Array { items, .. } | Expr::Set { items, .. } => {
                 self.made_of(items.iter().map(AsRef::as_ref), frame)
@@ -216,23 +220,23 @@ impl<'m> Flow<'m> {
     }
 
     /// A composite value of `parts`.
-    fn made_of(&mut self, parts: impl Iterator<Item = &'m Expr>, frame: &mut Frame<'m>) -> Part {
-        let parts: Vec<Part> = parts.map(|part| self.expression(part, frame)).collect();
+    fn made_of(&mut self, parts: impl Iterator<Item = &'m Expr>, frame: &mut Frame<'m>) -> ReviewParts {
+        let parts: Vec<ReviewParts> = parts.map(|part| self.expression(part, frame)).collect();
         match () {
-            () if parts.contains(&Part::NOTHING) => Part::NOTHING,
-            () if parts.iter().any(|part| part.holds()) => Part::MADE_OF_IT,
-            () => Part::OTHER,
+            () if parts.contains(&ReviewParts::NOTHING) => ReviewParts::NOTHING,
+            () if parts.iter().any(|part| part.holds()) => ReviewParts::COMPOSITE,
+            () => ReviewParts::OTHER,
         }
     }
 
-    fn comprehension(&mut self, query: &'m Query, terms: &[&'m Expr], frame: &mut Frame<'m>) -> Part {
+    fn comprehension(&mut self, query: &'m Query, terms: &[&'m Expr], frame: &mut Frame<'m>) -> ReviewParts {
         let before = frame.effects();
         if self.query(query, frame).is_never() {
-            frame.forget_since(before);
-            return Part::OTHER;
+            frame.truncate_effects(before);
+            return ReviewParts::OTHER;
         }
         match self.made_of(terms.iter().copied(), frame) {
-            Part::NOTHING => Part::OTHER,
+            ReviewParts::NOTHING => ReviewParts::OTHER,
             part => part,
         }
     }
@@ -243,19 +247,29 @@ impl<'m> Flow<'m> {
         lhs: &'m Expr,
         rhs: &'m Expr,
         frame: &mut Frame<'m>,
-    ) -> Part {
+    ) -> ReviewParts {
         // The result does not depend on the contents: an object never equals a scalar.
         let is_scalar = |expr: &Expr| {
             matches!(expr, Expr::Null { .. } | Expr::Bool { .. } | Expr::Number { .. } | Expr::String { .. })
         };
         if matches!(op, BoolOp::Eq | BoolOp::Ne) && (is_scalar(lhs) || is_scalar(rhs)) {
             let parts = [self.expression(lhs, frame), self.expression(rhs, frame)];
-            return if parts.contains(&Part::NOTHING) { Part::NOTHING } else { Part::OTHER };
+            return if parts.contains(&ReviewParts::NOTHING) {
+                ReviewParts::NOTHING
+            } else {
+                ReviewParts::OTHER
+            };
         }
         self.all([lhs, rhs], frame)
     }
 
-    pub(super) fn step(&mut self, expr: &'m Expr, part: Part, key: Key<'_>, frame: &mut Frame<'m>) -> Part {
+    pub(super) fn step(
+        &mut self,
+        expr: &'m Expr,
+        part: ReviewParts,
+        key: Key<'_>,
+        frame: &mut Frame<'m>,
+    ) -> ReviewParts {
         let (part, is_withheld) = part.step(key, self.secrets);
         if is_withheld {
             frame.reads(expr);
@@ -263,7 +277,7 @@ impl<'m> Flow<'m> {
         part
     }
 
-    fn reference(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> Part {
+    fn reference(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> ReviewParts {
         let (_, steps) = tree::steps(expr);
         let (part, steps) = match self.root(expr, frame) {
             Some(Root::Variable(name)) => (frame.value(name), steps),
@@ -273,18 +287,18 @@ impl<'m> Flow<'m> {
                 (part, indexes(steps))
             }
             Some(Root::Package(numbers)) => {
-                let mut all = Part::OTHER;
+                let mut all = ReviewParts::OTHER;
                 for number in numbers {
                     all = all | self.uses((number, Vec::new()), frame);
                 }
-                (if all.holds() { Part::MADE_OF_IT } else { Part::OTHER }, indexes(steps))
+                (if all.holds() { ReviewParts::COMPOSITE } else { ReviewParts::OTHER }, indexes(steps))
             }
             Some(Root::Document(path)) => {
                 let (part, below) = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                    ["input", ..] => (Part::INPUT, 1),
-                    ["data", "kubernetes", ..] => (Part::KUBERNETES, 2),
-                    ["data"] => (Part::MADE_OF_IT, 1),
-                    _ => (Part::OTHER, path.len()),
+                    ["input", ..] => (ReviewParts::INPUT, 1),
+                    ["data", "kubernetes", ..] => (ReviewParts::KUBERNETES, 2),
+                    ["data"] => (ReviewParts::COMPOSITE, 1),
+                    _ => (ReviewParts::OTHER, path.len()),
                 };
                 let keys = path[below..].iter();
                 let part = keys.fold(part, |part, key| self.step(expr, part, Key::Text(key), frame));
@@ -304,8 +318,8 @@ impl<'m> Flow<'m> {
                     }
                     _ => None,
                 };
-                if self.whole(index, frame) == Part::NOTHING {
-                    return Part::NOTHING;
+                if self.whole(index, frame) == ReviewParts::NOTHING {
+                    return ReviewParts::NOTHING;
                 }
                 self.step(expr, part, number.map_or(Key::Any, Key::Number), frame)
             }
@@ -349,17 +363,17 @@ impl<'m> Flow<'m> {
     }
 
     /// Evaluates a statement: undefined if it cannot hold for a Secret.
-    pub(super) fn statement(&mut self, statement: &'m LiteralStmt, frame: &mut Frame<'m>) -> Part {
+    pub(super) fn statement(&mut self, statement: &'m LiteralStmt, frame: &mut Frame<'m>) -> ReviewParts {
         for with in &statement.with_mods {
             self.whole(&with.r#as, frame);
         }
         match &statement.literal {
-            Literal::SomeVars { .. } => Part::OTHER,
+            Literal::SomeVars { .. } => ReviewParts::OTHER,
             Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr, frame),
             Literal::SomeIn { key, value, collection, .. } => {
                 let part = self.expression(collection, frame);
                 if let Some(key) = key {
-                    self.bind(key, Part::OTHER, frame);
+                    self.bind(key, ReviewParts::OTHER, frame);
                 }
                 let element = self.step(collection, part, Key::Any, frame);
                 self.bind(value, element, frame)
@@ -368,12 +382,12 @@ impl<'m> Flow<'m> {
                 let part = self.expression(domain, frame);
                 let element = self.step(domain, part, Key::Any, frame);
                 if let Some(key) = key {
-                    frame.bind(key.text(), Part::OTHER);
+                    frame.bind(key.text(), ReviewParts::OTHER);
                 }
                 frame.bind(value.text(), element);
                 let before = frame.effects();
                 if self.query(query, frame).is_never() {
-                    frame.forget_since(before);
+                    frame.truncate_effects(before);
                 }
                 part
             }

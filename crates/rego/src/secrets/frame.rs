@@ -5,19 +5,19 @@ use std::rc::Rc;
 
 use regorus::unstable::{Expr, Rule};
 
-use super::part::Part;
-use crate::fault::Place;
+use super::review_parts::ReviewParts;
+use crate::fault::Position;
 use crate::module::place;
 use crate::tree;
 
 /// A rule or a function, by the number of its path, with its arguments.
-pub(super) type Call = (usize, Vec<Part>);
+pub(super) type Call = (usize, Vec<ReviewParts>);
 
 /// An effect of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     /// Reads the contents, at a place in the module with this index.
-    Reads(usize, Place),
+    Reads(usize, Position),
     /// Depends on a rule.
     Uses(Call),
 }
@@ -39,7 +39,7 @@ pub(super) struct Frame<'m> {
     /// The index of its module.
     pub(super) module: usize,
     locals: Rc<BTreeSet<&'m str>>,
-    values: HashMap<&'m str, Part>,
+    values: HashMap<&'m str, ReviewParts>,
     unbound: HashSet<&'m str>,
     effects: Vec<Effect>,
 }
@@ -55,30 +55,30 @@ impl<'m> Frame<'m> {
         self.locals.contains(name)
     }
 
-    pub(super) fn value(&mut self, name: &'m str) -> Part {
+    pub(super) fn value(&mut self, name: &'m str) -> ReviewParts {
         match self.values.get(name) {
             Some(part) => *part,
             None => {
                 self.unbound.insert(name);
-                Part::NOTHING
+                ReviewParts::NOTHING
             }
         }
     }
 
-    pub(super) fn bind(&mut self, name: &'m str, part: Part) {
+    pub(super) fn bind(&mut self, name: &'m str, part: ReviewParts) {
         let value = self.values.entry(name).or_default();
         *value = *value | part;
     }
 
     /// Binds unbound variables to an unrelated value. Returns whether there are any.
-    pub(super) fn binds_others(&mut self) -> bool {
+    pub(super) fn bind_unbound(&mut self) -> bool {
         let others: Vec<_> = self.unbound.drain().filter(|name| !self.values.contains_key(name)).collect();
-        others.iter().for_each(|name| self.bind(name, Part::OTHER));
+        others.iter().for_each(|name| self.bind(name, ReviewParts::OTHER));
         !others.is_empty()
     }
 
     /// The values of its variables.
-    pub(super) fn values(&self) -> HashMap<&'m str, Part> {
+    pub(super) fn values(&self) -> HashMap<&'m str, ReviewParts> {
         self.values.clone()
     }
 
@@ -98,7 +98,7 @@ impl<'m> Frame<'m> {
     }
 
     /// Drops the effects after the first `before`.
-    pub(super) fn forget_since(&mut self, before: usize) {
+    pub(super) fn truncate_effects(&mut self, before: usize) {
         self.effects.truncate(before);
     }
 

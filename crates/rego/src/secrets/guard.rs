@@ -4,7 +4,7 @@ use regorus::unstable::{AssignOp, BoolOp, Expr, Literal, LiteralStmt, Query};
 
 use super::flow::Flow;
 use super::frame::{Frame, Root};
-use super::part::{Key, Part};
+use super::review_parts::{Key, ReviewParts};
 use super::truth::Truth;
 use crate::tree;
 
@@ -21,7 +21,7 @@ impl<'m> Flow<'m> {
             Literal::SomeVars { .. } => Truth::ALWAYS,
             Literal::NotExpr { .. } if has_with => Truth::UNKNOWN,
             Literal::NotExpr { expr, .. } => self.truth(expr, frame).not(),
-            _ if part == Part::NOTHING => Truth::NEVER,
+            _ if part == ReviewParts::NOTHING => Truth::NEVER,
             Literal::Expr { expr, .. } if !has_with => self.truth(expr, frame),
             Literal::Expr { .. } | Literal::SomeIn { .. } | Literal::Every { .. } => Truth::UNKNOWN,
         }
@@ -31,7 +31,7 @@ impl<'m> Flow<'m> {
     fn truth(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> Truth {
         let before = frame.effects();
         let truth = self.truth_of(expr, frame);
-        frame.forget_since(before);
+        frame.truncate_effects(before);
         truth
     }
 
@@ -52,7 +52,7 @@ impl<'m> Flow<'m> {
                 Some(Root::Rule(number, below)) if below.is_empty() => {
                     let outcome = self.outcome(&(number, Vec::new()));
                     let is_false = outcome.default.is_none_or(|(_, is_false)| is_false);
-                    match (outcome.is_true, outcome.value == Part::NOTHING && is_false) {
+                    match (outcome.is_true, outcome.value == ReviewParts::NOTHING && is_false) {
                         (true, _) => Truth::ALWAYS,
                         (_, true) => Truth::NEVER,
                         _ => Truth::UNKNOWN,
@@ -96,20 +96,20 @@ impl<'m> Flow<'m> {
     }
 
     /// Whether `part` equals one of `texts`.
-    fn one_of(&self, part: Part, texts: &[&str]) -> Truth {
+    fn one_of(&self, part: ReviewParts, texts: &[&str]) -> Truth {
         let is_called = |text: &&&str| self.secrets.contains(**text);
         // With several names, the one in the review is unknown.
         let (matching, is_certain) = match part {
-            Part::KIND => (texts.iter().filter(|text| **text == "Secret").count(), true),
-            Part::PLURAL => (texts.iter().filter(|text| **text == "secrets").count(), true),
-            Part::GROUP => (texts.iter().filter(|text| text.is_empty()).count(), true),
-            Part::CALLED => (texts.iter().filter(is_called).count(), self.secrets.len() == 1),
+            ReviewParts::KIND => (texts.iter().filter(|text| **text == "Secret").count(), true),
+            ReviewParts::PLURAL => (texts.iter().filter(|text| **text == "secrets").count(), true),
+            ReviewParts::GROUP => (texts.iter().filter(|text| text.is_empty()).count(), true),
+            ReviewParts::SECRET_NAME => (texts.iter().filter(is_called).count(), self.secrets.len() == 1),
             _ => return Truth::UNKNOWN,
         };
         if matching == 0 {
             return Truth::NEVER;
         }
-        let only_secrets = matching == texts.len() && part != Part::GROUP;
+        let only_secrets = matching == texts.len() && part != ReviewParts::GROUP;
         Truth { for_secrets: is_certain.then_some(true), only_secrets }
     }
 

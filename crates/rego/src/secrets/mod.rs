@@ -10,7 +10,7 @@ mod calls;
 mod flow;
 mod frame;
 mod guard;
-mod part;
+mod review_parts;
 mod truth;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Position};
 use super::loaded_module::LoadedModule;
 use super::module::{Module, ModuleId};
 use flow::Flow;
@@ -35,21 +35,21 @@ const SECRETS: &str = "secrets";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretReads {
     /// In rules that apply to Secrets alone.
-    certain: BTreeSet<(ModuleId, Place)>,
+    certain: BTreeSet<(ModuleId, Position)>,
     /// In rules that apply to several kinds, including Secrets.
-    possible: BTreeSet<(ModuleId, Place)>,
+    possible: BTreeSet<(ModuleId, Position)>,
 }
 
 /// Whether policies may read the contents of Secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Contents {
+pub enum SecretContents {
     /// Secrets are replicated.
     Readable,
     /// Secrets are not replicated. The fault is the first place that reads the contents anyway; reviews of Secrets fail with it.
     Withheld(Option<Fault>),
 }
 
-impl Default for Contents {
+impl Default for SecretContents {
     fn default() -> Self {
         Self::Withheld(None)
     }
@@ -68,7 +68,7 @@ impl SecretReads {
     #[must_use]
     pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
         let [certain, possible] = Flow::new(edited, names).reads();
-        let original = |(module, place): (ModuleId, Place)| {
+        let original = |(module, place): (ModuleId, Position)| {
             let fault = bundle.original_of_edited(Fault::new(&module, place, ""));
             (module, fault.place.unwrap_or(place))
         };
@@ -91,10 +91,10 @@ impl SecretReads {
         only.map(|(module, place)| Fault::new(module, *place, POSSIBLE)).collect()
     }
 
-    /// The value for [`Gates`](super::snapshot::Gates) on a hub that replicates no Secrets.
+    /// The value for [`ReviewInputs`](super::snapshot::ReviewInputs) on a hub that replicates no Secrets.
     #[must_use]
-    pub fn withheld(&self) -> Contents {
-        Contents::Withheld(self.unreviewed())
+    pub fn withheld(&self) -> SecretContents {
+        SecretContents::Withheld(self.unreviewed())
     }
 
     fn unreviewed(&self) -> Option<Fault> {

@@ -13,7 +13,7 @@ use policy_sync_topology::Graph;
 
 /// A graph with its objects.
 #[derive(Clone, Copy, Debug)]
-pub struct GraphOf<'k> {
+pub struct GraphSnapshot<'k> {
     /// The objects of the graph, with the kinds that could not be read.
     pub found: &'k ClusterObjects,
     /// The relations of Gateways, routes and policies.
@@ -22,24 +22,24 @@ pub struct GraphOf<'k> {
     pub number: u64,
 }
 
-type Ask = Box<dyn FnOnce(GraphOf<'_>) + Send>;
+type GraphQuery = Box<dyn FnOnce(GraphSnapshot<'_>) + Send>;
 
 enum Message {
     /// Builds a graph of these objects, then sends a message on the channel.
     Objects(Box<ClusterObjects>, oneshot::Sender<()>),
-    Ask(Ask),
+    Query(GraphQuery),
 }
 
 /// A handle to the thread, which ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Graphs(Sender<Message>);
+pub(super) struct GraphThread(Sender<Message>);
 
-impl Graphs {
+impl GraphThread {
     /// Starts the thread without a graph.
     pub(super) fn start() -> io::Result<Self> {
         let (sender, messages) = mpsc::channel();
         thread::Builder::new().name("topology".to_owned()).spawn(move || {
-            keep(&messages);
+            run_thread(&messages);
         })?;
         Ok(Self(sender))
     }
@@ -52,40 +52,40 @@ impl Graphs {
         let _ = is_built.await;
     }
 
-    /// Runs `ask` on the graph, as soon as there is one. Returns `None` if it panics.
-    pub(super) async fn ask<T: Send + 'static>(
+    /// Runs `query` on the graph, as soon as there is one. Returns `None` if it panics.
+    pub(super) async fn query<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
+        query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,
     ) -> Option<T> {
         let (tell, told) = oneshot::channel();
-        let asks = move |of: GraphOf<'_>| {
+        let asks = move |of: GraphSnapshot<'_>| {
             // The caller may have been cancelled.
-            let _ = tell.send(ask(of));
+            let _ = tell.send(query(of));
         };
-        self.0.send(Message::Ask(Box::new(asks))).ok()?;
+        self.0.send(Message::Query(Box::new(asks))).ok()?;
         told.await.ok()
     }
 }
 
 /// Builds graphs and runs queries until all senders are dropped.
-fn keep(messages: &Receiver<Message>) -> Option<()> {
-    let mut early: Vec<Ask> = Vec::new();
+fn run_thread(messages: &Receiver<Message>) -> Option<()> {
+    let mut early: Vec<GraphQuery> = Vec::new();
     let mut next = loop {
         match messages.recv().ok()? {
             Message::Objects(found, built) => break (found, built),
-            Message::Ask(ask) => early.push(ask),
+            Message::Query(query) => early.push(query),
         }
     };
     for number in 0.. {
         let (found, built) = next;
-        let facts = found.objects.facts();
-        let of = GraphOf { found: &found, graph: &Graph::build(&facts), number };
-        early.drain(..).for_each(|ask| answer(ask, of));
+        let graph_input = found.objects.graph_input();
+        let of = GraphSnapshot { found: &found, graph: &Graph::build(&graph_input), number };
+        early.drain(..).for_each(|query| run_query(query, of));
         let _ = built.send(());
         next = loop {
             match messages.recv().ok()? {
                 Message::Objects(found, built) => break (found, built),
-                Message::Ask(ask) => answer(ask, of),
+                Message::Query(query) => run_query(query, of),
             }
         };
     }
@@ -93,8 +93,8 @@ fn keep(messages: &Receiver<Message>) -> Option<()> {
 }
 
 /// Runs one query. A panic is contained, and printed on standard error.
-fn answer(ask: Ask, of: GraphOf<'_>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| ask(of)));
+fn run_query(query: GraphQuery, of: GraphSnapshot<'_>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| query(of)));
 }
 
 #[cfg(test)]
@@ -103,8 +103,8 @@ mod tests {
 
     #[tokio::test]
     async fn early_query_waits_for_a_graph_and_a_panic_affects_one_query() {
-        let graphs = Graphs::start().unwrap();
-        let early = graphs.ask(|of| of.found.unread.len());
+        let graphs = GraphThread::start().unwrap();
+        let early = graphs.query(|of| of.found.unread.len());
         let found = |unread: usize| ClusterObjects {
             unread: vec![String::new(); unread],
             ..ClusterObjects::default()
@@ -112,7 +112,7 @@ mod tests {
         let (early, ()) = tokio::join!(early, graphs.replace(found(1)));
         assert_eq!(early, Some(1));
         graphs.replace(found(2)).await;
-        assert_eq!(graphs.ask(|_| -> () { panic!("no") }).await, None);
-        assert_eq!(graphs.ask(|of| (of.found.unread.len(), of.graph.nodes().count())).await, Some((2, 0)));
+        assert_eq!(graphs.query(|_| -> () { panic!("no") }).await, None);
+        assert_eq!(graphs.query(|of| (of.found.unread.len(), of.graph.nodes().count())).await, Some((2, 0)));
     }
 }

@@ -9,7 +9,7 @@ use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 
 /// A part of the web pages that changes separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum ChangedPart {
     /// Everything: the kinds, missing rights, and whether the hub is reachable.
     Everything,
     /// A policy.
@@ -19,23 +19,23 @@ pub enum Place {
     /// The routes and policies of a Gateway.
     Gateway(ObjectKey),
     /// The set of effective rules.
-    InForce,
+    EffectivePolicies,
 }
 
-/// The maximum number of separate places. Above it, they are replaced by [`Place::Everything`].
-const PLACES: usize = 1_000;
+/// The maximum number of separate places. Above it, they are replaced by [`ChangedPart::Everything`].
+const PARTS_LIMIT: usize = 1_000;
 
 /// Changes that were not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    places: Mutex<BTreeSet<Place>>,
+    changed_parts: Mutex<BTreeSet<ChangedPart>>,
     arrived: Notify,
 }
 
 impl Inbox {
     /// Takes all changes; empty if there are none.
-    pub(super) fn take(&self) -> BTreeSet<Place> {
-        std::mem::take(&mut *self.places.lock())
+    pub(super) fn take(&self) -> BTreeSet<ChangedPart> {
+        std::mem::take(&mut *self.changed_parts.lock())
     }
 
     /// Waits until a change was put in since the last call.
@@ -44,24 +44,24 @@ impl Inbox {
     }
 
     /// Returns changes that were taken, without a notification.
-    pub(super) fn put_back(&self, places: BTreeSet<Place>) {
-        self.places.lock().extend(places);
+    pub(super) fn put_back(&self, changed_parts: BTreeSet<ChangedPart>) {
+        self.changed_parts.lock().extend(changed_parts);
     }
 
     /// Adds changes.
-    pub(super) fn put(&self, changed: impl IntoIterator<Item = Place>) {
-        let mut places = self.places.lock();
-        for place in changed {
+    pub(super) fn put(&self, changed: impl IntoIterator<Item = ChangedPart>) {
+        let mut changed_parts = self.changed_parts.lock();
+        for part in changed {
             // `Everything` includes all other places.
-            if place == Place::Everything || places.len() >= PLACES {
-                *places = BTreeSet::from([Place::Everything]);
+            if part == ChangedPart::Everything || changed_parts.len() >= PARTS_LIMIT {
+                *changed_parts = BTreeSet::from([ChangedPart::Everything]);
             }
-            if places.first() == Some(&Place::Everything) {
+            if changed_parts.first() == Some(&ChangedPart::Everything) {
                 break;
             }
-            places.insert(place);
+            changed_parts.insert(part);
         }
-        if !places.is_empty() {
+        if !changed_parts.is_empty() {
             self.arrived.notify_one();
         }
     }
@@ -71,22 +71,23 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    fn policies(count: usize) -> impl Iterator<Item = Place> {
+    fn policies(count: usize) -> impl Iterator<Item = ChangedPart> {
         let kind = GroupResource::new("kuadrant.io", "ratelimitpolicies");
-        (0..count).map(move |n| Place::Policy(kind.clone(), ObjectKey::new("shop", &format!("limits-{n}"))))
+        (0..count)
+            .map(move |n| ChangedPart::Policy(kind.clone(), ObjectKey::new("shop", &format!("limits-{n}"))))
     }
 
     #[test]
     fn too_many_places_become_everything() {
         let inbox = Inbox::default();
-        inbox.put(policies(PLACES));
-        assert_eq!(inbox.take(), policies(PLACES).collect());
-        inbox.put(policies(2 * PLACES + 1));
-        assert_eq!(inbox.take(), BTreeSet::from([Place::Everything]));
+        inbox.put(policies(PARTS_LIMIT));
+        assert_eq!(inbox.take(), policies(PARTS_LIMIT).collect());
+        inbox.put(policies(2 * PARTS_LIMIT + 1));
+        assert_eq!(inbox.take(), BTreeSet::from([ChangedPart::Everything]));
         inbox.put(policies(1));
-        inbox.put([Place::Everything]);
+        inbox.put([ChangedPart::Everything]);
         inbox.put(policies(2));
-        assert_eq!(inbox.take(), BTreeSet::from([Place::Everything]));
+        assert_eq!(inbox.take(), BTreeSet::from([ChangedPart::Everything]));
         inbox.put(policies(2));
         assert_eq!(inbox.take(), policies(2).collect());
     }

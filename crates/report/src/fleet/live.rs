@@ -9,12 +9,12 @@ use kube::Client;
 use tokio::sync::{OnceCell, watch};
 use tokio::task::AbortHandle;
 
-use super::attached::{Attached, AttachedError, Watcher};
-use super::given::Given;
-use super::graphs::GraphOf;
-use super::inbox::{Inbox, Place};
-use super::roster::{Following, PAGE, Roster, failing, source, wanted};
+use super::file_objects::FileObjects;
+use super::graphs::GraphSnapshot;
+use super::inbox::{ChangedPart, Inbox};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
+use super::watched_kinds::{KindsPoller, PAGE, WatchedKinds, failing, source, wanted};
+use super::watched_topology::{TopologyError, WatchContext, WatchedTopology};
 use crate::{ClusterObjects, ServedKind, WatchError};
 use policy_sync_api::interned::Interned;
 use policy_sync_api::moment::Moment;
@@ -23,12 +23,13 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::tasks::announce;
+use policy_sync_hub::tasks::send_if_changed;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_mirror::{
-    AnyRow, Changed, Changes, FailureKind, Line, Mirror, MirrorGuard, Scope, Source, Table, Tables,
+    AnyRow, Changes, KindDeclaration, Mirror, MirrorChange, MirrorGuard, Scope, Source, Table, Tables,
+    WatchFailureKind,
 };
 use policy_sync_sync::kinds::REQUIRED;
 
@@ -37,12 +38,12 @@ const NOW: Moment = Moment(0);
 
 /// Interned texts that rows share.
 #[derive(Clone, Debug, Default)]
-struct Index {
+struct FleetIndex {
     texts: Interned<str>,
 }
 
-impl policy_sync_mirror::Index for Index {
-    const NEEDED: &'static [&'static Line] = &[];
+impl policy_sync_mirror::Index for FleetIndex {
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
 
     type View<'m> = &'m Tables;
 
@@ -65,32 +66,32 @@ impl policy_sync_mirror::Index for Index {
 /// The source of the web pages: a hub that is watched, or files.
 #[derive(Debug)]
 pub struct Live {
-    of: Of,
+    source: ObjectSource,
     controller: ControllerName,
     scope: Scope,
-    mirror: Arc<Mirror<Index>>,
-    roster: watch::Receiver<Arc<Roster>>,
+    mirror: Arc<Mirror<FleetIndex>>,
+    watched_kinds: watch::Receiver<Arc<WatchedKinds>>,
     inbox: Arc<Inbox>,
     tasks: Tasks,
 }
 
 /// Where the objects come from.
-pub(super) enum Of {
+pub(super) enum ObjectSource {
     /// A watched hub.
-    Hub(Box<Watched>),
+    Hub(Box<WatchedHub>),
     /// Files, and the topology of their objects.
-    Files(Box<Given>, Attached),
+    Files(Box<FileObjects>, WatchedTopology),
 }
 
 /// A hub that is watched.
-pub(super) struct Watched {
+pub(super) struct WatchedHub {
     pub(super) hub: HubClient,
     client: Client,
     running: [AbortHandle; 2],
-    attached: OnceCell<Attached>,
+    watched_topology: OnceCell<WatchedTopology>,
 }
 
-impl fmt::Debug for Of {
+impl fmt::Debug for ObjectSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hub(watched) => watched.hub.url(),
@@ -99,7 +100,7 @@ impl fmt::Debug for Of {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedHub {
     fn drop(&mut self) {
         self.running.iter().for_each(AbortHandle::abort);
     }
@@ -107,10 +108,10 @@ impl Drop for Watched {
 
 /// A snapshot of the fleet.
 #[derive(Debug)]
-pub struct Look<'l> {
-    guard: MirrorGuard<'l, Index>,
+pub struct FleetView<'l> {
+    guard: MirrorGuard<'l, FleetIndex>,
     live: &'l Live,
-    roster: Arc<Roster>,
+    watched_kinds: Arc<WatchedKinds>,
 }
 
 impl Live {
@@ -131,17 +132,17 @@ impl Live {
         let inbox = Arc::new(Inbox::default());
         let into = inbox.clone();
         let feed = Feed::new(mirror.clone(), controller.clone(), Clock::start(), move |changes| {
-            into.put(changes.iter().flat_map(|changed| places(changed, changes)));
+            into.put(changes.iter().flat_map(|changed| changed_parts(changed, changes)));
         });
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
         // Clusters are listed while the kinds are resolved.
-        let (watched, sources) = watch::channel(wanted(&Roster::default(), &scope));
-        let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).in_pages_of(PAGE);
+        let (watched, sources) = watch::channel(wanted(&WatchedKinds::default(), &scope));
+        let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).with_page_size(PAGE);
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
         }));
         let watching = watching.abort_handle();
-        let looking_up = async { join!(hub.has(&REQUIRED), Roster::read(&hub, &controller)) };
+        let looking_up = async { join!(hub.has(&REQUIRED), WatchedKinds::read(&hub, &controller)) };
         let first = match looking_up.await {
             (Err(error), _) | (_, Err(error)) => {
                 watching.abort();
@@ -149,59 +150,72 @@ impl Live {
             }
             (Ok(()), Ok(first)) => Arc::new(first),
         };
-        announce(&watched, wanted(&first, &scope));
-        let (following, roster) = watch::channel(first);
-        let following = Following {
+        send_if_changed(&watched, wanted(&first, &scope));
+        let (following, watched_kinds) = watch::channel(first);
+        let following = KindsPoller {
             hub: hub.clone(),
             controller: controller.clone(),
             scope: scope.clone(),
-            roster: following,
+            watched_kinds: following,
             wanted: watched,
             inbox: inbox.clone(),
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));
         let running = [watching, following.abort_handle()];
-        let of = Of::Hub(Box::new(Watched { hub, client, running, attached: OnceCell::new() }));
-        Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
+        let source = ObjectSource::Hub(Box::new(WatchedHub {
+            hub,
+            client,
+            running,
+            watched_topology: OnceCell::new(),
+        }));
+        Ok(Self { source, controller, scope, mirror, watched_kinds, inbox, tasks })
     }
 
-    /// Shows the objects of `given` in `namespace`, or in all namespaces. `attached` contains the objects for
+    /// Shows the objects of `file_objects` in `namespace`, or in all namespaces. `watched_topology` contains the objects for
     /// the topology.
     ///
     /// # Errors
     ///
     /// If the thread for the topology cannot be started.
-    pub async fn of_files(
-        mut given: Given,
-        attached: ClusterObjects,
+    pub async fn from_files(
+        mut file_objects: FileObjects,
+        watched_topology: ClusterObjects,
         namespace: Option<&str>,
     ) -> Result<Self, LiveError> {
-        let (controller, scope) = (given.mirror.controller().clone(), Scope::new(namespace, None));
+        let (controller, scope) = (file_objects.mirror.controller().clone(), Scope::new(namespace, None));
         let mirror = Arc::new(Mirror::new(controller.clone()));
         let list = |source: &Source, objects: &[HubObject]| {
             let shown = objects.iter().filter(|object| source.is(&CLUSTERS) || scope.has(&object.key()));
             mirror.list(source, shown, &controller, NOW);
         };
-        for (kind, objects) in &given.policies {
+        for (kind, objects) in &file_objects.policies {
             list(&source(kind, &scope), objects);
         }
-        list(&CLUSTERS.all(), &given.clusters);
-        let attached = Attached::of_files(attached, &controller).await?;
-        let faults = attached.ask(|GraphOf { found, graph, .. }| found.faults(graph)).await;
-        given.faults.extend(faults.into_iter().flatten().map(|fault| fault.to_string()));
-        let roster = Roster {
-            kinds: given.policies.iter().map(|(kind, _)| kind.clone()).collect(),
-            faults: given.faults.clone(),
-            has_classes: given.has_classes(),
-            ..Roster::default()
+        list(&CLUSTERS.all(), &file_objects.clusters);
+        let watched_topology = WatchedTopology::from_files(watched_topology, &controller).await?;
+        let faults = watched_topology.query(|GraphSnapshot { found, graph, .. }| found.faults(graph)).await;
+        file_objects.faults.extend(faults.into_iter().flatten().map(|fault| fault.to_string()));
+        let watched_kinds = WatchedKinds {
+            kinds: file_objects.policies.iter().map(|(kind, _)| kind.clone()).collect(),
+            faults: file_objects.faults.clone(),
+            has_classes: file_objects.has_classes(),
+            ..WatchedKinds::default()
         };
-        let (_, roster) = watch::channel(Arc::new(roster));
+        let (_, watched_kinds) = watch::channel(Arc::new(watched_kinds));
         let (inbox, tasks) = (Arc::default(), Tasks::new(Metrics::new().map_err(WatchError::from)?));
-        Ok(Self { of: Of::Files(Box::new(given), attached), controller, scope, mirror, roster, inbox, tasks })
+        Ok(Self {
+            source: ObjectSource::Files(Box::new(file_objects), watched_topology),
+            controller,
+            scope,
+            mirror,
+            watched_kinds,
+            inbox,
+            tasks,
+        })
     }
 
-    pub(super) fn of(&self) -> &Of {
-        &self.of
+    pub(super) fn source(&self) -> &ObjectSource {
+        &self.source
     }
 
     /// The controller whose GatewayClasses are considered.
@@ -221,9 +235,9 @@ impl Live {
 
     /// A snapshot of the current state. It holds a lock: render the page, then drop it.
     #[must_use]
-    pub fn look(&self) -> Look<'_> {
-        let roster = self.roster.borrow().clone();
-        Look { guard: self.mirror.read(), live: self, roster }
+    pub fn view(&self) -> FleetView<'_> {
+        let watched_kinds = self.watched_kinds.borrow().clone();
+        FleetView { guard: self.mirror.read(), live: self, watched_kinds }
     }
 
     /// The topology. The first call starts to watch its objects.
@@ -231,12 +245,12 @@ impl Live {
     /// # Errors
     ///
     /// If the hub cannot be read.
-    pub async fn attached(&self) -> Result<&Attached, AttachedError> {
-        let watched = match &self.of {
-            Of::Hub(watched) => watched,
-            Of::Files(_, attached) => return Ok(attached),
+    pub async fn watched_topology(&self) -> Result<&WatchedTopology, TopologyError> {
+        let watched = match &self.source {
+            ObjectSource::Hub(watched) => watched,
+            ObjectSource::Files(_, watched_topology) => return Ok(watched_topology),
         };
-        let watcher = || Watcher {
+        let watch_context = || WatchContext {
             hub: watched.hub.clone(),
             client: watched.client.clone(),
             controller: self.controller.clone(),
@@ -244,21 +258,21 @@ impl Live {
             inbox: self.inbox.clone(),
             tasks: self.tasks.clone(),
         };
-        watched.attached.get_or_try_init(|| Attached::start(watcher())).await
+        watched.watched_topology.get_or_try_init(|| WatchedTopology::start(watch_context())).await
     }
 
-    /// The topology, if a call of [`attached`](Self::attached) has started it.
+    /// The topology, if a call of [`watched_topology`](Self::watched_topology) has started it.
     #[must_use]
-    pub fn watched(&self) -> Option<&Attached> {
-        match &self.of {
-            Of::Hub(watched) => watched.attached.get(),
-            Of::Files(_, attached) => Some(attached),
+    pub fn started_topology(&self) -> Option<&WatchedTopology> {
+        match &self.source {
+            ObjectSource::Hub(watched) => watched.watched_topology.get(),
+            ObjectSource::Files(_, watched_topology) => Some(watched_topology),
         }
     }
 
     /// Takes the changes since the last call; empty if there are none.
     #[must_use]
-    pub fn taken(&self) -> BTreeSet<Place> {
+    pub fn take_changes(&self) -> BTreeSet<ChangedPart> {
         self.inbox.take()
     }
 
@@ -267,11 +281,11 @@ impl Live {
     /// # Errors
     ///
     /// If the watch cannot continue: a task has panicked, or the hub was restored from a backup.
-    pub async fn changed(&self) -> Result<BTreeSet<Place>, WatchError> {
+    pub async fn changed(&self) -> Result<BTreeSet<ChangedPart>, WatchError> {
         loop {
-            let places = self.taken();
-            if !places.is_empty() {
-                return Ok(places);
+            let changed_parts = self.take_changes();
+            if !changed_parts.is_empty() {
+                return Ok(changed_parts);
             }
             tokio::select! {
                 () = self.inbox.arrived() => {}
@@ -292,28 +306,35 @@ pub enum LiveError {
     Watch(#[from] WatchError),
     /// The thread for the topology cannot be started.
     #[error("no thread can be started")]
-    Unstarted(#[from] io::Error),
+    ThreadStart(#[from] io::Error),
 }
 
-impl Look<'_> {
+impl FleetView<'_> {
     /// The watched kinds.
     #[must_use]
-    pub fn roster(&self) -> &Roster {
-        &self.roster
+    pub fn watched_kinds(&self) -> &WatchedKinds {
+        &self.watched_kinds
     }
 
     /// Parameters, kinds of policies and clusters that may not be read, one line each.
     #[must_use]
     pub fn unread(&self) -> Vec<String> {
-        let refused = self.failing(|kind| kind == FailureKind::Refused);
-        self.roster.unread.iter().cloned().chain(refused).collect()
+        let refused = self.failing(|kind| kind == WatchFailureKind::Forbidden);
+        self.watched_kinds.unread.iter().cloned().chain(refused).collect()
     }
 
     /// The reasons why the hub cannot be watched temporarily, one line each.
     #[must_use]
-    pub fn away(&self) -> Vec<String> {
-        let failing = self.failing(|kind| kind != FailureKind::Refused);
-        self.roster.failure.iter().cloned().chain(failing).collect::<BTreeSet<_>>().into_iter().collect()
+    pub fn watch_errors(&self) -> Vec<String> {
+        let failing = self.failing(|kind| kind != WatchFailureKind::Forbidden);
+        self.watched_kinds
+            .failure
+            .iter()
+            .cloned()
+            .chain(failing)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// The kinds that have not been listed yet.
@@ -321,14 +342,14 @@ impl Look<'_> {
     pub fn unlisted(&self) -> Vec<&str> {
         let tables = self.guard.tables();
         let is_missing = |kind: &&ServedKind| !tables.is_settled(&source(kind, &self.live.scope));
-        self.roster.kinds.iter().filter(is_missing).map(|kind| kind.kind.as_str()).collect()
+        self.watched_kinds.kinds.iter().filter(is_missing).map(|kind| kind.kind.as_str()).collect()
     }
 
     /// The clusters of the hub by name; `None` if they may not be read, or were not listed yet.
     #[must_use]
     pub fn clusters(&self) -> Option<impl Iterator<Item = (&Arc<str>, &ClusterRow)>> {
         let (tables, source) = (self.guard.tables(), CLUSTERS.all());
-        (tables.synced(&source).is_some() && tables.refusal(&source).is_none())
+        (tables.synced(&source).is_some() && tables.access_denial(&source).is_none())
             .then(|| tables.rows(&CLUSTERS).map(|(key, row)| (&key.name, row)))
     }
 
@@ -336,49 +357,51 @@ impl Look<'_> {
     #[must_use]
     pub fn unavailable(&self) -> BTreeSet<ClusterName> {
         let clusters = self.clusters().into_iter().flatten();
-        let unavailable = clusters.filter(|(_, row)| row.silent_since.is_some());
+        let unavailable = clusters.filter(|(_, row)| row.unavailable_since.is_some());
         unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
     }
 
     /// The hub's reason for denying to list ManagedClusters, if it does.
     #[must_use]
     pub fn clusters_unread(&self) -> Option<String> {
-        let refusal = self.guard.tables().refusal(&CLUSTERS.all())?;
+        let refusal = self.guard.tables().access_denial(&CLUSTERS.all())?;
         Some(format!("ManagedCluster: {}", refusal.text))
     }
 
     /// The policies with their kinds, and the resources that some policy uses.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&ServedKind, &ObjectKey, &FleetRow)> {
         let tables = self.guard.tables();
-        self.roster.kinds.iter().flat_map(move |kind| {
+        self.watched_kinds.kinds.iter().flat_map(move |kind| {
             let rows = tables.table::<FleetRow>(&source(kind, &self.live.scope));
             let rows = rows.into_iter().flat_map(Table::iter);
-            rows.filter(|(_, row)| kind.role == Role::Policy || row.is_told)
+            rows.filter(|(_, row)| kind.role == Role::Policy || row.is_annotated)
                 .map(move |(key, row)| (kind, key, row))
         })
     }
 
-    fn failing(&self, counts: impl Fn(FailureKind) -> bool) -> Vec<String> {
+    fn failing(&self, counts: impl Fn(WatchFailureKind) -> bool) -> Vec<String> {
         failing(self.guard.tables(), counts, |source| match source.resource() {
-            Some(resource) => self.roster.kind(resource).map_or("policies", |kind| &kind.kind).to_owned(),
+            Some(resource) => {
+                self.watched_kinds.kind(resource).map_or("policies", |kind| &kind.kind).to_owned()
+            }
             None => "ManagedCluster".to_owned(),
         })
     }
 }
 
 /// The page parts that a change affects.
-fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
-    let Changed::Object { source, key, before } = changed else { return vec![Place::Everything] };
+fn changed_parts(changed: &MirrorChange, changes: &Changes<'_, FleetIndex>) -> Vec<ChangedPart> {
+    let MirrorChange::Object { source, key, before } = changed else { return vec![ChangedPart::Everything] };
     let Some(resource) = POLICIES.resource_of(source) else {
-        return vec![Place::Cluster(ClusterName(key.name.clone()))];
+        return vec![ChangedPart::Cluster(ClusterName(key.name.clone()))];
     };
     let before = before.as_ref().and_then(AnyRow::get::<FleetRow>);
     let now = changes.view().row::<FleetRow>(source, key);
     let clusters = [(before, now), (now, before)].into_iter().flat_map(|(one, other)| {
         let cells = one.into_iter().flat_map(FleetRow::cells);
         let moved = cells.filter(move |(cluster, cell)| other.and_then(|row| row.on(cluster)) != Some(*cell));
-        moved.map(|(cluster, _)| Place::Cluster(cluster.clone()))
+        moved.map(|(cluster, _)| ChangedPart::Cluster(cluster.clone()))
     });
-    let policy = Place::Policy(resource.clone(), key.clone());
+    let policy = ChangedPart::Policy(resource.clone(), key.clone());
     clusters.chain([policy]).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::{Selector, SelectorExt};
 
-use super::live::Look;
+use super::live::FleetView;
 use super::rows::FleetRow;
 use super::state::Cell;
 use crate::ServedKind;
@@ -30,7 +30,7 @@ pub struct MatrixQuery {
     /// The number of policies and of clusters to skip.
     pub skip: (usize, usize),
     /// The maximum number of policies and of clusters.
-    pub room: (usize, usize),
+    pub limit: (usize, usize),
 }
 
 /// Policies by clusters.
@@ -62,7 +62,7 @@ pub struct MatrixRow {
     /// Whether all clusters it is planned for have the current revision.
     pub in_sync: bool,
     /// Whether the controller has written annotations on it.
-    pub is_told: bool,
+    pub is_annotated: bool,
     /// The counts over all its clusters.
     pub summary: Option<Summary>,
     /// The controller's message for its owner, or the first fault of its annotations.
@@ -78,9 +78,9 @@ pub struct Column {
     pub cluster: ClusterName,
     /// Since when the hub has no heartbeat of its agent; `None` if the cluster is available or may not be
     /// read.
-    pub silent_since: Option<Timestamp>,
+    pub unavailable_since: Option<Timestamp>,
     /// The number of selected policies that are out of sync there.
-    pub lacking: usize,
+    pub out_of_sync: usize,
 }
 
 /// A policy that matches the query, with its sort key.
@@ -94,20 +94,20 @@ struct Candidate<'l> {
 }
 
 impl Matrix {
-    /// Builds the matrix of the snapshot `look` for `query`.
+    /// Builds the matrix of the snapshot `view` for `query`.
     #[must_use]
-    pub fn new(look: &Look<'_>, query: &MatrixQuery) -> Self {
-        let mut columns = columns(look, query);
+    pub fn new(view: &FleetView<'_>, query: &MatrixQuery) -> Self {
+        let mut columns = columns(view, query);
         let places: HashMap<ClusterName, usize> =
             columns.iter().enumerate().map(|(place, column)| (column.cluster.clone(), place)).collect();
-        let mut matrix = Self { clusters: look.clusters().map(Iterator::count), ..Self::default() };
+        let mut matrix = Self { clusters: view.clusters().map(Iterator::count), ..Self::default() };
         let selects = query.clusters != Selector::default();
         let mut rows: Vec<Candidate<'_>> = Vec::new();
-        for (kind, key, row) in look.policies() {
+        for (kind, key, row) in view.policies() {
             matrix.policies += 1;
             matrix.not_synced += usize::from(!row.in_sync);
             let is_asked = query.namespace.as_ref().is_none_or(|namespace| **namespace == *key.namespace)
-                && query.kind.as_ref().is_none_or(|word| kind.is_meant_by(word))
+                && query.kind.as_ref().is_none_or(|word| kind.matches_name(word))
                 && !(query.not_synced && row.in_sync);
             if !is_asked {
                 continue;
@@ -126,18 +126,18 @@ impl Matrix {
                 (0..columns.len()).filter(move |place| !named.contains(place))
             });
             for (place, cell) in &named {
-                columns[*place].lacking += usize::from(!cell.in_sync);
+                columns[*place].out_of_sync += usize::from(!cell.in_sync);
             }
-            all_others.into_iter().flatten().for_each(|place| columns[place].lacking += 1);
+            all_others.into_iter().flatten().for_each(|place| columns[place].out_of_sync += 1);
             rows.push(Candidate { kind, key, row, worst, times });
         }
         if query.not_synced {
-            columns.retain(|column| column.lacking > 0);
+            columns.retain(|column| column.out_of_sync > 0);
         }
         columns.sort_by(|a, b| {
-            (Reverse(a.lacking), a.silent_since.is_none(), &a.cluster).cmp(&(
-                Reverse(b.lacking),
-                b.silent_since.is_none(),
+            (Reverse(a.out_of_sync), a.unavailable_since.is_none(), &a.cluster).cmp(&(
+                Reverse(b.out_of_sync),
+                b.unavailable_since.is_none(),
                 &b.cluster,
             ))
         });
@@ -146,8 +146,8 @@ impl Matrix {
             rank(a).cmp(&rank(b)).then_with(|| (a.key, &a.kind.gvr.kind).cmp(&(b.key, &b.kind.gvr.kind)))
         });
         matrix.of = (rows.len(), columns.len());
-        matrix.columns = columns.into_iter().skip(query.skip.1).take(query.room.1).collect();
-        let rows = rows.into_iter().skip(query.skip.0).take(query.room.0);
+        matrix.columns = columns.into_iter().skip(query.skip.1).take(query.limit.1).collect();
+        let rows = rows.into_iter().skip(query.skip.0).take(query.limit.0);
         matrix.rows = rows.map(|candidate| candidate.on(&matrix.columns)).collect();
         matrix
     }
@@ -165,7 +165,7 @@ impl Candidate<'_> {
             resource: self.kind.gvr.kind.clone(),
             key: self.key.clone(),
             in_sync: row.in_sync,
-            is_told: row.is_told,
+            is_annotated: row.is_annotated,
             summary: row.summary.clone(),
             message: row.message.clone().or_else(|| row.fault.clone()),
             cells: columns.iter().map(cell).collect(),
@@ -174,19 +174,22 @@ impl Candidate<'_> {
 }
 
 /// The clusters that match the query. If ManagedClusters may not be read, those that annotations name.
-fn columns(look: &Look<'_>, query: &MatrixQuery) -> Vec<Column> {
-    if let Some(clusters) = look.clusters() {
+fn columns(view: &FleetView<'_>, query: &MatrixQuery) -> Vec<Column> {
+    if let Some(clusters) = view.clusters() {
         let selected = clusters.filter(|(_, row)| query.clusters.matches(&row.labels));
-        let column = |(name, silent_since): (&Arc<str>, _)| Column {
+        let column = |(name, unavailable_since): (&Arc<str>, _)| Column {
             cluster: ClusterName(name.clone()),
-            silent_since,
-            lacking: 0,
+            unavailable_since,
+            out_of_sync: 0,
         };
-        return selected.map(|(name, row)| column((name, row.silent_since))).collect();
+        return selected.map(|(name, row)| column((name, row.unavailable_since))).collect();
     }
     let named: BTreeSet<&ClusterName> =
-        look.policies().flat_map(|(_, _, row)| row.cells().map(|(cluster, _)| cluster)).collect();
-    named.into_iter().map(|name| Column { cluster: name.clone(), silent_since: None, lacking: 0 }).collect()
+        view.policies().flat_map(|(_, _, row)| row.cells().map(|(cluster, _)| cluster)).collect();
+    named
+        .into_iter()
+        .map(|name| Column { cluster: name.clone(), unavailable_since: None, out_of_sync: 0 })
+        .collect()
 }
 
 /// The state on the cluster of `column`, for a policy whose kind is listed under `role`.
@@ -195,7 +198,7 @@ fn state(cell: &Cell, role: Role, column: &Column) -> PolicyState {
         PolicyState::Unknown if role == Role::Resource && cell.in_sync => PolicyState::Applied,
         state => state,
     };
-    if column.silent_since.is_some() { state.on_unavailable_cluster() } else { state }
+    if column.unavailable_since.is_some() { state.on_unavailable_cluster() } else { state }
 }
 
 /// The worst of the `states` of a policy, and the number of clusters in it.
@@ -214,7 +217,11 @@ mod tests {
     #[test]
     fn cells_of_unavailable_clusters_are_unreachable() {
         let cell = |state, in_sync| Cell { state, in_sync, message: None };
-        let column = |silent_since| Column { cluster: ClusterName::from("eu-1"), silent_since, lacking: 0 };
+        let column = |unavailable_since| Column {
+            cluster: ClusterName::from("eu-1"),
+            unavailable_since,
+            out_of_sync: 0,
+        };
         let (available, silent) = (column(None), column(Some(Timestamp::UNIX_EPOCH)));
         for (written, expected) in [
             (PolicyState::Enforced, PolicyState::Unreachable),

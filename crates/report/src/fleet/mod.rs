@@ -7,29 +7,29 @@
 //! ManagedClusters ──────────────────────┘                 └─────▶ changes
 //! ```
 //!
-//! The topology is watched once a page requests it: [`Attached`]. Files can replace the hub; they are read
-//! once: [`Given`].
+//! The topology is watched once a page requests it: [`WatchedTopology`]. Files can replace the hub; they are read
+//! once: [`FileObjects`].
 //!
 //! No works are read, because a fleet has a hundred for each policy. A row stores states and short messages;
 //! the page of one policy reads its complete [`PolicyReport`](super::PolicyReport).
 
-mod asked;
-mod attached;
-mod given;
+mod file_objects;
 mod graphs;
 mod inbox;
 mod live;
 mod matrix;
-mod roster;
+mod reads;
 mod rows;
 mod state;
+mod watched_kinds;
+mod watched_topology;
 
-pub use attached::{Attached, AttachedError};
-pub use given::Given;
-pub use graphs::GraphOf;
-pub use inbox::Place;
-pub use live::{Live, LiveError, Look};
+pub use file_objects::FileObjects;
+pub use graphs::GraphSnapshot;
+pub use inbox::ChangedPart;
+pub use live::{FleetView, Live, LiveError};
 pub use matrix::{Column, Matrix, MatrixQuery, MatrixRow};
-pub use roster::Roster;
 pub use rows::{ClusterRow, FleetRow};
 pub use state::Cell;
+pub use watched_kinds::WatchedKinds;
+pub use watched_topology::{TopologyError, WatchedTopology};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::state::{Cell, kept};
+use super::state::{Cell, truncated};
 use crate::PolicyReport;
-use crate::policy::is_told;
+use crate::policy::is_annotated;
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::cluster::{self, ManagedClusterStatus};
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Family, Kind, Pruned, Row};
+use policy_sync_mirror::{Family, Kind, ObjectRow, Row};
 
 /// Policies and resources. Only metadata is listed, because annotations contain all that is shown.
 pub(super) static POLICIES: Family<FleetRow> = Family::new("policies").of_metadata();
@@ -25,7 +25,7 @@ pub struct FleetRow {
     /// Whether all placed clusters have the current revision, without a message of the controller or a fault.
     pub in_sync: bool,
     /// Whether the controller has written annotations on it.
-    pub is_told: bool,
+    pub is_annotated: bool,
     /// The counts over all its clusters.
     pub summary: Option<Summary>,
     /// The controller's message for its owner, truncated.
@@ -40,29 +40,29 @@ pub struct FleetRow {
 
 impl Row for FleetRow {}
 
-impl Pruned for FleetRow {
+impl ObjectRow for FleetRow {
     fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
         let annotations = &object.metadata.annotations;
-        let is_told = is_told(annotations);
-        let report = PolicyReport::of_annotations(object.key(), annotations);
+        let is_annotated = is_annotated(annotations);
+        let report = PolicyReport::from_annotations(object.key(), annotations);
         let entries = report.clusters.value().into_iter().flatten();
         let mut cells: Vec<(ClusterName, Cell)> =
-            entries.map(|entry| (entry.cluster.clone(), Cell::of_entry(&report, entry))).collect();
+            entries.map(|entry| (entry.cluster.clone(), Cell::from_entry(&report, entry))).collect();
         cells.sort_by(|(a, _), (b, _)| a.cmp(b));
         // A list that a user has edited may contain a cluster twice. The first entry is used, as in
         // `PolicyReport::on`.
         cells.dedup_by(|(later, _), (first, _)| later == first);
-        let fault = report.faults.first().map(|fault| kept(fault));
+        let fault = report.faults.first().map(|fault| truncated(fault));
         let why = || {
             let told = report.faults.first().or(report.message.as_ref()).cloned();
             told.or_else(|| report.detail.explanation())
         };
-        let others = (!report.names_all()).then(|| Cell::unknown(why().as_deref()));
+        let others = (!report.lists_all_clusters()).then(|| Cell::unknown(why().as_deref()));
         Self {
             in_sync: report.in_sync(),
-            is_told,
+            is_annotated,
             summary: report.summary.value().cloned(),
-            message: report.message.as_deref().map(kept),
+            message: report.message.as_deref().map(truncated),
             fault,
             cells: cells.into(),
             others,
@@ -100,14 +100,14 @@ pub struct ClusterRow {
     /// The labels of the ManagedCluster.
     pub labels: BTreeMap<String, String>,
     /// Since when the hub has no heartbeat of its agent; `None` if it is available.
-    pub silent_since: Option<Timestamp>,
+    pub unavailable_since: Option<Timestamp>,
 }
 
 impl Row for ClusterRow {}
 
-impl Pruned for ClusterRow {
+impl ObjectRow for ClusterRow {
     fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
         let status: ManagedClusterStatus = object.status_as();
-        Self { labels: object.metadata.labels.clone(), silent_since: status.unavailable_since() }
+        Self { labels: object.metadata.labels.clone(), unavailable_since: status.unavailable_since() }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{GatewayCopy, GatewayReport, Reading};
+use super::{AnnotationValue, GatewayCopy, GatewayReport};
 use policy_sync_api::names::ClusterName;
 
 /// A Gateway on a cluster.
@@ -21,9 +21,11 @@ impl GatewayReport {
     #[must_use]
     pub fn on(&self, cluster: &str) -> Option<GatewayOnCluster<'_>> {
         let listed = match &self.row.listed {
-            Reading::Value(listed) => listed.contains(cluster) || self.is_cut() && self.copies.is_none(),
-            Reading::Missing => false,
-            Reading::Unreadable => self.copies.is_none(),
+            AnnotationValue::Value(listed) => {
+                listed.contains(cluster) || self.is_truncated() && self.copies.is_none()
+            }
+            AnnotationValue::Missing => false,
+            AnnotationValue::Invalid => self.copies.is_none(),
         };
         let copy = self.copies.as_ref().map(|copies| copies.get(cluster));
         (listed || copy.flatten().is_some()).then(|| GatewayOnCluster {
@@ -41,7 +43,7 @@ impl GatewayOnCluster<'_> {
         let gateway = self.gateway;
         let accepted = gateway.accepted().is_some_and(|condition| condition.status == "True");
         let programmed = match self.copy {
-            Some(copy) => copy.is_some_and(|copy| copy.lacks.is_none()),
+            Some(copy) => copy.is_some_and(|copy| copy.not_programmed.is_none()),
             None => gateway.in_sync(),
         };
         accepted && programmed && gateway.row.faults.is_empty()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{PolicyReport, Reading};
+use super::{AnnotationValue, PolicyReport};
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::policy_state::PolicyState;
 
@@ -24,7 +24,7 @@ impl PolicyReport {
         let found = |clusters: &Vec<Synced>| clusters.iter().position(|entry| *entry.cluster.0 == *cluster);
         let index = self.clusters.value().and_then(found);
         let entry = self.clusters.value().zip(index).and_then(|(clusters, index)| clusters.get(index));
-        (index.is_some() || !self.names_all()).then_some(PolicyOnCluster {
+        (index.is_some() || !self.lists_all_clusters()).then_some(PolicyOnCluster {
             report: self,
             entry,
             cluster,
@@ -34,21 +34,21 @@ impl PolicyReport {
 
     /// Whether a cluster has applied the current policy, and no fault prevents a plan. `state` is the cluster's entry in the list, if
     /// any.
-    pub(crate) fn is_held(&self, state: Option<&Synced>) -> bool {
+    pub(crate) fn has_current_revision(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
-        let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());
+        let applied = all || state.is_some_and(|entry| entry.applied || entry.is_being_removed());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 
     /// Whether a cluster that the list does not name is one that the policy is not for.
-    pub(crate) fn names_all(&self) -> bool {
+    pub(crate) fn lists_all_clusters(&self) -> bool {
         match (&self.clusters, &self.summary) {
-            (Reading::Value(clusters), Reading::Value(summary)) => {
+            (AnnotationValue::Value(clusters), AnnotationValue::Value(summary)) => {
                 clusters.len() == summary.clusters
                     && self.detail.names(summary.clusters) == Some(clusters.len())
             }
             // If the list is missing, a message may mean that it was too large.
-            (Reading::Missing, Reading::Missing) => self.message.is_none(),
+            (AnnotationValue::Missing, AnnotationValue::Missing) => self.message.is_none(),
             _ => false,
         }
     }
@@ -70,7 +70,7 @@ impl PolicyOnCluster<'_> {
     /// Whether the cluster has the current revision, and the policy has neither a message nor a fault.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        self.report.is_held(self.state())
+        self.report.has_current_revision(self.state())
     }
 
     /// The report as JSON, reduced to this cluster. Unknown values are null.

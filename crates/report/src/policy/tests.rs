@@ -69,7 +69,7 @@ fn unreadable_annotations_are_faults() {
         let report = report(&[(POLICIES_SYNCED_SUMMARY, text), (POLICIES_SYNCED, text)]);
         assert_eq!(
             (&report.summary, &report.clusters),
-            (&Reading::Unreadable, &Reading::Unreadable),
+            (&AnnotationValue::Invalid, &AnnotationValue::Invalid),
             "{text:.20}"
         );
         assert_eq!(report.faults.len(), 2);

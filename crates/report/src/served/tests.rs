@@ -24,7 +24,7 @@ fn kind_is_found_by_plural_singular_and_short_name() {
         "rlp.kuadrant.io",
         "ratelimitpolicies.v1.kuadrant.io",
     ] {
-        assert_eq!(meant(&kinds, word), Meant::Kind(&kinds[0]), "{word}");
+        assert_eq!(match_kind(&kinds, word), KindMatch::Kind(&kinds[0]), "{word}");
     }
     for word in [
         "",
@@ -36,7 +36,7 @@ fn kind_is_found_by_plural_singular_and_short_name() {
         "ratelimitpolicies.v2.kuadrant.io",
         "kuadrant.io",
     ] {
-        assert_eq!(meant(&kinds, word), Meant::Nothing, "{word}");
+        assert_eq!(match_kind(&kinds, word), KindMatch::Nothing, "{word}");
     }
 }
 
@@ -47,11 +47,11 @@ fn name_of_two_kinds_is_ambiguous_without_the_group() {
         kind("b.example.com", "policies", "Policy", "pol"),
         kind("b.example.com", "po", "Portal", "pol"),
     ];
-    assert_eq!(meant(&kinds, "policy"), Meant::Ambiguous(vec![&kinds[0], &kinds[1]]));
-    assert_eq!(meant(&kinds, "pol"), Meant::Ambiguous(vec![&kinds[1], &kinds[2]]));
-    assert_eq!(meant(&kinds, "policies.b.example.com"), Meant::Kind(&kinds[1]));
+    assert_eq!(match_kind(&kinds, "policy"), KindMatch::Ambiguous(vec![&kinds[0], &kinds[1]]));
+    assert_eq!(match_kind(&kinds, "pol"), KindMatch::Ambiguous(vec![&kinds[1], &kinds[2]]));
+    assert_eq!(match_kind(&kinds, "policies.b.example.com"), KindMatch::Kind(&kinds[1]));
     // The plural of one kind is the short name of another.
-    assert_eq!(meant(&kinds, "po"), Meant::Kind(&kinds[2]));
+    assert_eq!(match_kind(&kinds, "po"), KindMatch::Kind(&kinds[2]));
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn kinds_of_an_unavailable_api_service_are_unknown() {
         }))
         .unwrap()
     };
-    let current = Discovered::of(vec![group("a.example.com", "Current")]);
+    let current = DiscoveredKinds::of(vec![group("a.example.com", "Current")]);
     assert_eq!((current.kinds.len(), current.unread()), (1, None));
-    let stale = Discovered::of(vec![group("a.example.com", "Current"), group("b.example.com", "Stale")]);
+    let stale = DiscoveredKinds::of(vec![group("a.example.com", "Current"), group("b.example.com", "Stale")]);
     assert!(stale.stale.contains("b.example.com") && !stale.stale.contains("a.example.com"));
     let unread = "the kinds of b.example.com are unknown: their API services do not respond";
     assert_eq!(stale.unread().as_deref(), Some(unread));

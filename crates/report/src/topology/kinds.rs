@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ClusterObjects;
 use crate::known::Known;
-use crate::query::Listed;
+use crate::query::ClassParameters;
 use crate::served::{ServedKind, discover};
 use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{Merge, Role};
 use policy_sync_hub::{HubClient, HubError};
-use policy_sync_mirror::Extent;
+use policy_sync_mirror::Projection;
 use policy_sync_sync::kinds::GATEWAY_API;
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SERVICE};
 use policy_sync_topology::objects::{GRANT, NAMESPACE};
 use policy_sync_topology::rows::{BackendKind, RouteKind, SetKind};
-use policy_sync_topology::rules::Configured;
+use policy_sync_topology::rules::MergeConfig;
 use policy_sync_topology::show::ObjectFault;
 use policy_sync_topology::{Needs, Objects};
 
@@ -43,7 +43,7 @@ pub(crate) struct TopologyKinds {
     /// The parameters that may not be read.
     unread: Vec<String>,
     /// The error if definitions may not be read.
-    pub(crate) refused: Option<HubError>,
+    pub(crate) definitions_error: Option<HubError>,
 }
 
 impl TopologyKinds {
@@ -75,7 +75,7 @@ impl TopologyKinds {
             BackendKind::ServiceImport | BackendKind::EnvoyBackend => find(kind.kind()),
         });
         let grants = find(GRANT);
-        let (labels, refused) = match Known::of(labels(hub).await)? {
+        let (labels, definitions_error) = match Known::of(labels(hub).await)? {
             Known::Known(labels) => (labels, None),
             Known::Unknown(error) => (BTreeMap::new(), Some(error)),
         };
@@ -95,7 +95,7 @@ impl TopologyKinds {
             merges: Vec::new(),
             faults: Vec::new(),
             unread: Vec::new(),
-            refused,
+            definitions_error,
         };
         let policies = kinds.policies(hub, controller, served, &labels).await?;
         kinds.always.extend(policies);
@@ -113,7 +113,7 @@ impl TopologyKinds {
     ) -> Result<Vec<ServedKind>, HubError> {
         let is_labelled = |kind: &&ServedKind| labels.contains_key(&kind.gvr.kind.to_string());
         let labelled = || served.iter().filter(is_labelled).cloned().collect();
-        let listed = match Known::of(Listed::read(hub, controller).await)? {
+        let listed = match Known::of(ClassParameters::read(hub, controller).await)? {
             Known::Known(listed) if listed.has_classes => listed,
             Known::Known(_) => {
                 let groups: BTreeSet<&str> =
@@ -137,9 +137,13 @@ impl TopologyKinds {
     }
 
     /// Whether `other` has the same kinds, settings and errors.
-    pub(crate) fn is_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         let said = |kinds: &Self| {
-            (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
+            (
+                kinds.faults.clone(),
+                kinds.unread.clone(),
+                kinds.definitions_error.as_ref().map(ToString::to_string),
+            )
         };
         self.always == other.always
             && self.backends == other.backends
@@ -157,7 +161,7 @@ impl TopologyKinds {
             objects.define(kind.clone(), plural, *direct);
         }
         for (resource, merge) in &self.merges {
-            objects.configure(resource.clone(), Configured::from(merge));
+            objects.configure(resource.clone(), MergeConfig::from(merge));
         }
         let fault = |message: &String| ObjectFault {
             message: message.clone(),
@@ -169,7 +173,7 @@ impl TopologyKinds {
             faults: self.faults.iter().map(fault).collect(),
             unread: self.unread.clone(),
             unserved: Some(self.unserved.clone()),
-            places: BTreeMap::new(),
+            locations: BTreeMap::new(),
         }
     }
 
@@ -188,7 +192,7 @@ impl TopologyKinds {
 async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     let gvr = GroupVersionResource::definitions();
     let what = format!("list {}", gvr.kind);
-    let definitions = hub.objects(&gvr, "", Some(POLICY_LABEL), Extent::Metadata, &what).await?;
+    let definitions = hub.objects(&gvr, "", Some(POLICY_LABEL), Projection::Metadata, &what).await?;
     let label =
         |mut object: HubObject| Some((object.metadata.name, object.metadata.labels.remove(POLICY_LABEL)?));
     Ok(definitions.into_iter().filter_map(label).collect())

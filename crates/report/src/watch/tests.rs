@@ -5,9 +5,9 @@ use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
 fn outage_is_reported_once_and_ends_with_the_last_source() {
     let (a, b) = (CLASSES.all(), GATEWAYS.all());
     let mut outage = Outage::default();
-    assert!(!outage.ends(&a));
+    assert!(!outage.resolve(&a));
     assert!(outage.is_new(a.clone(), "away"));
     assert!(!outage.is_new(b.clone(), "away") && !outage.is_new(a.clone(), "away"));
-    assert!(outage.is_on() && !outage.ends(&a) && outage.ends(&b) && !outage.ends(&b));
+    assert!(outage.is_active() && !outage.resolve(&a) && outage.resolve(&b) && !outage.resolve(&b));
     assert!(outage.is_new(a, "away"));
 }

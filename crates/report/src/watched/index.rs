@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use super::lines::{POLICIES, WatchedRow, line};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
-use policy_sync_mirror::{AnyRow, Changed, Line, Source, Table, Tables};
+use policy_sync_mirror::{AnyRow, KindDeclaration, MirrorChange, Source, Table, Tables};
 use policy_sync_topology::locator::{GATEWAY, Locator};
 use policy_sync_topology::objects::Row;
 use policy_sync_topology::rows::{Parent, ParentReference, Route, Shared};
 
 /// The values that rows share.
 #[derive(Clone, Debug, Default)]
-pub struct Index(Shared);
+pub struct TopologyIndex(Shared);
 
-impl policy_sync_mirror::Index for Index {
+impl policy_sync_mirror::Index for TopologyIndex {
     /// No source is required, because the kinds are only known after discovery.
-    const NEEDED: &'static [&'static Line] = &[];
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
     fn new(_: ControllerName) -> Self {
@@ -48,8 +48,8 @@ impl<'m> View<'m> {
 
     /// The Gateways whose topology may differ after `changed`; `None` if all may be affected.
     #[must_use]
-    pub fn gateways(&self, changed: &Changed) -> Option<BTreeSet<ObjectKey>> {
-        let Changed::Object { source, key, before } = changed else { return None };
+    pub fn gateways(&self, changed: &MirrorChange) -> Option<BTreeSet<ObjectKey>> {
+        let MirrorChange::Object { source, key, before } = changed else { return None };
         let before = before.as_ref().and_then(AnyRow::get::<WatchedRow>);
         let now = self.0.row::<WatchedRow>(source, key);
         let mut gateways = BTreeSet::new();
@@ -61,8 +61,8 @@ impl<'m> View<'m> {
 
     /// The policy that `changed`; `None` if another kind did.
     #[must_use]
-    pub fn policy<'c>(&self, changed: &'c Changed) -> Option<(&'c GroupResource, &'c ObjectKey)> {
-        let Changed::Object { source, key, .. } = changed else { return None };
+    pub fn policy<'c>(&self, changed: &'c MirrorChange) -> Option<(&'c GroupResource, &'c ObjectKey)> {
+        let MirrorChange::Object { source, key, .. } = changed else { return None };
         Some((POLICIES.resource_of(source)?, key))
     }
 

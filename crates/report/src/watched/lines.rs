@@ -2,7 +2,7 @@
 
 use policy_sync_api::names::{ControllerName, GroupResource};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Family, Prunes, Row, Source};
+use policy_sync_mirror::{Family, Pruner, Row, Source};
 use policy_sync_topology::fault::Fault;
 use policy_sync_topology::locator::{
     ENVOY_BACKEND, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, HTTP_ROUTE, KindRef, LISTENER_SET, SERVICE,
@@ -31,24 +31,24 @@ const KINDS: [KindRef<'static>; 14] = [
 
 /// The table of each kind, in the order of `KINDS`.
 static LINES: [Family<WatchedRow>; KINDS.len()] = [
-    Family::pruned_by::<OfKind<0>>("gatewayclasses"),
-    Family::pruned_by::<OfKind<1>>("gateways"),
-    Family::pruned_by::<OfKind<2>>("listenersets"),
-    Family::pruned_by::<OfKind<3>>("grpcroutes"),
-    Family::pruned_by::<OfKind<4>>("httproutes"),
-    Family::pruned_by::<OfKind<5>>("tcproutes"),
-    Family::pruned_by::<OfKind<6>>("tlsroutes"),
-    Family::pruned_by::<OfKind<7>>("udproutes"),
-    Family::pruned_by::<OfKind<8>>("services"),
-    Family::pruned_by::<OfKind<9>>("referencegrants"),
-    Family::pruned_by::<OfKind<10>>("namespaces").of_metadata(),
-    Family::pruned_by::<OfKind<11>>("xlistenersets"),
-    Family::pruned_by::<OfKind<12>>("serviceimports"),
-    Family::pruned_by::<OfKind<13>>("backends"),
+    Family::pruned_by::<KindPruner<0>>("gatewayclasses"),
+    Family::pruned_by::<KindPruner<1>>("gateways"),
+    Family::pruned_by::<KindPruner<2>>("listenersets"),
+    Family::pruned_by::<KindPruner<3>>("grpcroutes"),
+    Family::pruned_by::<KindPruner<4>>("httproutes"),
+    Family::pruned_by::<KindPruner<5>>("tcproutes"),
+    Family::pruned_by::<KindPruner<6>>("tlsroutes"),
+    Family::pruned_by::<KindPruner<7>>("udproutes"),
+    Family::pruned_by::<KindPruner<8>>("services"),
+    Family::pruned_by::<KindPruner<9>>("referencegrants"),
+    Family::pruned_by::<KindPruner<10>>("namespaces").of_metadata(),
+    Family::pruned_by::<KindPruner<11>>("xlistenersets"),
+    Family::pruned_by::<KindPruner<12>>("serviceimports"),
+    Family::pruned_by::<KindPruner<13>>("backends"),
 ];
 
 /// Policies of any kind.
-pub(super) static POLICIES: Family<WatchedRow> = Family::pruned_by::<OfPolicies>("policies");
+pub(super) static POLICIES: Family<WatchedRow> = Family::pruned_by::<PolicyPruner>("policies");
 
 /// The fields of an object that a graph reads, or why they cannot be parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,20 +78,20 @@ impl WatchedRow {
 }
 
 /// Parses objects of the kind at this index of `KINDS`.
-struct OfKind<const PLACE: usize>;
+struct KindPruner<const INDEX: usize>;
 
-impl<const PLACE: usize> Prunes for OfKind<PLACE> {
+impl<const INDEX: usize> Pruner for KindPruner<INDEX> {
     type Row = WatchedRow;
 
     fn prune(object: &HubObject, _: &ControllerName) -> WatchedRow {
-        WatchedRow::new(KINDS[PLACE], object)
+        WatchedRow::new(KINDS[INDEX], object)
     }
 }
 
 /// Parses policies.
-struct OfPolicies;
+struct PolicyPruner;
 
-impl Prunes for OfPolicies {
+impl Pruner for PolicyPruner {
     type Row = WatchedRow;
 
     fn prune(object: &HubObject, _: &ControllerName) -> WatchedRow {

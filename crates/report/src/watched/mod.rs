@@ -9,5 +9,5 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-pub use index::{Index, View};
+pub use index::{TopologyIndex, View};
 pub use lines::{WatchedRow, source};

@@ -8,7 +8,7 @@ use super::*;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Change, Changed, Mirror};
+use policy_sync_mirror::{Mirror, MirrorChange, SourceEvent};
 use policy_sync_topology::objects::kind_of;
 
 const GROUP: &str = "gateway.networking.k8s.io";
@@ -29,11 +29,11 @@ fn object(kind: &str, name: &str, spec: &Value) -> (&'static str, HubObject) {
 }
 
 /// Puts an object into the mirror. Returns the affected Gateways, separated by commas; `*` for all.
-fn put(mirror: &Mirror<Index>, (plural, object): (&'static str, HubObject)) -> String {
+fn put(mirror: &Mirror<TopologyIndex>, (plural, object): (&'static str, HubObject)) -> String {
     let kind = kind_of(&object);
     let source = source(kind, GroupResource::new(kind.group, plural));
     let row = source.prune(&object, &ControllerName::new("example.com/sync")).unwrap();
-    let change = Change::Applied { source, key: object.key(), version: 1, row };
+    let change = SourceEvent::Applied { source, key: object.key(), version: 1, row };
     let changes = mirror.change(change, Moment(0));
     let all: Vec<Option<BTreeSet<ObjectKey>>> =
         changes.iter().map(|changed| changes.view().gateways(changed)).collect();
@@ -84,7 +84,7 @@ fn object_that_may_be_attached_anywhere_affects_all_gateways() {
     let source = source(policy_sync_topology::objects::GRANT, GroupResource::new(GROUP, "referencegrants"));
     let changes = mirror.end_resync(&source, 1, Moment(0));
     assert!(changes.iter().all(|changed| changes.view().gateways(changed).is_none()));
-    assert!(changes.iter().any(|changed| matches!(changed, Changed::Listed(_))));
+    assert!(changes.iter().any(|changed| matches!(changed, MirrorChange::Listed(_))));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
-use super::{DeleteGuard, Read};
+use super::{DeleteGuard, Precondition};
 use crate::rows::kind::Resolution;
 use crate::testing::objects::{
     CONTROLLER, class, cluster, config_map, decision, gateway, gateway_origin, listing, placement, policy,
@@ -23,19 +23,19 @@ fn reads(world: &World, origin: &Origin) -> Vec<String> {
 }
 
 fn reads_on(world: &World, origin: &Origin, cluster: &str) -> Vec<String> {
-    let text = |read: &Read| match read {
-        Read::Object(_, gvr, key, _) => format!("{} {key}", gvr.kind.resource),
-        Read::Absent(gvr, key) => format!("{} {key} absent", gvr.kind.resource),
-        Read::Decisions(placement, _) => format!("decisions {placement}"),
-        Read::Leaving(name) => format!("managedclusters {name} leaving"),
-        Read::Namespace(name) => format!("namespace {name}"),
+    let text = |read: &Precondition| match read {
+        Precondition::Object(_, gvr, key, _) => format!("{} {key}", gvr.kind.resource),
+        Precondition::Absent(gvr, key) => format!("{} {key} absent", gvr.kind.resource),
+        Precondition::Decisions(placement, _) => format!("decisions {placement}"),
+        Precondition::ClusterTerminating(name) => format!("managedclusters {name} leaving"),
+        Precondition::Namespace(name) => format!("namespace {name}"),
     };
-    let mut reads: Vec<String> = cause(world, origin, cluster).iter().map(text).collect();
+    let mut reads: Vec<String> = preconditions_for(world, origin, cluster).iter().map(text).collect();
     reads.sort();
     reads
 }
 
-fn cause(world: &World, origin: &Origin, cluster: &str) -> BTreeSet<Read> {
+fn preconditions_for(world: &World, origin: &Origin, cluster: &str) -> BTreeSet<Precondition> {
     world.see(|view| DeleteGuard::new(view, origin).on(&cluster.into()).0)
 }
 
@@ -104,7 +104,7 @@ fn namespace_is_not_read_once_the_gateway_has_left_the_cluster() {
         &json!({"policiesToSync": listing(&["ratelimitpolicies"])["policiesToSync"]}).to_string(),
     );
     let (reads, less) = world.see(|view| DeleteGuard::new(view, &policy_origin("limits")).on(&"eu-1".into()));
-    assert!(reads.contains(&Read::Namespace("shop".into())), "not for ten seconds yet");
+    assert!(reads.contains(&Precondition::Namespace("shop".into())), "not for ten seconds yet");
     assert_eq!(less, Some(Moment(world.now + 5_000)));
 }
 
@@ -172,7 +172,7 @@ fn deleted_definition_must_be_absent() {
 
 #[test]
 fn only_fields_that_decide_are_compared() {
-    let kept = |world: World, origin: &Origin| cause(&world, origin, "eu-1");
+    let kept = |world: World, origin: &Origin| preconditions_for(&world, origin, "eu-1");
     let world = || written().with(cluster("eu-1"));
     let selected = |text: &str| policy("limits").targets("web").annotation(CLUSTER_SELECTOR, text);
     for (origin, same, other) in [
@@ -234,20 +234,20 @@ fn server_objects_match_the_mirror_if_unchanged() {
         (placement("all").selects(1), "placements"),
         (config_map("multi", &listing(&["ratelimitpolicies"]).to_string()), "configmaps"),
     ] {
-        let reads = cause(&world, &policy_origin("limits"), "eu-1");
-        let of = |read: &&Read| matches!(read, Read::Object(_, gvr, ..) if &*gvr.kind.resource == text);
+        let reads = preconditions_for(&world, &policy_origin("limits"), "eu-1");
+        let of = |read: &&Precondition| matches!(read, Precondition::Object(_, gvr, ..) if &*gvr.kind.resource == text);
         let read = reads.iter().find(of).unwrap();
         let mut found: HubObject = serde_json::from_value(object.json).unwrap();
-        assert!(read.shows([&found], &controller), "{text}");
-        assert!(!read.shows([], &controller), "{text}");
+        assert!(read.is_met([&found], &controller), "{text}");
+        assert!(!read.is_met([], &controller), "{text}");
         if !matches!(text, "placements" | "configmaps") {
             found.spec = None;
-            assert!(read.shows([&found], &controller), "{text}: its metadata says it all");
+            assert!(read.is_met([&found], &controller), "{text}: its metadata says it all");
         }
         found.metadata.uid = "another".into();
         found.data = None;
         found.status = None;
         found.metadata.generation = 7;
-        assert!(!read.shows([&found], &controller), "{text}");
+        assert!(!read.is_met([&found], &controller), "{text}");
     }
 }

@@ -24,24 +24,24 @@ use std::time::Duration;
 
 use super::WorksPlan;
 use super::eligibility::{GatewayEligibility, of_target};
-use super::order::{Waiting, hold, missing};
+use super::order::{WaitReason, hold, missing};
 use super::placement::placed;
 use crate::index::SECOND;
-use crate::index::same_target::{Place, place};
+use crate::index::same_target::{AgeKey, age_key};
 use crate::rows::policy::{Policy, Target};
 use crate::waits::Wait;
 use crate::{Problem, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::selector::ClusterSelector;
-use policy_sync_api::text::itemized;
+use policy_sync_api::text::join_limited;
 
 /// The number of older policies that a policy waits for, for all its targets together.
-const LOOKED_AT: usize = 32;
+const OLDER_LIMIT: usize = 32;
 /// The number of neighbors in the order of a target among which the nearest one with a copy on a cluster is searched.
-const NEIGHBORS: usize = 16;
+const NEIGHBOR_SEARCH_LIMIT: usize = 16;
 /// The number of later policies among which those without a work on a cluster are searched.
-const SEARCHED: usize = 1024;
+const SEARCH_LIMIT: usize = 1024;
 
 /// The older policies that one policy waits for because of one target.
 struct Older {
@@ -56,7 +56,7 @@ struct Older {
 
 struct OlderPolicy {
     origin: Origin,
-    place: Place,
+    age_key: AgeKey,
     selector: Option<ClusterSelector>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Unfinished {
 /// Holds works of the policy `origin` on clusters where copies of older policies with the same target must be created
 /// first.
 pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
-    let mut ages = Ages::new(view);
+    let mut ages = OlderPolicyCache::new(view);
     for cluster in missing(view, plan) {
         // A work that is being deleted is created again only when it is gone.
         if view.work_of(origin, &cluster).is_some() {
@@ -96,19 +96,19 @@ pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
         let Unfinished { policy, wait, limit, again } = found;
         if limit > view.now {
             plan.recheck = Moment::earliest(plan.recheck, Some(again));
-            hold(plan, &cluster, Waiting::Older(policy));
+            hold(plan, &cluster, WaitReason::Older(policy));
         }
         plan.waits.insert(cluster, wait);
     }
 }
 
 /// Finds the copies that policies wait for, and reads each policy only once.
-pub(super) struct Ages<'v> {
+pub(super) struct OlderPolicyCache<'v> {
     view: View<'v>,
     older: BTreeMap<Origin, Vec<Older>>,
 }
 
-impl<'v> Ages<'v> {
+impl<'v> OlderPolicyCache<'v> {
     pub(super) fn new(view: View<'v>) -> Self {
         Self { view, older: BTreeMap::new() }
     }
@@ -121,9 +121,9 @@ impl<'v> Ages<'v> {
         let found: Vec<_> =
             older.filter_map(|older| Some((older.unfinished(view, cluster)?, older.wait))).collect();
         let longest = found.iter().map(|(_, wait)| *wait).max()?;
-        let (place, until) = found.into_iter().map(|(oldest, _)| oldest).min()?;
-        let policy = beside(origin, place.1.clone());
-        let wait = next_wait(view, origin, cluster, place, &policy);
+        let (age_key, until) = found.into_iter().map(|(oldest, _)| oldest).min()?;
+        let policy = beside(origin, age_key.1.clone());
+        let wait = next_wait(view, origin, cluster, age_key, &policy);
         let policy = policy.object().clone();
         // The copy may have been created in the last second of the wait.
         let limit = wait.since.after(longest).after(SECOND);
@@ -132,36 +132,43 @@ impl<'v> Ages<'v> {
     }
 }
 
-/// The wait of the work of `origin` on `cluster` for the policy `older` at `place`. A new wait begins only with
+/// The wait of the work of `origin` on `cluster` for the policy `older` at `age_key`. A new wait begins only with
 /// progress: when the work of `older` is created, or when the cluster has created the copy of the previous wait.
 /// Otherwise the waits for several missing copies would add up.
-fn next_wait(view: View<'_>, origin: &Origin, cluster: &ClusterName, place: Place, older: &Origin) -> Wait {
+fn next_wait(
+    view: View<'_>,
+    origin: &Origin,
+    cluster: &ClusterName,
+    age_key: AgeKey,
+    older: &Origin,
+) -> Wait {
     let exists = view.work_of(older, cluster).is_some();
-    let is_copied = |place: &Place| {
-        let copy = view.work_of(&beside(origin, place.1.clone()), cluster);
+    let is_copied = |age_key: &AgeKey| {
+        let copy = view.work_of(&beside(origin, age_key.1.clone()), cluster);
         copy.is_some_and(|work| work.copied.is_some())
     };
     // A policy without a work waits itself, possibly for a policy that is too far back to be checked here.
     let earlier = view.last_wait(older, cluster);
-    let earlier = earlier.filter(|earlier| !exists && earlier.place < place && !is_copied(&earlier.place));
-    let (place, exists) = earlier.map_or((place, exists), |earlier| (earlier.place, earlier.exists));
+    let earlier =
+        earlier.filter(|earlier| !exists && earlier.age_key < age_key && !is_copied(&earlier.age_key));
+    let (age_key, exists) = earlier.map_or((age_key, exists), |earlier| (earlier.age_key, earlier.exists));
     let Some(last) = view.last_wait(origin, cluster) else {
-        return Wait { place, exists, since: view.now };
+        return Wait { age_key, exists, since: view.now };
     };
-    let (exists, progress) = match place.cmp(&last.place) {
+    let (exists, progress) = match age_key.cmp(&last.age_key) {
         Ordering::Less => return last,
         Ordering::Equal => (exists || last.exists, exists && !last.exists),
-        Ordering::Greater => (exists, is_copied(&last.place)),
+        Ordering::Greater => (exists, is_copied(&last.age_key)),
     };
-    Wait { place, exists, since: if progress { view.now } else { last.since } }
+    Wait { age_key, exists, since: if progress { view.now } else { last.since } }
 }
 
 impl Older {
     /// For each target of the policy `origin`, the older policies that it may wait for.
     fn of(view: View<'_>, origin: &Origin) -> Vec<Self> {
         let Some(policy) = view.policy(origin) else { return Vec::new() };
-        let own = place(origin.object(), policy);
-        let (mut all, mut left) = (Vec::new(), LOOKED_AT);
+        let own = age_key(origin.object(), policy);
+        let (mut all, mut left) = (Vec::new(), OLDER_LIMIT);
         for (target, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
             if order.end_of_run_before(&own).is_none() {
                 continue;
@@ -174,9 +181,9 @@ impl Older {
             }
             let (mut runs, mut cursor) = (Vec::new(), &own);
             while let Some(last) = order.end_of_run_before(cursor).filter(|_| left > 0) {
-                let run: Vec<&Place> = order.run_to(last).take(left).collect();
+                let run: Vec<&AgeKey> = order.run_to(last).take(left).collect();
                 left -= run.len();
-                let run = run.into_iter().filter_map(|place| OlderPolicy::read(view, origin, place));
+                let run = run.into_iter().filter_map(|age_key| OlderPolicy::read(view, origin, age_key));
                 runs.push(run.collect());
                 cursor = last;
             }
@@ -191,7 +198,7 @@ impl Older {
 
     /// The position of the oldest policy whose copy on `cluster` must be created first, and when that may change
     /// without an event.
-    fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(Place, Option<Moment>)> {
+    fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(AgeKey, Option<Moment>)> {
         let (mut oldest, mut earliest) = (None, None);
         for run in &self.runs {
             let mut exists = false;
@@ -200,7 +207,7 @@ impl Older {
                     Copy::Absent => {}
                     Copy::Older => exists = true,
                     Copy::Unfinished { until } => {
-                        oldest = Some(&policy.place);
+                        oldest = Some(&policy.age_key);
                         earliest = Moment::earliest(earliest, until);
                     }
                 }
@@ -211,7 +218,7 @@ impl Older {
                 break;
             }
         }
-        oldest.map(|place| (place.clone(), earliest))
+        oldest.map(|age_key| (age_key.clone(), earliest))
     }
 
     fn copy(&self, view: View<'_>, policy: &OlderPolicy, cluster: &ClusterName) -> Copy {
@@ -244,11 +251,11 @@ impl Older {
 impl OlderPolicy {
     /// The policy at this position, in the kind and namespace of `younger`; `None` if it is being deleted or its
     /// selector is invalid.
-    fn read(view: View<'_>, younger: &Origin, place: &Place) -> Option<Self> {
-        let origin = beside(younger, place.1.clone());
+    fn read(view: View<'_>, younger: &Origin, age_key: &AgeKey) -> Option<Self> {
+        let origin = beside(younger, age_key.1.clone());
         let policy = view.policy(&origin).filter(|policy| !policy.deleting)?;
         let selector = ClusterSelector::read(&policy.annotations).ok()?;
-        Some(Self { origin, place: place.clone(), selector })
+        Some(Self { origin, age_key: age_key.clone(), selector })
     }
 }
 
@@ -260,17 +267,17 @@ fn beside(origin: &Origin, name: Arc<str>) -> Origin {
 /// the hub.
 pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
     let Some(policy) = view.policy(origin) else { return Vec::new() };
-    let own = place(origin.object(), policy);
+    let own = age_key(origin.object(), policy);
     let mut found: BTreeMap<(Arc<str>, bool), BTreeSet<&ClusterName>> = BTreeMap::new();
-    let mut left = LOOKED_AT;
+    let mut left = OLDER_LIMIT;
     for (target, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
         if order.is_single() {
             continue;
         }
         let own_copies = copies(view, origin, target);
-        let mut look = |neighbors: &mut dyn Iterator<Item = &Place>, wrong: Ordering| {
+        let mut look = |neighbors: &mut dyn Iterator<Item = &AgeKey>, wrong: Ordering| {
             let mut own_copies = own_copies.clone();
-            for (_, name) in neighbors.take(NEIGHBORS) {
+            for (_, name) in neighbors.take(NEIGHBOR_SEARCH_LIMIT) {
                 if own_copies.is_empty() || left == 0 {
                     break;
                 }
@@ -289,7 +296,7 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
     }
     let problem = |((name, is_older), clusters): ((Arc<str>, bool), BTreeSet<&ClusterName>)| {
         let other = beside(origin, name).object().clone();
-        let clusters = itemized(clusters.into_iter().map(ToString::to_string));
+        let clusters = join_limited(clusters.into_iter().map(ToString::to_string));
         Problem::OutOfOrder { other, is_older, clusters }
     };
     found.into_iter().map(problem).collect()
@@ -310,21 +317,22 @@ pub(crate) fn followers(
     policy: &Policy,
     cluster: &ClusterName,
 ) -> BTreeSet<Origin> {
-    let own = place(origin.object(), policy);
+    let own = age_key(origin.object(), policy);
     let is_missing =
         |follower: &Origin| view.work_of(follower, cluster).is_none_or(|work| work.deleting.is_some());
     let orders = view.same_target(origin.kind(), &origin.object().namespace, &policy.targets);
-    let later = orders.flat_map(|(_, order)| order.later_runs(&own)).take(SEARCHED);
+    let later = orders.flat_map(|(_, order)| order.later_runs(&own)).take(SEARCH_LIMIT);
     later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
 }
 
 /// The policies that share a target with the policy `origin` and are affected by its position, where `policy` is its
 /// old or new row. The next younger ones may wait for it, and it may be the neighbor of others on some cluster.
 pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
-    let own = place(origin.object(), policy);
+    let own = age_key(origin.object(), policy);
     let mut found = BTreeSet::new();
     for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
-        let around = order.older(&own).take(NEIGHBORS).chain(order.younger(&own).take(SEARCHED));
+        let around =
+            order.older(&own).take(NEIGHBOR_SEARCH_LIMIT).chain(order.younger(&own).take(SEARCH_LIMIT));
         found.extend(around.map(|(_, name)| beside(origin, name.clone())));
     }
     found
@@ -337,13 +345,14 @@ pub(crate) fn neighbors(
     policy: &Policy,
     cluster: &ClusterName,
 ) -> BTreeSet<Origin> {
-    let own = place(origin.object(), policy);
+    let own = age_key(origin.object(), policy);
     let is_copied =
         |neighbor: &Origin| view.work_of(neighbor, cluster).is_some_and(|work| work.copied.is_some());
     let mut found = BTreeSet::new();
     for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
-        let mut look = |neighbors: &mut dyn Iterator<Item = &Place>| {
-            let mut neighbors = neighbors.take(NEIGHBORS).map(|(_, name)| beside(origin, name.clone()));
+        let mut look = |neighbors: &mut dyn Iterator<Item = &AgeKey>| {
+            let mut neighbors =
+                neighbors.take(NEIGHBOR_SEARCH_LIMIT).map(|(_, name)| beside(origin, name.clone()));
             found.extend(neighbors.find(&is_copied));
         };
         look(&mut order.older(&own));

@@ -7,30 +7,30 @@
 //! The plan is the same without this step, but takes longer while everything else waits for the lock.
 
 use super::order;
-use super::policy::ahead::{self, AT_ONCE};
+use super::policy::ahead::{self, LOCKED_BUILD_LIMIT};
 use crate::{Settings, View};
 use policy_sync_api::names::Origin;
 
 /// Copies that take too long to build while the mirror is locked.
 #[derive(Debug, Default)]
-pub struct Unmade(Vec<ahead::Copies>);
+pub struct UnbuiltCopies(Vec<ahead::PolicyCopies>);
 
 /// The copies to build before the works or the status of `origin` are planned.
 #[must_use]
-pub fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Unmade {
+pub fn unbuilt_copies(view: View<'_>, settings: &Settings, origin: &Origin) -> UnbuiltCopies {
     let copies = match origin {
-        Origin::Gateway(key) => order::unmade(view, settings, key),
+        Origin::Gateway(key) => order::unbuilt_copies(view, settings, key),
         Origin::Object(..) => {
-            let large = |policy| ahead::glance(policy, view.clusters().count()) > AT_ONCE;
-            let copies = || ahead::unmade(view, settings, origin);
+            let large = |policy| ahead::estimate_bytes(policy, view.clusters().count()) > LOCKED_BUILD_LIMIT;
+            let copies = || ahead::unbuilt_copies(view, settings, origin);
             view.policy(origin).filter(|policy| large(policy)).and_then(|_| copies()).into_iter().collect()
         }
     };
     let bytes: usize = copies.iter().map(|copies| copies.bytes).sum();
-    Unmade(if bytes > AT_ONCE { copies } else { Vec::new() })
+    UnbuiltCopies(if bytes > LOCKED_BUILD_LIMIT { copies } else { Vec::new() })
 }
 
-impl Unmade {
+impl UnbuiltCopies {
     /// Whether a plan can be made without building copies first.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -39,6 +39,6 @@ impl Unmade {
 
     /// Builds the copies. Their hashes are stored beside the policies' rows for the next plan.
     pub fn make(self) {
-        self.0.into_iter().for_each(ahead::Copies::make);
+        self.0.into_iter().for_each(ahead::PolicyCopies::make);
     }
 }

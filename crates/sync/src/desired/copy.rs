@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use crate::rows::Strings;
 use crate::{Problem, Settings};
 use policy_sync_api::annotations;
-use policy_sync_api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
+use policy_sync_api::json::{BorrowedJson, DEPTH_LIMIT, Hash, depth, type_of};
 use policy_sync_api::syntax::LABEL_LIMIT;
 
 /// Labels and annotations that are not copied: those of this controller, those that hand an object to another tool,
 /// and those in which Kubernetes controllers record state of the hub.
-pub(super) const STAYS: [&str; 16] = [
+pub(super) const NOT_COPIED: [&str; 16] = [
     "kuadrant.io/*",
     "clusters.kuadrant.io/*",
     "cluster.open-cluster-management.io/*",
@@ -72,16 +72,17 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// The labels or annotations of an object that are copied.
-pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
+pub(super) fn copied_entries(strings: &Strings, skip: &[String]) -> Strings {
     let stays = |key: &str| {
-        STAYS.iter().any(|pattern| matches(pattern, key)) || skip.iter().any(|pattern| matches(pattern, key))
+        NOT_COPIED.iter().any(|pattern| matches(pattern, key))
+            || skip.iter().any(|pattern| matches(pattern, key))
     };
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// The size in bytes of the labels or annotations that are copied if the parameters exclude none.
-pub(super) fn travelling_bytes(strings: &Strings) -> usize {
-    let stays = |key: &str| STAYS.iter().any(|pattern| matches(pattern, key));
+pub(super) fn copied_bytes(strings: &Strings) -> usize {
+    let stays = |key: &str| NOT_COPIED.iter().any(|pattern| matches(pattern, key));
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| key.len() + value.len()).sum()
 }
 
@@ -125,15 +126,15 @@ pub(super) fn copy(
         fields.extend(content);
     }
     let mut annotations = json!(annotations);
-    let hashed = Joined::List(vec![Joined::Value(&object), Joined::Value(&annotations)]);
-    let revision = Hash::of_joined(&hashed).to_string();
+    let hashed = BorrowedJson::List(vec![BorrowedJson::Value(&object), BorrowedJson::Value(&annotations)]);
+    let revision = Hash::of_borrowed(&hashed).to_string();
     annotations[annotations::REVISION] = revision.as_str().into();
     object["metadata"]["annotations"] = annotations;
     Copy { object, revision }
 }
 
 /// Maps with keys of users, in which `name` and `namespace` do not form a reference.
-pub(super) const USERS_KEYS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
+pub(super) const USER_KEYED_MAPS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
 /// Rewrites the namespaces in references: every object with a name and a namespace counts as a reference.
 pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
@@ -144,7 +145,7 @@ pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
             {
                 *namespace = format!("{prefix}{namespace}");
             }
-            let others = fields.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+            let others = fields.iter_mut().filter(|(key, _)| !USER_KEYED_MAPS.contains(&key.as_str()));
             others.for_each(|(_, value)| rewrite_namespaces(value, prefix));
         }
         Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, prefix)),

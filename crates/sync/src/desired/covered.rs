@@ -10,7 +10,7 @@ use policy_sync_api::names::GroupResource;
 
 /// The scope of this controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Covered {
+pub struct ControllerScope {
     /// The GatewayClasses whose Gateways are copied.
     pub classes: BTreeSet<Arc<str>>,
     /// The kinds that any of these classes lists, if they can be synced in the listed role.
@@ -21,11 +21,11 @@ pub struct Covered {
 
 /// The current scope; `None` before it is known.
 #[must_use]
-pub fn covered(view: View<'_>) -> Option<Covered> {
+pub fn covered(view: View<'_>) -> Option<ControllerScope> {
     if !view.ready() {
         return None;
     }
-    let mut covered = Covered { is_whole: true, ..Covered::default() };
+    let mut covered = ControllerScope { is_whole: true, ..ControllerScope::default() };
     let ours = view.our_classes().into_keys().map(|class| {
         let params = view.class_params(&class.name);
         covered.is_whole &= matches!(params, Some(ClassParams::Valid(_)));
@@ -33,8 +33,8 @@ pub fn covered(view: View<'_>) -> Option<Covered> {
     });
     let ours: Vec<_> = ours.collect();
     // Classes that may be created again keep their scope.
-    let departed = view.departed().map(|(class, _, params)| (class, params.cloned()));
-    for (class, params) in ours.into_iter().chain(departed) {
+    let deleted_classes = view.deleted_classes().map(|(class, _, params)| (class, params.cloned()));
+    for (class, params) in ours.into_iter().chain(deleted_classes) {
         covered.classes.insert(class.name.clone());
         let listed = params.iter().flat_map(|params| params.all_listed());
         let synced = listed.filter(|(role, gvr)| not_in_role(view, *role, &gvr.kind).is_none());

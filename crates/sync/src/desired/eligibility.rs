@@ -39,7 +39,7 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
         let unknown = unread.or_else(|| missing(view));
         return unknown.map_or(KindEligibility::Unlisted, |problem| KindEligibility::Frozen(problem, None));
     };
-    if view.followed(kind).is_some_and(|followed| followed != gvr) {
+    if view.watched_version(kind).is_some_and(|watched_version| watched_version != gvr) {
         // The mirror still holds the objects in another version.
         return KindEligibility::Frozen(Problem::Unread(kind.to_string()), None);
     }
@@ -121,8 +121,9 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
 /// A class of some Gateway that may be created again and whose parameters this process has never read: it may have
 /// been deleted just before the start.
 fn missing(view: View<'_>) -> Option<Problem> {
-    let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
-    let is_missing = |class: &str| view.class_returns(class).is_some() && !known(class);
+    let known =
+        |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
+    let is_missing = |class: &str| view.class_deletion_ends(class).is_some() && !known(class);
     let mut gateways = view.gateways();
     let (_, gateway) =
         gateways.find(|(key, gateway)| is_missing(&gateway.class) && was_ours(view, key, gateway))?;
@@ -141,7 +142,7 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
 
 /// The entry for a kind of resources in the parameters of the oldest class that lists it.
 #[derive(Clone, Debug)]
-pub enum ResourceTerms {
+pub enum ResourceEntry {
     /// No class lists the kind as resources.
     Unlisted,
     /// The entry cannot be determined at present.
@@ -151,7 +152,7 @@ pub enum ResourceTerms {
     Known(Arc<Params>, ResourceToSync, Option<Problem>),
 }
 
-impl ResourceTerms {
+impl ResourceEntry {
     /// The entry, if it is known.
     #[must_use]
     pub fn entry(&self) -> Option<&ResourceToSync> {
@@ -164,7 +165,7 @@ impl ResourceTerms {
 
 /// The entry for `kind` in the parameters of the oldest class that lists it as resources.
 #[must_use]
-pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
+pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceEntry {
     let mut classes: Vec<_> = view.our_classes().into_iter().collect();
     classes.sort_by_key(|(name, class)| (class.created, *name));
     let unknown = |name: &ObjectKey| {
@@ -173,22 +174,22 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
     };
     // Classes whose parameters are about to be read may be older.
     if let Some(problem) = classes.iter().find_map(|(name, _)| unknown(name).filter(Problem::passes)) {
-        return ResourceTerms::Frozen(problem);
+        return ResourceEntry::Frozen(problem);
     }
     let entry = |params: &Params| params.resource(kind).cloned();
     let found = view.listing().into_iter().find_map(|(class, params)| Some((class, entry(&params)?, params)));
     let Some((class, entry, params)) = found else {
         let unknown = classes.iter().find_map(|(name, _)| unknown(name));
-        return unknown.map_or(ResourceTerms::Unlisted, ResourceTerms::Frozen);
+        return unknown.map_or(ResourceEntry::Unlisted, ResourceEntry::Frozen);
     };
     match view.class_params(&class.name) {
-        None => ResourceTerms::Frozen(Problem::ClassGone(class.name.to_string())),
+        None => ResourceEntry::Frozen(Problem::ClassGone(class.name.to_string())),
         Some(present) => match freezing(&class.name, &present) {
-            Some(problem) => ResourceTerms::Frozen(problem),
+            Some(problem) => ResourceEntry::Frozen(problem),
             None => {
                 let older = classes.iter().take_while(|(name, _)| *name != class);
                 let older = older.into_iter().find_map(|(name, _)| unknown(name));
-                ResourceTerms::Known(params, entry, older)
+                ResourceEntry::Known(params, entry, older)
             }
         },
     }
@@ -217,7 +218,7 @@ impl GatewayEligibility {
 /// Whether a Gateway whose class does not exist belonged to this controller: this process has seen the class, or its
 /// own writes exist. Anyone can create a Gateway whose class never existed or was another controller's.
 fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
-    view.departed().any(|(class, ..)| *class.name == *gateway.class)
+    view.deleted_classes().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()
         || !gateway.fields.owned_status.is_empty()
         || view.works_of(&Origin::Gateway(key.clone())).next().is_some()
@@ -230,7 +231,7 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
         return GatewayEligibility::NotOurs;
     };
     match view.class_params(&gateway.class) {
-        None if view.class_returns(&gateway.class).is_some() && was_ours(view, key, gateway) => {
+        None if view.class_deletion_ends(&gateway.class).is_some() && was_ours(view, key, gateway) => {
             GatewayEligibility::Frozen(Problem::ClassGone(gateway.class.to_string()))
         }
         None => GatewayEligibility::NotOurs,
@@ -272,7 +273,7 @@ fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
     let class = &view.gateway(key)?.class;
     match view.class_params(class) {
         Some(params) => params.known().cloned(),
-        None => view.departed().find(|(key, ..)| key.name == *class)?.2.cloned(),
+        None => view.deleted_classes().find(|(key, ..)| key.name == *class)?.2.cloned(),
     }
 }
 

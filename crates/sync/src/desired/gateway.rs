@@ -7,11 +7,11 @@ use std::sync::Arc;
 use secrets::Secrets;
 use serde_json::{Map, json};
 
-use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
+use super::copy::{copied_entries, copy, read_spec, rewrite_namespaces};
 use super::eligibility::{GatewayEligibility, of_gateway};
 use super::placement::{Placed, grace, placed};
 use super::work::{CopyOf, WorkTemplate, schema};
-use super::{Kept, Outcome, PlannedWork, WorksPlan};
+use super::{KeepReason, Outcome, PlannedWork, WorksPlan};
 use crate::rows::gateway::Gateway;
 use crate::{Problem, Settings, View, feedback};
 use policy_sync_api::annotations::MANAGED;
@@ -47,7 +47,7 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> W
             Outcome::Work(Arc::new(work))
         }
         Err(problem) => {
-            let kept = Kept::by([&problem]);
+            let kept = KeepReason::by([&problem]);
             plan.problems.push(problem);
             Outcome::Kept(kept)
         }
@@ -76,13 +76,13 @@ fn work(
     fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
     let feedback = feedback::of_gateway(&spec, params);
     let skip = &params.metadata_to_skip;
-    let mut labels = travelling(&gateway.labels, skip);
+    let mut labels = copied_entries(&gateway.labels, skip);
     labels.insert(MANAGED.to_owned(), "true".to_owned());
     let copy = copy(
         ("gateway.networking.k8s.io/v1", "Gateway"),
         (&downstream_namespace, &key.name),
         &labels,
-        travelling(&gateway.annotations, skip),
+        copied_entries(&gateway.annotations, skip),
         Map::from_iter([("spec".to_owned(), spec)]),
     );
     let template = WorkTemplate {

@@ -34,7 +34,7 @@ use crate::{Problem, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 
-pub use order::{Awaited, Waiting};
+pub use order::{PendingPolicies, WaitReason};
 pub use replicas::Shares;
 pub use work::PlannedWork;
 
@@ -79,9 +79,9 @@ pub struct WorksPlan {
     /// Whether it targets a Gateway of this controller, or is a resource that requests placement.
     pub targeted: bool,
     /// Which Gateways a policy follows when it leaves clusters.
-    leaving: Leaving,
+    followed_gateways: FollowedGateways,
     /// The clusters that were chosen and selected, but that the replica preferences do not name.
-    pub unnamed: BTreeSet<ClusterName>,
+    pub not_in_preferences: BTreeSet<ClusterName>,
     /// The number of replicas for each cluster, if they are split.
     pub shares: Option<Shares>,
     /// The waits of its missing works for older copies, including those that have ended.
@@ -99,7 +99,7 @@ pub enum Absence {
     /// Its own selector excludes the cluster.
     NotSelected,
     /// The replica preferences do not name the cluster.
-    NotNamed,
+    NotInPreferences,
     /// No targeted Gateway of this controller is placed there; for a Gateway or resource, its own Placement has not
     /// chosen the cluster.
     NotPlaced,
@@ -107,7 +107,7 @@ pub enum Absence {
 
 /// The Gateways that a policy follows when it leaves clusters. Without any, it leaves at once.
 #[derive(Clone, Debug, Default)]
-struct Leaving {
+struct FollowedGateways {
     /// The Gateways that leave first.
     gateways: BTreeSet<ObjectKey>,
     /// The clusters that the policy leaves because its Gateways do, not because of its selector.
@@ -115,15 +115,15 @@ struct Leaving {
 }
 
 impl WorksPlan {
-    /// The reason why the object does not belong on `cluster`, which has no outcome or only [`Kept::Following`].
+    /// The reason why the object does not belong on `cluster`, which has no outcome or only [`KeepReason::Following`].
     #[must_use]
     pub fn absence(&self, cluster: &ClusterName) -> Absence {
         if !self.targeted {
             Absence::Untargeted
         } else if self.deselected.contains(cluster) {
             Absence::NotSelected
-        } else if self.unnamed.contains(cluster) {
-            Absence::NotNamed
+        } else if self.not_in_preferences.contains(cluster) {
+            Absence::NotInPreferences
         } else {
             Absence::NotPlaced
         }
@@ -136,9 +136,9 @@ pub enum Outcome {
     /// This work should exist.
     Work(Arc<PlannedWork>),
     /// This work is kept if it exists; otherwise it is created after others.
-    Held(Arc<PlannedWork>, Waiting),
+    Deferred(Arc<PlannedWork>, WaitReason),
     /// The present state is kept, even if there is no work.
-    Kept(Kept),
+    Kept(KeepReason),
 }
 
 impl Outcome {
@@ -146,7 +146,7 @@ impl Outcome {
     #[must_use]
     pub fn work(&self) -> Option<&Arc<PlannedWork>> {
         match self {
-            Self::Work(work) | Self::Held(work, _) => Some(work),
+            Self::Work(work) | Self::Deferred(work, _) => Some(work),
             Self::Kept(_) => None,
         }
     }
@@ -155,16 +155,16 @@ impl Outcome {
     #[must_use]
     pub fn frozen(&self) -> Option<&'static str> {
         match self {
-            Self::Kept(Kept::Frozen(problems)) => problems.first().map(Problem::category),
-            Self::Work(_) | Self::Held(..) | Self::Kept(_) => None,
+            Self::Kept(KeepReason::Frozen(problems)) => problems.first().map(Problem::category),
+            Self::Work(_) | Self::Deferred(..) | Self::Kept(_) => None,
         }
     }
 
     /// The reason for which its creation waits, if any.
     #[must_use]
-    pub fn waiting(&self) -> Option<&Waiting> {
+    pub fn waiting(&self) -> Option<&WaitReason> {
         match self {
-            Self::Held(_, waiting) => Some(waiting),
+            Self::Deferred(_, waiting) => Some(waiting),
             Self::Work(_) | Self::Kept(_) => None,
         }
     }
@@ -172,7 +172,7 @@ impl Outcome {
 
 /// The reason why the state on a cluster is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeepReason {
     /// These problems keep it from being planned.
     Frozen(Arc<[Problem]>),
     /// The Placement has not settled, so that a Gateway may only seem to have left the cluster.
@@ -183,7 +183,7 @@ pub enum Kept {
     Following,
 }
 
-impl Kept {
+impl KeepReason {
     /// Frozen by those of `problems` that freeze.
     fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
         Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
@@ -192,7 +192,7 @@ impl Kept {
 
 impl WorksPlan {
     /// The clusters where the creation of a work waits, each with the reason.
-    pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &Waiting)> {
+    pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &WaitReason)> {
         self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
     }
 
@@ -215,7 +215,7 @@ pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> Works
         }
         Origin::Object(..) => {
             let mut plan = policy::desired(view, settings, origin);
-            order::follow(view, origin, &mut plan);
+            order::wait_for_gateways(view, origin, &mut plan);
             age::wait(view, origin, &mut plan);
             plan.problems.extend(age::out_of_order(view, origin));
             plan

@@ -15,11 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::age::{Ages, Unfinished};
+use super::age::{OlderPolicyCache, Unfinished};
 use super::eligibility::{GatewayEligibility, of_gateway, of_target};
 use super::placement::placed;
-use super::policy::ahead::{self, AT_ONCE};
-use super::{Kept, Leaving, Outcome, WorksPlan, policy};
+use super::policy::ahead::{self, LOCKED_BUILD_LIMIT};
+use super::{FollowedGateways, KeepReason, Outcome, WorksPlan, policy};
 use crate::kinds::{POLICIES, WORKS};
 use crate::rows::kind::Resolution;
 use crate::rows::policy::Policy;
@@ -28,20 +28,20 @@ use crate::{Problem, Settings, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, PolicyWaitAction, Role};
-use policy_sync_api::text::itemized;
+use policy_sync_api::text::join_limited;
 
 /// The reason why a work is not created on a cluster yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitReason {
     /// A Gateway waits for its policies.
-    Policies(Awaited),
+    Policies(PendingPolicies),
     /// A policy waits for the copy of this policy, which has the same target and is older on the hub.
     Older(ObjectKey),
 }
 
 /// The policies that a Gateway waits for on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Awaited {
+pub struct PendingPolicies {
     /// The policies that are not applied there.
     pub policies: BTreeSet<Origin>,
     /// Kinds that may include policies of the Gateway but cannot be listed.
@@ -50,7 +50,7 @@ pub struct Awaited {
     pub overdue: bool,
 }
 
-impl Waiting {
+impl WaitReason {
     /// The reason as text, for messages.
     #[must_use]
     pub fn text(&self) -> String {
@@ -65,17 +65,17 @@ impl Waiting {
     /// Whether a Gateway has waited for as long as its class allows.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
-        matches!(self, Self::Policies(Awaited { overdue: true, .. }))
+        matches!(self, Self::Policies(PendingPolicies { overdue: true, .. }))
     }
 }
 
-impl Awaited {
+impl PendingPolicies {
     fn text(&self) -> String {
         let name = |policy: &Origin| format!("{}/{}", policy.kind().resource, policy.object().name);
         let policies = self.policies.iter().map(name);
         let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
         let all: Vec<String> = lists.chain(policies).collect();
-        format!("waits for its policies: {}", itemized(all.into_iter()))
+        format!("waits for its policies: {}", join_limited(all.into_iter()))
     }
 }
 
@@ -95,17 +95,19 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
     if let Some(kind) = unread {
         plan.problems.push(Problem::Unread(kind.to_string()));
         plan.recheck = Moment::earliest(plan.recheck, Some(started));
-        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::Policies(Awaited::default())));
+        missing
+            .iter()
+            .for_each(|cluster| hold(plan, cluster, WaitReason::Policies(PendingPolicies::default())));
         return;
     }
-    let mut ages = Ages::new(view);
+    let mut ages = OlderPolicyCache::new(view);
     for cluster in missing {
-        let Unapplied { policies, coming, latest, held } =
-            Unapplied::on(view, &mut ages, &cluster, &policies);
+        let UnappliedPolicies { policies, creating, latest, older_wait_end } =
+            UnappliedPolicies::on(view, &mut ages, &cluster, &policies);
         if policies.is_empty() && unlisted.is_empty() {
             continue;
         }
-        let ends = (!coming).then(|| latest.after(wait).max(held));
+        let ends = (!creating).then(|| latest.after(wait).max(older_wait_end));
         let overdue = ends.is_some_and(|ends| ends <= view.now);
         if overdue && params.policy_wait_action == PolicyWaitAction::Serve {
             continue;
@@ -113,8 +115,8 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
         if !overdue {
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
-        let awaited = Awaited { policies, unlisted: unlisted.clone(), overdue };
-        hold(plan, &cluster, Waiting::Policies(awaited));
+        let awaited = PendingPolicies { policies, unlisted: unlisted.clone(), overdue };
+        hold(plan, &cluster, WaitReason::Policies(awaited));
     }
     if plan.is_overdue() {
         plan.problems.push(Problem::PoliciesPending);
@@ -130,32 +132,32 @@ pub(super) fn missing(view: View<'_>, plan: &WorksPlan) -> Vec<ClusterName> {
     plan.outcomes.iter().filter_map(comes).collect()
 }
 
-pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
+pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: WaitReason) {
     if let Some(outcome) = plan.outcomes.get_mut(cluster)
         && let Some(work) = outcome.work().cloned()
     {
-        *outcome = Outcome::Held(work, waiting);
+        *outcome = Outcome::Deferred(work, waiting);
     }
 }
 
 /// The policies of a Gateway that one cluster has not applied.
 #[derive(Default)]
-struct Unapplied {
+struct UnappliedPolicies {
     policies: BTreeSet<Origin>,
     /// Whether a work of one of them is about to be created.
-    coming: bool,
+    creating: bool,
     /// When a policy of the Gateway was last created, applied or rejected there.
     latest: Moment,
     /// The end of the last wait for older copies, after which a policy's work is created.
-    held: Moment,
+    older_wait_end: Moment,
 }
 
-impl Unapplied {
+impl UnappliedPolicies {
     fn on(
         view: View<'_>,
-        ages: &mut Ages<'_>,
+        ages: &mut OlderPolicyCache<'_>,
         cluster: &ClusterName,
-        policies: &BTreeMap<Origin, Expected>,
+        policies: &BTreeMap<Origin, ExpectedWorks>,
     ) -> Self {
         let mut found = Self::default();
         for (origin, expected) in policies {
@@ -171,7 +173,7 @@ impl Unapplied {
     fn is_applied(
         &mut self,
         view: View<'_>,
-        ages: &mut Ages<'_>,
+        ages: &mut OlderPolicyCache<'_>,
         cluster: &ClusterName,
         origin: &Origin,
         planned: &Option<(WorkName, Content)>,
@@ -182,7 +184,7 @@ impl Unapplied {
         };
         if let Some(since) = work.and_then(|work| work.deleting) {
             // A new work is created once the agent has finished deleting the old one.
-            self.began(view, since);
+            self.start_wait(view, since);
             return false;
         }
         match work {
@@ -192,20 +194,20 @@ impl Unapplied {
                 [Some(work.created), work.applied_since]
                     .into_iter()
                     .flatten()
-                    .for_each(|moment| self.began(view, moment));
+                    .for_each(|moment| self.start_wait(view, moment));
                 let as_planned =
                     planned.as_ref().is_none_or(|(_, content)| content.spec == work.content.spec);
                 work.applied_since.is_some() && as_planned
             }
             None => {
-                match (planned, view.refused_since(origin, cluster)) {
-                    (Some(_), Some(since)) => self.began(view, since),
-                    (Some(_), None) if self.coming => {}
+                match (planned, view.rejected_since(origin, cluster)) {
+                    (Some(_), Some(since)) => self.start_wait(view, since),
+                    (Some(_), None) if self.creating => {}
                     (Some(_), None) => match ages.unfinished(origin, cluster) {
                         Some(Unfinished { limit, .. }) if limit > view.now => {
-                            self.held = self.held.max(limit)
+                            self.older_wait_end = self.older_wait_end.max(limit)
                         }
-                        _ => self.coming = true,
+                        _ => self.creating = true,
                     },
                     // A frozen policy is not created, so there is no reason to wait without end.
                     (None, _) => {}
@@ -217,7 +219,7 @@ impl Unapplied {
 
     /// Starts the wait at `moment` if that is later. A moment in the future may be forged by the spoke's agent and
     /// counts as now.
-    fn began(&mut self, view: View<'_>, moment: Moment) {
+    fn start_wait(&mut self, view: View<'_>, moment: Moment) {
         self.latest = self.latest.max(moment.min(view.now));
     }
 }
@@ -228,15 +230,19 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
 
 /// The planned state of a policy on each cluster: the name and content of a work, or `None` to keep the present
 /// state. The works, which can be large, are not held for all policies at once.
-type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
+type ExpectedWorks = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
 
-fn expected(plan: &WorksPlan) -> Expected {
+fn expected(plan: &WorksPlan) -> ExpectedWorks {
     let expected = |outcome: &Outcome| outcome.work().map(|work| (work.name.clone(), work.content));
     plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
 }
 
 /// The copies of the Gateway's policies whose hashes are not cached, if the Gateway may have to wait for them.
-pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
+pub(super) fn unbuilt_copies(
+    view: View<'_>,
+    settings: &Settings,
+    key: &ObjectKey,
+) -> Vec<ahead::PolicyCopies> {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
     let gateway = Origin::Gateway(key.clone());
     let is_there =
@@ -245,18 +251,25 @@ pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Ve
         return Vec::new();
     }
     let kinds = params.listed(Role::Policy).map(|gvr| gvr.kind);
-    let here: Vec<(Origin, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
+    let here: Vec<(Origin, &Policy)> =
+        kinds.flat_map(|kind| policies_in_namespace(view, key, &kind)).collect();
     let clusters = view.clusters().count();
-    if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
+    if here.iter().map(|(_, policy)| ahead::estimate_bytes(policy, clusters)).sum::<usize>()
+        <= LOCKED_BUILD_LIMIT
+    {
         return Vec::new();
     }
     let targets = |origin: &Origin| policy::gateways(view, origin).contains(key);
     let here = here.into_iter().filter(|(origin, _)| targets(origin));
-    here.filter_map(|(origin, _)| ahead::unmade(view, settings, &origin)).collect()
+    here.filter_map(|(origin, _)| ahead::unbuilt_copies(view, settings, &origin)).collect()
 }
 
 /// The policies of `kind` in the namespace of the Gateway `key`.
-fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Origin, &'v Policy)> {
+fn policies_in_namespace<'v>(
+    view: View<'v>,
+    key: &ObjectKey,
+    kind: &GroupResource,
+) -> Vec<(Origin, &'v Policy)> {
     let beside = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
     let origin = |object: &ObjectKey| Origin::new(kind.clone(), object.clone());
     beside.map(|(object, policy)| (origin(object), policy)).collect()
@@ -269,7 +282,7 @@ fn policies(
     settings: &Settings,
     key: &ObjectKey,
     params: &Params,
-) -> (BTreeMap<Origin, Expected>, BTreeSet<GroupResource>) {
+) -> (BTreeMap<Origin, ExpectedWorks>, BTreeSet<GroupResource>) {
     let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
     for gvr in params.listed(Role::Policy) {
         let kind = &gvr.kind;
@@ -280,7 +293,7 @@ fn policies(
         if resolution.is_none() || !view.policies_synced(kind) {
             unlisted.insert(kind.clone());
         }
-        for (origin, _) in policies_beside(view, key, kind) {
+        for (origin, _) in policies_in_namespace(view, key, kind) {
             if policy::gateways(view, &origin).contains(key) {
                 let desired = policy::desired(view, settings, &origin);
                 policies.insert(origin, expected(&desired));
@@ -291,7 +304,7 @@ fn policies(
 }
 
 /// The Gateways that may wait for the policy `origin`.
-pub fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin> {
+pub fn waiting_gateways(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin> {
     let gateways = match origin {
         Origin::Gateway(_) => BTreeSet::new(),
         Origin::Object(..) => policy::gateways(view, origin),
@@ -301,17 +314,17 @@ pub fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin>
 
 /// Keeps the works of the policy `origin` on clusters that it leaves because a Gateway does, until the Gateway's work
 /// is deleted.
-pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
+pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
-    let Leaving { gateways, clusters } = &plan.leaving;
+    let FollowedGateways { gateways, clusters } = &plan.followed_gateways;
     let targets: Vec<&ObjectKey> = gateways.iter().filter(leads).collect();
     for (_, cluster, work) in view.works_of(origin) {
         if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !clusters.contains(cluster) {
             continue;
         }
         let served = targets.iter().filter(|key| work.gateways.contains(&key.name));
-        for ends in served.filter_map(|key| stands(view, key, cluster)) {
-            plan.outcomes.insert(cluster.clone(), Outcome::Kept(Kept::Following));
+        for ends in served.filter_map(|key| blocks_policies(view, key, cluster)) {
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(KeepReason::Following));
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
     }
@@ -319,7 +332,11 @@ pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
 
 /// Whether the work of the Gateway `key` exists in `cluster` and policies still wait for its deletion. `Some(None)`
 /// if it is not terminating; else the end of the wait.
-pub(crate) fn stands(view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Option<Moment>> {
+pub(crate) fn blocks_policies(
+    view: View<'_>,
+    key: &ObjectKey,
+    cluster: &ClusterName,
+) -> Option<Option<Moment>> {
     let work = view.work_of(&Origin::Gateway(key.clone()), cluster)?;
     let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
     ends.is_none_or(|ends| ends > view.now).then_some(ends)
@@ -335,9 +352,10 @@ fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
 /// longest of all classes if the Gateway or its class was deleted.
 fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
     let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
-    let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));
+    let deleted_classes =
+        || view.deleted_classes().filter_map(|(.., params)| Some(params?.policy_wait_seconds));
     let seconds = view.gateway(key).and_then(|gateway| of_class(&gateway.class)).or_else(|| {
-        view.our_classes().keys().filter_map(|class| of_class(&class.name)).chain(departed()).max()
+        view.our_classes().keys().filter_map(|class| of_class(&class.name)).chain(deleted_classes()).max()
     });
     Duration::from_secs(seconds.unwrap_or_else(|| Params::default().policy_wait_seconds).into())
 }

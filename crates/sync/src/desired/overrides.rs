@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use crate::Problem;
 use policy_sync_api::json::step::{Step, place};
+use policy_sync_api::json::strict::{self, JsonError, distinct, list, object, required};
 use policy_sync_api::json::tree::Json;
-use policy_sync_api::json::written::{self, Fault, distinct, list, object, required};
 use policy_sync_api::json::{DEPTH_LIMIT, depth, length, normalize};
 use policy_sync_api::schema::{self, Schema};
 use policy_sync_api::selector;
@@ -32,26 +32,26 @@ const KEYS: [&str; 2] = ["clusterSelector", "patch"];
 /// The overrides of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    choice: Arc<Choice>,
+    override_selectors: Arc<OverrideSelectors>,
     patches: Vec<Value>,
 }
 
 /// Indexes of some of a policy's overrides.
-pub type Chosen = Vec<usize>;
+pub type OverrideIndexes = Vec<usize>;
 
 /// The selectors of a policy's overrides and the sizes of their patches: enough to decide which cluster gets which.
 #[derive(Debug, Default)]
-pub struct Choice {
+pub struct OverrideSelectors {
     /// The selector of each override, and the size of its patch in bytes.
     overrides: Vec<(Selector, usize)>,
     /// The total length of the selectors' texts in bytes.
     pub selectors: usize,
 }
 
-impl Choice {
+impl OverrideSelectors {
     /// The overrides that match a cluster with these labels.
     #[must_use]
-    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> Chosen {
+    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> OverrideIndexes {
         let matching =
             self.overrides.iter().enumerate().filter(|(_, (selector, _))| selector.matches(labels));
         matching.map(|(index, _)| index).collect()
@@ -71,13 +71,13 @@ impl Overrides {
     ///
     /// [`Problem::BadOverrides`] with the first fault.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        read(text).map_err(|Fault { place, text }| Problem::BadOverrides { place, fault: text })
+        read(text).map_err(|JsonError { place, text }| Problem::BadOverrides { place, fault: text })
     }
 
     /// The part that decides which cluster gets which overrides.
     #[must_use]
-    pub fn choice(&self) -> &Arc<Choice> {
-        &self.choice
+    pub fn override_selectors(&self) -> &Arc<OverrideSelectors> {
+        &self.override_selectors
     }
 
     /// The paths in the spec that the overrides `chosen` set or remove, such as `limits.night`.
@@ -112,7 +112,7 @@ impl Overrides {
 
     /// The problem for `fault`, attributed to the override whose patch reaches closest to it; the last one if several
     /// do.
-    fn blame(&self, chosen: &[usize], fault: &schema::Fault) -> Problem {
+    fn blame(&self, chosen: &[usize], fault: &schema::SchemaError) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
         let reached = self.chosen(chosen).map(|(index, patch)| (reach(patch, &steps), index));
@@ -153,15 +153,15 @@ fn reach(patch: &Value, steps: &[Step]) -> usize {
     steps.iter().take_while(next).count()
 }
 
-fn read(text: &str) -> Result<Overrides, Fault> {
-    let read = list(written::parse(text)?, (LIMIT, "overrides"), one)?;
-    let (mut choice, mut patches) = (Choice::default(), Vec::new());
+fn read(text: &str) -> Result<Overrides, JsonError> {
+    let read = list(strict::parse(text)?, (LIMIT, "overrides"), one)?;
+    let (mut override_selectors, mut patches) = (OverrideSelectors::default(), Vec::new());
     for Override { selector, bytes, patch } in read {
-        choice.overrides.push((selector, length(&patch)));
-        choice.selectors += bytes;
+        override_selectors.overrides.push((selector, length(&patch)));
+        override_selectors.selectors += bytes;
         patches.push(patch);
     }
-    Ok(Overrides { choice: Arc::new(choice), patches })
+    Ok(Overrides { override_selectors: Arc::new(override_selectors), patches })
 }
 
 struct Override {
@@ -171,36 +171,36 @@ struct Override {
     patch: Value,
 }
 
-fn one(json: Json) -> Result<Override, Fault> {
+fn one(json: Json) -> Result<Override, JsonError> {
     let mut fields = object(json, &KEYS)?;
     let [selector, patch] = KEYS.map(|key| required(&mut fields, key));
     let selector = match selector? {
         Json::Text(text) => selector::parse(&text)
             .map(|selector| (selector, text.len()))
-            .map_err(|error| Fault::here(error.to_string())),
-        other => Err(Fault::expected("a string", &other)),
+            .map_err(|error| JsonError::new(error.to_string())),
+        other => Err(JsonError::expected("a string", &other)),
     };
-    let (selector, bytes) = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
-    let patch = self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?;
+    let (selector, bytes) = selector.map_err(|fault| fault.within(&Step::key("clusterSelector")))?;
+    let patch = self::patch(patch?).map_err(|fault| fault.within(&Step::key("patch")))?;
     Ok(Override { selector, bytes, patch })
 }
 
-fn patch(json: Json) -> Result<Value, Fault> {
+fn patch(json: Json) -> Result<Value, JsonError> {
     if !matches!(json, Json::Object(_)) {
-        return Err(Fault::expected("an object", &json));
+        return Err(JsonError::expected("an object", &json));
     }
     let mut patch = value(json)?;
     if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
-        return Err(Fault::here("a patch cannot change the target references").under(&Step::key(key)));
+        return Err(JsonError::new("a patch cannot change the target references").within(&Step::key(key)));
     }
     if depth(&patch) > DEPTH_LIMIT {
-        return Err(Fault::here(format!("more than {DEPTH_LIMIT} nested lists and objects")));
+        return Err(JsonError::new(format!("more than {DEPTH_LIMIT} nested lists and objects")));
     }
     normalize(&mut patch);
     Ok(patch)
 }
 
-fn value(json: Json) -> Result<Value, Fault> {
+fn value(json: Json) -> Result<Value, JsonError> {
     Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(value) => value.into(),
@@ -209,13 +209,13 @@ fn value(json: Json) -> Result<Value, Fault> {
         Json::List(items) => {
             let items = items.into_iter().enumerate();
             let items =
-                items.map(|(index, json)| value(json).map_err(|fault| fault.under(&Step::Item(index))));
+                items.map(|(index, json)| value(json).map_err(|fault| fault.within(&Step::Item(index))));
             items.collect::<Result<_, _>>()?
         }
         Json::Object(entries) => {
             let fields = distinct(entries)?.into_iter();
             let fields = fields.map(|(key, json)| {
-                let value = value(json).map_err(|fault| fault.under(&Step::key(&key)))?;
+                let value = value(json).map_err(|fault| fault.within(&Step::key(&key)))?;
                 Ok((key, value))
             });
             fields.collect::<Result<_, _>>()?

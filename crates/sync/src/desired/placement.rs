@@ -2,7 +2,7 @@
 //!
 //! The controller of a Placement rewrites its decisions one slice at a time, so a chosen cluster can be missing for a
 //! moment. A new cluster counts at once. A removed cluster counts as removed only if there are as many decisions as
-//! the Placement reports, and neither has changed for [`PLACEMENT_SETTLES`](crate::PLACEMENT_SETTLES). Other changes
+//! the Placement reports, and neither has changed for [`PLACEMENT_SETTLE_TIME`](crate::PLACEMENT_SETTLE_TIME). Other changes
 //! to the Placement delay nothing. The Gateway's own annotations may select some of the chosen clusters.
 //!
 //! On a removed cluster the Gateway keeps serving for its grace period and counts as placed. The start is stored on
@@ -21,7 +21,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::params::Params;
 use policy_sync_api::selector::ClusterSelector;
-use policy_sync_api::text::plain_excerpt;
+use policy_sync_api::text::escaped_excerpt;
 
 /// The placement of a Gateway.
 #[derive(Clone, Debug, Default)]
@@ -50,14 +50,14 @@ pub(super) fn grace(view: View<'_>, gateway: &Gateway) -> (Duration, Option<Prob
     let longest = u64::from(longest.unwrap_or_else(|| Params::default().max_grace_seconds));
     let (seconds, problem) = match gateway.annotations.get(GRACE_TIMEOUT).map(|text| (text, seconds(text))) {
         None => (GRACE.min(longest), None),
-        Some((_, Some(asked))) if asked <= longest => (asked, None),
-        Some((_, Some(asked))) => {
+        Some((_, Some(requested))) if requested <= longest => (requested, None),
+        Some((_, Some(requested))) => {
             let class = gateway.class.to_string();
-            (longest, Some(Problem::GraceTooLong { asked, class, used: longest }))
+            (longest, Some(Problem::GraceTooLong { requested, class, used: longest }))
         }
         Some((text, None)) => {
             let used = GRACE.min(longest);
-            (used, Some(Problem::BadGraceTimeout { found: plain_excerpt(text), used }))
+            (used, Some(Problem::BadGraceTimeout { found: escaped_excerpt(text), used }))
         }
     };
     (Duration::from_secs(seconds), problem)
@@ -80,7 +80,7 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
     // The Gateway is frozen only as long as its class may return.
-    placed.settles = Moment::earliest(placed.settles, view.class_returns(&gateway.class));
+    placed.settles = Moment::earliest(placed.settles, view.class_deletion_ends(&gateway.class));
     let (grace, _) = grace(view, gateway);
     let settled =
         gateway.placement().and_then(|name| view.placement_settles(&ObjectKey::new(&key.namespace, name)));
@@ -89,9 +89,9 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let works = view.works_of(&origin).filter(|(_, _, work)| work.deleting.is_none());
     for (name, cluster, work) in works {
         if !placed.clusters.contains(cluster) {
-            let seen = view.displacement(name, cluster);
-            let left = seen.left.map(|left| left.max(settled.unwrap_or_default()));
-            let began = Moment::earliest(seen.began, left.filter(|_| !placed.unsettled));
+            let seen = view.unplaced_record(name, cluster);
+            let left = seen.since.map(|left| left.max(settled.unwrap_or_default()));
+            let began = Moment::earliest(seen.earliest_mark, left.filter(|_| !placed.unsettled));
             placed.serves_on(view, cluster, began.or(work.unplaced), grace);
         }
     }

@@ -26,25 +26,25 @@ use super::eligibility::{KindEligibility, not_in_role, of_kind, of_target};
 use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::work::schema;
-use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan};
+use super::{FollowedGateways, KeepReason, Outcome, PlannedWork, WorksPlan};
 use crate::kinds::{CLASSES, role_of};
 use crate::rows::kind::KindInfo;
 use crate::rows::policy::Policy;
-use crate::{CLASS_RETURNS, Problem, Settings, View, feedback};
-use outline::{Outline, Own, Target, Variant};
-use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
+use crate::{CLASS_DELETION_DELAY, Problem, Settings, View, feedback};
+use outline::{Outline, ResourcePlacement, TargetGateway, Variant};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTOR_ANNOTATIONS};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, Role};
 use policy_sync_api::selector::ClusterSelector;
-use recipe::Common;
+use recipe::CommonInputs;
 use recipe::Recipe;
 use target::Targets;
 
 /// The maximum total size of a policy's distinct copies, in bytes.
 pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
 /// The maximum total size of copies that a plan holds in memory if there are several, in bytes.
-const HELD: usize = 1024 * 1024;
+const IN_MEMORY_LIMIT: usize = 1024 * 1024;
 
 /// The plan for the policy or resource `origin`, before waits are applied.
 pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
@@ -76,8 +76,13 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
 /// Gateways that it serves. It is kept on the clusters that may still have one of them. The Placement of a resource is unknown, so
 /// all its works are kept. If the role is unknown, each work states it. These annotations can be forged, but a spoke
 /// that does so only affects its own work.
-fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {
-    let (kept, recheck) = (Kept::by([&problem]), returns(view, &problem));
+fn plan_from_work_annotations(
+    view: View<'_>,
+    origin: &Origin,
+    role: Option<Role>,
+    problem: Problem,
+) -> WorksPlan {
+    let (kept, recheck) = (KeepReason::by([&problem]), problem_end(view, &problem));
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], recheck, ..WorksPlan::default() };
     let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
     for (_, cluster, work) in view.works_of(origin) {
@@ -100,20 +105,20 @@ fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem
         }
     }
     let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster.clone()).collect();
-    plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
+    plan.followed_gateways = FollowedGateways { gateways: gateways.into_keys().collect(), clusters };
     plan
 }
 
-/// When `problem` ends without an event: after [`CLASS_RETURNS`], a deleted class no longer counts.
-fn returns(view: View<'_>, problem: &Problem) -> Option<Moment> {
+/// When `problem` ends without an event: after [`CLASS_DELETION_DELAY`], a deleted class no longer counts.
+fn problem_end(view: View<'_>, problem: &Problem) -> Option<Moment> {
     match problem {
-        Problem::ClassGone(class) => view.class_returns(class),
+        Problem::ClassGone(class) => view.class_deletion_ends(class),
         _ => None,
     }
 }
 
 /// The problem that keeps the works of a resource although its kind is not listed as resources, and its end.
-fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
+fn unlisted_resource_problem(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
     if !view.works_of(origin).any(|(.., work)| work.of_resource) {
         return None;
     }
@@ -129,7 +134,7 @@ fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)
         }
         // A class that existed before the start may be created again.
         None => {
-            let ends = view.synced(&CLASSES.all())?.after(CLASS_RETURNS);
+            let ends = view.synced(&CLASSES.all())?.after(CLASS_DELETION_DELAY);
             (ends > view.now).then(|| (Problem::Unread(kind.to_string()), Some(ends)))
         }
     }
@@ -161,8 +166,8 @@ impl<'v> Planner<'v> {
         settings: &'v Settings,
         origin: &'v Origin,
     ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
-        if let Some((problem, until)) = withheld(view, origin) {
-            let mut plan = keep_by_own_word(view, origin, None, problem);
+        if let Some((problem, until)) = unlisted_resource_problem(view, origin) {
+            let mut plan = plan_from_work_annotations(view, origin, None, problem);
             plan.recheck = Moment::earliest(plan.recheck, until);
             return Err(Box::new(plan));
         }
@@ -174,7 +179,7 @@ impl<'v> Planner<'v> {
         let role = view.role(origin.kind());
         if !view.policies_synced(origin.kind()) {
             let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
-            return Err(Box::new(keep_by_own_word(view, origin, role, problem)));
+            return Err(Box::new(plan_from_work_annotations(view, origin, role, problem)));
         }
         // If no class can be read, the source of its objects shows the kind's role.
         let role = role.or_else(|| Some(role_of(&view.source_of(origin.kind()))?.0)).unwrap_or(Role::Policy);
@@ -191,7 +196,7 @@ impl<'v> Planner<'v> {
                 let (spec, overrides) = (OnceCell::new(), OnceCell::new());
                 Ok((Self { view, settings, origin, policy, kind, targets, role, spec, overrides }, problem))
             }
-            Err(fault) => Err(Box::new(keep_by_own_word(view, origin, Some(role), fault))),
+            Err(fault) => Err(Box::new(plan_from_work_annotations(view, origin, Some(role), fault))),
         }
     }
 }
@@ -208,10 +213,10 @@ impl Planner<'_> {
         if plan.targeted {
             self.keep_unsettled(&mut plan, &targets, selector.as_ref());
             for cluster in self.may_be_placed(own.as_ref(), selector.as_ref()) {
-                plan.outcomes.entry(cluster).or_insert(Outcome::Kept(Kept::Unsettled));
+                plan.outcomes.entry(cluster).or_insert(Outcome::Kept(KeepReason::Unsettled));
             }
         }
-        plan.leaving = self.leaving(&plan.outcomes, selector.as_ref());
+        plan.followed_gateways = self.followed_gateways(&plan.outcomes, selector.as_ref());
         plan
     }
 
@@ -223,7 +228,7 @@ impl Planner<'_> {
     ) -> BTreeMap<&'o Variant<'o>, Result<Arc<PlannedWork>, Problem>> {
         let common = self.common(outline);
         let variants: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
-        let held = variants.len() == 1 || outline.bytes <= HELD;
+        let held = variants.len() == 1 || outline.bytes <= IN_MEMORY_LIMIT;
         let work = |variant: &Variant<'_>| {
             if let Some(problem) = outline.unknown(variant) {
                 return Err(problem);
@@ -236,7 +241,7 @@ impl Planner<'_> {
                     if held {
                         return Ok(Arc::new(work));
                     }
-                    recipe::Made::new(&work)
+                    recipe::BuiltCopy::new(&work)
                 }
             };
             Ok(Arc::new(recipe.planned(made)))
@@ -249,15 +254,15 @@ impl Planner<'_> {
     }
 
     fn overrides(&self) -> Result<&Overrides, Problem> {
-        self.overrides.get_or_init(|| Common::overrides(self.policy)).as_ref().map_err(Problem::clone)
+        self.overrides.get_or_init(|| CommonInputs::overrides(self.policy)).as_ref().map_err(Problem::clone)
     }
 
     /// The inputs that all copies have in common.
-    fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
+    fn common(&self, outline: &Outline<'_>) -> Result<Arc<CommonInputs>, Problem> {
         let Some((gvr, info)) = &self.kind else {
             return Err(Problem::Unread(self.origin.kind().to_string()));
         };
-        Ok(Arc::new(Common {
+        Ok(Arc::new(CommonInputs {
             policy: self.policy.clone(),
             origin: self.origin.clone(),
             targets: self.targets.clone(),
@@ -283,7 +288,7 @@ impl Planner<'_> {
         hosts.collect()
     }
 
-    fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
+    fn recipe(&self, common: &Arc<CommonInputs>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
         let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
         let own = outline.own.as_ref().and_then(|own| own.terms.clone());
         Recipe {
@@ -297,15 +302,15 @@ impl Planner<'_> {
 
     /// The policy follows its Gateways on clusters that they leave. Where its own selector excludes a cluster, it
     /// leaves at once.
-    fn leaving(
+    fn followed_gateways(
         &self,
         outcomes: &BTreeMap<ClusterName, Outcome>,
         selector: Option<&ClusterSelector>,
-    ) -> Leaving {
+    ) -> FollowedGateways {
         let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
         let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
         let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
-        Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
+        FollowedGateways { gateways: self.targets.gateways().cloned().collect(), clusters }
     }
 
     fn selects(&self, selector: Option<&ClusterSelector>, cluster: &ClusterName) -> bool {
@@ -315,14 +320,20 @@ impl Planner<'_> {
     /// Whether the state on `cluster` depends on unknown labels: its ManagedCluster was deleted and this process
     /// never saw it.
     fn is_unknown(&self, cluster: &ClusterName) -> bool {
-        let mut keys = SELECTORS.iter().chain([&CLUSTER_OVERRIDES]);
+        let mut keys = SELECTOR_ANNOTATIONS.iter().chain([&CLUSTER_OVERRIDES]);
         let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
     /// The clusters with a work of a resource whose Placement has not settled.
-    fn may_be_placed(&self, own: Option<&Own>, selector: Option<&ClusterSelector>) -> Vec<ClusterName> {
-        let Some(Own { placed, .. }) = own.filter(|own| own.placed.unsettled) else { return Vec::new() };
+    fn may_be_placed(
+        &self,
+        own: Option<&ResourcePlacement>,
+        selector: Option<&ClusterSelector>,
+    ) -> Vec<ClusterName> {
+        let Some(ResourcePlacement { placed, .. }) = own.filter(|own| own.placed.unsettled) else {
+            return Vec::new();
+        };
         let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
         let left = clusters.filter(|cluster| !placed.clusters.contains(*cluster));
         left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
@@ -332,7 +343,7 @@ impl Planner<'_> {
     fn keep_unsettled(
         &self,
         plan: &mut WorksPlan,
-        targets: &BTreeMap<&ObjectKey, Target>,
+        targets: &BTreeMap<&ObjectKey, TargetGateway>,
         selector: Option<&ClusterSelector>,
     ) {
         let unsettled: BTreeSet<&str> =
@@ -340,7 +351,7 @@ impl Planner<'_> {
         for (_, cluster, work) in self.view.works_of(self.origin) {
             let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
             if may_be_placed && self.selects(selector, cluster) {
-                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(Kept::Unsettled));
+                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(KeepReason::Unsettled));
             }
         }
     }

@@ -14,14 +14,14 @@ use dashmap::DashMap;
 
 use policy_sync_api::json::Hash;
 use policy_sync_api::json::step::Step;
+use policy_sync_api::json::strict::{JsonError, entries, object, parse, required};
 use policy_sync_api::json::tree::Json;
-use policy_sync_api::json::written::{Fault, entries, object, parse, required};
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 
 /// The number of rounds in which clusters pay off the replicas that they kept. After the last round, the remainder is
 /// dropped.
-const ROUNDS: usize = 1_000;
+const MAX_ROUNDS: usize = 1_000;
 /// The key for all clusters that are not named.
 const ANY: &str = "*";
 
@@ -88,7 +88,7 @@ impl Preferences {
     ///
     /// The path, such as `.clusters.c1.weight`, and the first error.
     pub fn read(text: &str) -> Result<Self, (String, String)> {
-        preferences(text).map_err(|Fault { place, text }| (place, text))
+        preferences(text).map_err(|JsonError { place, text }| (place, text))
     }
 
     /// Whether the preferences include `cluster`, by name or through `*`.
@@ -112,8 +112,8 @@ impl Preferences {
         current: &Shares,
     ) -> Split {
         let taking = clusters.iter().filter_map(|cluster| Some((cluster, self.of(cluster)?)));
-        let mut takers: Vec<Taker<'_>> =
-            taking.map(|(cluster, preference)| Taker::new(origin, cluster, preference)).collect();
+        let mut takers: Vec<ReplicaShare<'_>> =
+            taking.map(|(cluster, preference)| ReplicaShare::new(origin, cluster, preference)).collect();
         takers.sort_by_key(|taker| (std::cmp::Reverse(taker.preference.weight), taker.hash));
         let mut rest = total;
         for taker in &mut takers {
@@ -132,7 +132,7 @@ impl Preferences {
 }
 
 /// A cluster that takes replicas, with its state during the split.
-struct Taker<'c> {
+struct ReplicaShare<'c> {
     cluster: &'c ClusterName,
     preference: Preference,
     hash: Hash,
@@ -141,7 +141,7 @@ struct Taker<'c> {
     kept: u64,
 }
 
-impl<'c> Taker<'c> {
+impl<'c> ReplicaShare<'c> {
     fn new(origin: &Origin, cluster: &'c ClusterName, preference: Preference) -> Self {
         let hash = Hash::of_parts(&[&cluster.0, &origin.to_string()]);
         Self { cluster, preference, hash, share: 0, kept: 0 }
@@ -164,13 +164,13 @@ impl<'c> Taker<'c> {
 ///
 /// A round distributes everything that is left, except for two parts. Clusters pay off a part of the replicas that
 /// they kept, and shares over a cluster's maximum remain for the next round, in which that cluster takes no part.
-fn distribute(takers: &mut [Taker<'_>], rest: &mut u64) {
+fn distribute(takers: &mut [ReplicaShare<'_>], rest: &mut u64) {
     for round in 0.. {
-        if round == ROUNDS {
+        if round == MAX_ROUNDS {
             takers.iter_mut().for_each(|taker| taker.kept = 0);
         }
-        let has_room = |taker: &&mut Taker<'_>| taker.preference.weight > 0 && taker.room() > 0;
-        let mut open: Vec<&mut Taker<'_>> = takers.iter_mut().filter(has_room).collect();
+        let has_room = |taker: &&mut ReplicaShare<'_>| taker.preference.weight > 0 && taker.room() > 0;
+        let mut open: Vec<&mut ReplicaShare<'_>> = takers.iter_mut().filter(has_room).collect();
         let weights: u128 = open.iter().map(|taker| u128::from(taker.preference.weight)).sum();
         if weights == 0 || *rest == 0 {
             return;
@@ -186,44 +186,46 @@ fn distribute(takers: &mut [Taker<'_>], rest: &mut u64) {
     }
 }
 
-fn preferences(text: &str) -> Result<Preferences, Fault> {
+fn preferences(text: &str) -> Result<Preferences, JsonError> {
     let mut fields = object(parse(text)?, &["clusters", "rebalance"])?;
     let rebalance = match fields.remove("rebalance") {
         None | Some(Json::Null) => false,
         Some(Json::Bool(rebalance)) => rebalance,
-        Some(other) => return Err(Fault::expected("true or false", &other).under(&Step::key("rebalance"))),
+        Some(other) => {
+            return Err(JsonError::expected("true or false", &other).within(&Step::key("rebalance")));
+        }
     };
     let clusters =
-        entries(required(&mut fields, "clusters")?).map_err(|fault| fault.under(&Step::key("clusters")))?;
+        entries(required(&mut fields, "clusters")?).map_err(|fault| fault.within(&Step::key("clusters")))?;
     let cluster = |(name, json): (String, Json)| {
-        let under = |fault: Fault| fault.under(&Step::key(&name)).under(&Step::key("clusters"));
-        let preference = preference(json).map_err(under)?;
+        let within = |fault: JsonError| fault.within(&Step::key(&name)).within(&Step::key("clusters"));
+        let preference = preference(json).map_err(within)?;
         Ok((name, preference))
     };
     Ok(Preferences { clusters: clusters.into_iter().map(cluster).collect::<Result<_, _>>()?, rebalance })
 }
 
-fn preference(json: Json) -> Result<Preference, Fault> {
+fn preference(json: Json) -> Result<Preference, JsonError> {
     let mut fields = object(json, &["weight", "minReplicas", "maxReplicas"])?;
     let mut number = |field: &str| match fields.remove(field) {
         None | Some(Json::Null) => Ok(None),
-        Some(json) => whole(&json).map(Some).map_err(|fault| fault.under(&Step::key(field))),
+        Some(json) => whole(&json).map(Some).map_err(|fault| fault.within(&Step::key(field))),
     };
     let (weight, minimum, maximum) = (number("weight")?, number("minReplicas")?, number("maxReplicas")?);
     let minimum = minimum.unwrap_or_default();
     if let Some(maximum) = maximum.filter(|maximum| *maximum < minimum) {
         let text = format!("{minimum} is more than maxReplicas, {maximum}");
-        return Err(Fault::here(text).under(&Step::key("minReplicas")));
+        return Err(JsonError::new(text).within(&Step::key("minReplicas")));
     }
     Ok(Preference { weight: weight.unwrap_or_default(), minimum, maximum })
 }
 
-fn whole(json: &Json) -> Result<u64, Fault> {
+fn whole(json: &Json) -> Result<u64, JsonError> {
     let number = match json {
         Json::Number(number) => number.as_u64(),
         _ => None,
     };
-    number.ok_or_else(|| Fault::expected("a whole number from 0", json))
+    number.ok_or_else(|| JsonError::expected("a whole number from 0", json))
 }
 
 #[cfg(test)]

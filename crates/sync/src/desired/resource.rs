@@ -11,11 +11,11 @@ use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 use policy_sync_api::params::ResourceToSync;
 
 /// The ConfigMaps in which each cluster publishes its own certificate authorities in every namespace.
-const TRUST: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
+const CA_CONFIG_MAPS: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
 /// The reason why a resource without its own Placement label is not copied anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unasked {
+pub(crate) enum PlacementNotRequested {
     /// This owner creates and deletes the resource, and does so on the spokes as well.
     ControlledBy(String),
     /// Neither its label nor the parameters name a Placement.
@@ -36,9 +36,9 @@ pub(crate) fn placement(
     origin: &Origin,
     resource: &Policy,
     entry: Option<&ResourceToSync>,
-) -> Result<Result<ObjectKey, NoPlacement>, Unasked> {
+) -> Result<Result<ObjectKey, NoPlacement>, PlacementNotRequested> {
     if let Some(owner) = controlled_by(origin, resource) {
-        return Err(Unasked::ControlledBy(owner));
+        return Err(PlacementNotRequested::ControlledBy(owner));
     }
     let namespace = &origin.object().namespace;
     let exists = |key: &ObjectKey| view.placement(key).is_some() || !view.decided(key).is_empty();
@@ -51,9 +51,9 @@ pub(crate) fn placement(
         }
         (None, Some(name)) => {
             let key = ObjectKey::new(namespace, name);
-            if exists(&key) { Ok(Ok(key)) } else { Err(Unasked::NoDefault(key)) }
+            if exists(&key) { Ok(Ok(key)) } else { Err(PlacementNotRequested::NoDefault(key)) }
         }
-        (None, None) => Err(Unasked::NoPlacement),
+        (None, None) => Err(PlacementNotRequested::NoPlacement),
     }
 }
 
@@ -66,8 +66,8 @@ pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
 /// The owner that creates `resource`, which is `origin`, separately on each cluster.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own certificate authority and publishes it in each namespace.
-    let of_cluster =
-        *origin.kind() == GroupResource::new("", "configmaps") && TRUST.contains(&&*origin.object().name);
+    let of_cluster = *origin.kind() == GroupResource::new("", "configmaps")
+        && CA_CONFIG_MAPS.contains(&&*origin.object().name);
     of_cluster
         .then(|| "each cluster".to_owned())
         .or_else(|| resource.controlled_by.as_deref().map(str::to_owned))
@@ -84,7 +84,9 @@ pub(super) fn placed(
         Ok(Ok(key)) => (decided(view, &key), true),
         // The Placement may be created again, or be listed late.
         Ok(Err(NoPlacement::Missing(key))) => (decided(view, &key), true),
-        Err(Unasked::NoDefault(key)) => (decided(view, &key), view.works_of(origin).next().is_some()),
+        Err(PlacementNotRequested::NoDefault(key)) => {
+            (decided(view, &key), view.works_of(origin).next().is_some())
+        }
         Ok(Err(_)) => (Placed::default(), true),
         Err(_) => (Placed::default(), false),
     }

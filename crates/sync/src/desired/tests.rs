@@ -1,7 +1,7 @@
 mod access;
 mod age;
 mod copies;
-mod departed;
+mod deleted_classes;
 mod freezing;
 mod grace;
 pub(crate) mod idempotence;

@@ -10,20 +10,20 @@ use crate::View;
 use crate::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, objects, role_of};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::{Role, TlsSecrets};
-use policy_sync_mirror::Wanted;
+use policy_sync_mirror::WatchedSources;
 
 /// Plans the watches. Kinds that the last valid parameters of a class list are watched while its parameters are
 /// invalid.
 #[must_use]
-pub fn plan(view: View<'_>) -> Wanted {
-    let mut wanted = Wanted::new();
+pub fn plan(view: View<'_>) -> WatchedSources {
+    let mut wanted = WatchedSources::new();
     let ours = view.our_classes().into_iter().map(|(name, class)| {
         let params = view.class_params(&name.name).and_then(|params| params.known().cloned());
         (class, params)
     });
     // Watches of classes that may be created again continue.
-    let departed = view.departed().map(|(_, class, params)| (class, params.cloned()));
-    for (class, params) in ours.chain(departed) {
+    let deleted_classes = view.deleted_classes().map(|(_, class, params)| (class, params.cloned()));
+    for (class, params) in ours.chain(deleted_classes) {
         if let Ok(Some(key)) = class.config_map() {
             wanted.insert(config_map(&key), CONFIG_MAPS.gvr());
         }

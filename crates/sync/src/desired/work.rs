@@ -48,13 +48,13 @@ pub struct PlannedWork {
 #[derive(Clone, Debug)]
 enum Body {
     /// The spec in memory.
-    Held(ManifestWorkSpec),
+    InMemory(ManifestWorkSpec),
     /// The inputs from which the spec is built again, if several would need too much memory.
-    Unmade(Arc<dyn Make>),
+    Rebuildable(Arc<dyn BuildSpec>),
 }
 
 /// Builds a spec that is the same at each call.
-pub(super) trait Make: fmt::Debug + Send + Sync {
+pub(super) trait BuildSpec: fmt::Debug + Send + Sync {
     /// Builds the spec of the work again.
     ///
     /// # Errors
@@ -75,14 +75,14 @@ impl PlannedWork {
     ) -> Self {
         let labels = labels(controller, purpose);
         let content = Content::new(&spec, &labels, &annotations);
-        Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
+        Self { name, labels, annotations, body: Body::InMemory(spec), content, revision, bytes }
     }
 
     /// The work whose spec `recipe` builds for `template`, with the hash, revision and size from an earlier build.
     pub(super) fn made(
         template: &WorkTemplate<'_>,
         gateways: &[&str],
-        recipe: Arc<dyn Make>,
+        recipe: Arc<dyn BuildSpec>,
         (spec, revision, bytes): (Hash, String, usize),
     ) -> Self {
         let labels = labels(template.controller, template.purpose());
@@ -92,7 +92,7 @@ impl PlannedWork {
             name: template.name.clone(),
             labels,
             annotations,
-            body: Body::Unmade(recipe),
+            body: Body::Rebuildable(recipe),
             content,
             revision,
             bytes,
@@ -106,23 +106,23 @@ impl PlannedWork {
     /// Never for a planned work: its spec has been built once.
     pub fn spec(&self) -> Result<Cow<'_, ManifestWorkSpec>, Problem> {
         match &self.body {
-            Body::Held(spec) => Ok(Cow::Borrowed(spec)),
-            Body::Unmade(recipe) => recipe.spec().map(Cow::Owned),
+            Body::InMemory(spec) => Ok(Cow::Borrowed(spec)),
+            Body::Rebuildable(recipe) => recipe.spec().map(Cow::Owned),
         }
     }
 
     /// Its spec by value, built again if it is not in memory.
     pub(super) fn into_spec(self) -> Result<ManifestWorkSpec, Problem> {
         match self.body {
-            Body::Held(spec) => Ok(spec),
-            Body::Unmade(recipe) => recipe.spec(),
+            Body::InMemory(spec) => Ok(spec),
+            Body::Rebuildable(recipe) => recipe.spec(),
         }
     }
 
     /// Whether its spec is in memory, so that [`PlannedWork::spec`] is fast.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        matches!(self.body, Body::Held(_))
+        matches!(self.body, Body::InMemory(_))
     }
 
     /// The ManifestWork object for `cluster`.

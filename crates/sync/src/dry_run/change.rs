@@ -95,8 +95,8 @@ impl Change {
 
     /// Redacts the contents of Secrets.
     pub(super) fn hide(&mut self) {
-        secret::hide(&mut self.before);
-        secret::hide(&mut self.after);
+        secret::redact(&mut self.before);
+        secret::redact(&mut self.after);
     }
 
     /// The heading, such as `create ManifestWork eu-1/…`.

@@ -8,7 +8,7 @@ use crate::explain::Unavailable;
 use crate::kinds::role_of;
 use crate::rows::Strings;
 use crate::rows::gateway_fields::GatewayFields;
-use policy_sync_api::annotations::OF_POLICY;
+use policy_sync_api::annotations::POLICY_ANNOTATIONS;
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{
@@ -16,7 +16,7 @@ use policy_sync_api::names::{
 };
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
-use policy_sync_mirror::Wanted;
+use policy_sync_mirror::WatchedSources;
 
 /// The objects of a hub at one time.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl HubSnapshot {
     pub fn take_policies(&mut self, kind: &GroupResource, policies: Vec<HubObject>) {
         for policy in policies {
             let origin = Origin::new(kind.clone(), policy.key());
-            self.annotated(origin, policy, |key| OF_POLICY.contains(&key));
+            self.annotated(origin, policy, |key| POLICY_ANNOTATIONS.contains(&key));
         }
     }
 
@@ -79,7 +79,7 @@ impl HubSnapshot {
 
     /// The sources that the controller would watch at the time `now`.
     #[must_use]
-    pub fn wanted(&self, now: Moment) -> Wanted {
+    pub fn wanted(&self, now: Moment) -> WatchedSources {
         watches::plan(self.mirror.read().view(OfflineMirror::settled(now)))
     }
 

@@ -8,22 +8,26 @@ use super::change::Change;
 use super::diagnostic::Diagnostic;
 use super::snapshot::HubSnapshot;
 use super::{PlanError, keys, regarding};
-use crate::desired::{PlannedWork, Waiting, WorksPlan, access, plan_works};
+use crate::desired::{PlannedWork, WaitReason, WorksPlan, access, plan_works};
 use crate::diff::{self, WorkAction};
 use crate::rows::work::Content;
-use crate::{Key, OfflineMirror, PLACEMENT_SETTLES, Problem, Settings, View};
+use crate::{Key, OfflineMirror, PLACEMENT_SETTLE_TIME, Problem, Settings, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use policy_sync_api::object::HubObject;
 
 /// An action on a work, with the event that the controller would wait for.
-pub(super) struct Awaited {
+pub(super) struct DelayedAction {
     action: WorkAction,
     waits: Option<String>,
 }
 
 /// The actions on the works of all Gateways and policies.
-pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec<Awaited>, Vec<Diagnostic>) {
+pub(super) fn works(
+    hub: &HubSnapshot,
+    settings: &Settings,
+    now: Moment,
+) -> (Vec<DelayedAction>, Vec<Diagnostic>) {
     let (mut actions, mut diagnostics) = (Vec::new(), Vec::new());
     let guard = hub.mirror.read();
     let unsettled = guard.view(OfflineMirror::unsettled());
@@ -42,9 +46,10 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
             diff.actions.iter().map(result).chain(held).collect()
         };
         actions.extend(diff.actions.into_iter().map(|action| {
-            let waits = (!at_once.contains(&result(&action)))
-                .then(|| format!("once its Placement has not changed for {} s", PLACEMENT_SETTLES.as_secs()));
-            Awaited { action, waits }
+            let waits = (!at_once.contains(&result(&action))).then(|| {
+                format!("once its Placement has not changed for {} s", PLACEMENT_SETTLE_TIME.as_secs())
+            });
+            DelayedAction { action, waits }
         }));
         actions.extend(again(view, origin, &plan));
         actions.extend(held(view, &plan));
@@ -62,12 +67,16 @@ fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
 }
 
 /// The creates of planned works whose predecessors are still being deleted.
-fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+fn again<'p>(
+    view: View<'p>,
+    origin: &'p Origin,
+    plan: &'p WorksPlan,
+) -> impl Iterator<Item = DelayedAction> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let work = outcome.work()?;
         let hub = view.work(&work.name, cluster)?;
         let going = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
-        going.then(|| Awaited {
+        going.then(|| DelayedAction {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some("once the deletion of the existing work completes".to_owned()),
         })
@@ -75,16 +84,18 @@ fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl It
 }
 
 /// The creates of works that wait for other works.
-fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = DelayedAction> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let (work, waiting) = (outcome.work()?, outcome.waiting()?);
         let waits = match waiting {
-            Waiting::Policies(_) => "once its policies are applied there, or the wait times out".to_owned(),
-            Waiting::Older(policy) => {
+            WaitReason::Policies(_) => {
+                "once its policies are applied there, or the wait times out".to_owned()
+            }
+            WaitReason::Older(policy) => {
                 format!("once the copy of {policy} exists there, or the wait times out")
             }
         };
-        view.work(&work.name, cluster).is_none().then(|| Awaited {
+        view.work(&work.name, cluster).is_none().then(|| DelayedAction {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some(waits),
         })
@@ -112,14 +123,14 @@ fn plan_diagnostics(
 }
 
 /// The actions on access works after all other works were written.
-pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
+pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<DelayedAction> {
     let mut actions = Vec::new();
     keys(hub, now, |view, key| {
         let Key::Access(cluster) = key else { return };
         let diff = diff::access(view, cluster, &access::plan(view, cluster));
         actions.extend(diff.actions.into_iter().map(|action| {
             let last = matches!(action, WorkAction::Delete { .. });
-            Awaited {
+            DelayedAction {
                 action,
                 waits: last.then(|| "once all other works of the cluster are deleted".to_owned()),
             }
@@ -131,9 +142,9 @@ pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
 impl HubSnapshot {
     /// Applies `actions` to the works of the snapshot and returns the changes. Works that would be created later are not
     /// added.
-    pub(super) fn carry_out(&mut self, actions: Vec<Awaited>) -> Result<Vec<Change>, PlanError> {
+    pub(super) fn carry_out(&mut self, actions: Vec<DelayedAction>) -> Result<Vec<Change>, PlanError> {
         let mut changes = Vec::new();
-        for Awaited { action, waits } in actions {
+        for DelayedAction { action, waits } in actions {
             let place = (action.cluster().clone(), action.name().clone());
             let key = ObjectKey { namespace: place.0.0.clone(), name: place.1.0.clone() };
             let before = self.works.get(&place);

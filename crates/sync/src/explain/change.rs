@@ -43,7 +43,7 @@ impl Explainer<'_> {
     }
 
     /// The objects to change to solve `problem`.
-    pub(super) fn to_mend(&self, problem: &Problem) -> Vec<String> {
+    pub(super) fn changes_to_resolve(&self, problem: &Problem) -> Vec<String> {
         let regarding = &self.regarding;
         let annotation = |key: &str| vec![format!("{regarding} annotation {key}")];
         let parameters = || self.listing_classes().map(|class| self.parameters(&class.name));

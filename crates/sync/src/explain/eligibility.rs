@@ -1,6 +1,6 @@
 //! Explains whether a kind and a Gateway are handled, and which problems freeze an object.
 
-use super::{Explainer, Reason, Step};
+use super::{DecisionStep, Explainer, Reason};
 use crate::Problem;
 use crate::desired::eligibility::{GatewayEligibility, KindEligibility, not_in_role, of_gateway, of_kind};
 use crate::problem::PARAMETERS_UNREAD;
@@ -8,24 +8,25 @@ use crate::rows::kind::Resolution;
 use policy_sync_api::names::ObjectKey;
 
 impl Explainer<'_> {
-    pub(super) fn gateway_steps(&self, key: &ObjectKey) -> Vec<Step> {
+    pub(super) fn gateway_steps(&self, key: &ObjectKey) -> Vec<DecisionStep> {
         let mut steps = vec![self.gateway(key, &of_gateway(self.view, key), "it is a Gateway")];
         steps.extend(self.problems());
         steps
     }
 
     /// The steps for the problems of the object: those that freeze it, and warnings.
-    pub(super) fn problems(&self) -> impl Iterator<Item = Step> {
+    pub(super) fn problems(&self) -> impl Iterator<Item = DecisionStep> {
         // This problem is explained per cluster.
         let problems = self.plan.problems.iter().filter(|problem| **problem != Problem::PoliciesPending);
         problems.map(|problem| {
-            let reason = Reason::new(problem.category(), problem.text()).changes(self.to_mend(problem));
-            Step { passes: !problem.freezes(), reason }
+            let reason =
+                Reason::new(problem.category(), problem.text()).changes(self.changes_to_resolve(problem));
+            DecisionStep { passes: !problem.freezes(), reason }
         })
     }
 
     /// Whether its kind is synced.
-    pub(super) fn kind(&self) -> Step {
+    pub(super) fn kind(&self) -> DecisionStep {
         let kind = self.origin.kind();
         let classes = self.view.our_classes();
         match of_kind(self.view, kind) {
@@ -33,38 +34,40 @@ impl Explainer<'_> {
                 let names: Vec<&str> = self.listing_classes().map(|class| &*class.name).collect();
                 let text = format!("GatewayClass {} lists {}", names.join(", "), gvr.kind);
                 if info.can_patch {
-                    return Step::passes(Reason::new("KindListed", text));
+                    return DecisionStep::passes(Reason::new("KindListed", text));
                 }
                 let text = format!(
                     "{text}; the controller has no right to patch it, so it cannot write annotations to it"
                 );
                 let reason = Reason::new("KindListed", text);
-                Step::passes(reason.change(format!("the controller's right to patch {}", gvr.kind)))
+                DecisionStep::passes(reason.change(format!("the controller's right to patch {}", gvr.kind)))
             }
             KindEligibility::Frozen(problem, _) => {
                 let text = format!("its kind cannot be synced at present: {}", problem.text());
-                Step::stops(Reason::new("KindFrozen", text).changes(self.to_mend(&problem)))
+                DecisionStep::stops(
+                    Reason::new("KindFrozen", text).changes(self.changes_to_resolve(&problem)),
+                )
             }
             KindEligibility::Unlisted if let Some(fault) = not_in_role(self.view, self.role, kind) => {
                 let text = format!("its kind is not synced: {fault}");
-                Step::stops(Reason::new("KindNotSyncable", text).changes(self.of_parameters()))
+                DecisionStep::stops(Reason::new("KindNotSyncable", text).changes(self.of_parameters()))
             }
             KindEligibility::Unlisted if classes.is_empty() => {
                 let text = format!(
                     "no GatewayClass of the hub has the controllerName {}",
                     self.view.controller().as_str()
                 );
-                Step::stops(Reason::new("NoClass", text).change("GatewayClass spec.controllerName"))
+                DecisionStep::stops(Reason::new("NoClass", text).change("GatewayClass spec.controllerName"))
             }
             KindEligibility::Unlisted if self.is_gone() => {
                 let text = format!("the hub has no CustomResourceDefinition {kind}");
                 let reason = Reason::new("KindGone", text);
-                Step::stops(reason.change(format!("CustomResourceDefinition {kind}")))
+                DecisionStep::stops(reason.change(format!("CustomResourceDefinition {kind}")))
             }
             KindEligibility::Unlisted => {
                 let text = format!("no GatewayClass of this controller lists its kind, {kind}");
                 let places = classes.keys().map(|class| self.parameters(&class.name));
-                Step::stops(Reason::new("KindNotListed", text).changes(places))
+                DecisionStep::stops(Reason::new("KindNotListed", text).changes(places))
             }
         }
     }
@@ -83,12 +86,17 @@ impl Explainer<'_> {
     }
 
     /// Whether the Gateway `key` is handled. `is` is the start of the sentence, with its relation to the object.
-    pub(super) fn gateway(&self, key: &ObjectKey, eligibility: &GatewayEligibility, is: &str) -> Step {
+    pub(super) fn gateway(
+        &self,
+        key: &ObjectKey,
+        eligibility: &GatewayEligibility,
+        is: &str,
+    ) -> DecisionStep {
         let Some(gateway) = self.view.gateway(key) else {
             let reason = Reason::new("NoGateway", format!("{is}, which does not exist"));
             let reference =
                 (self.origin.as_gateway().is_none()).then(|| format!("{} spec.targetRef", self.regarding));
-            return Step::stops(reason.change(format!("Gateway {key}")).changes(reference));
+            return DecisionStep::stops(reason.change(format!("Gateway {key}")).changes(reference));
         };
         let class = &gateway.class;
         match eligibility {
@@ -97,7 +105,9 @@ impl Explainer<'_> {
                 let text =
                     format!("{is} of GatewayClass {class}, which the controller cannot serve: {fault}");
                 let problem = Problem::ParametersUnread { class: class.to_string(), fault };
-                Step::stops(Reason::new(problem.category(), text).changes(self.to_mend(&problem)))
+                DecisionStep::stops(
+                    Reason::new(problem.category(), text).changes(self.changes_to_resolve(&problem)),
+                )
             }
             GatewayEligibility::Ours(_) => {
                 let number = self.gateways.get(key).map_or(0, |target| target.placed.clusters.len());
@@ -109,21 +119,21 @@ impl Explainer<'_> {
                     ),
                     None => format!("{is} of GatewayClass {class}, which names no Placement"),
                 };
-                Step::passes(Reason::new("Ours", text))
+                DecisionStep::passes(Reason::new("Ours", text))
             }
             GatewayEligibility::Frozen(problem) => {
                 let text = format!("{is} of GatewayClass {class}, which is frozen: {}", problem.text());
-                Step::stops(Reason::new("Frozen", text).changes(self.to_mend(problem)))
+                DecisionStep::stops(Reason::new("Frozen", text).changes(self.changes_to_resolve(problem)))
             }
             GatewayEligibility::NotOurs if gateway.deleting => {
                 let text = format!("{is}, which is being deleted");
-                Step::stops(Reason::new("GatewayDeleting", text).change(format!("Gateway {key}")))
+                DecisionStep::stops(Reason::new("GatewayDeleting", text).change(format!("Gateway {key}")))
             }
             GatewayEligibility::NotOurs => {
                 let of_class = format!("GatewayClass {class}");
                 let of_gateway = format!("Gateway {key} spec.gatewayClassName");
                 let row = self.view.class(&ObjectKey::new("", class));
-                Step::stops(match row {
+                DecisionStep::stops(match row {
                     None => {
                         let text = format!("{is} of {of_class}, which does not exist");
                         Reason::new("ClassMissing", text).change(of_class).change(of_gateway)

@@ -8,7 +8,7 @@ use policy_sync_api::policy_state::PolicyState;
 
 /// The start or the end of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
+pub enum TimeBound {
     /// It began at this time.
     Since(Moment),
     /// It ends at this time.
@@ -23,7 +23,7 @@ pub struct Reason {
     /// A sentence without capital and full stop.
     pub text: String,
     /// When it began or will end.
-    pub when: Option<When>,
+    pub when: Option<TimeBound>,
     /// The objects with their fields. A change of any of them may change the state.
     pub change: Vec<String>,
 }
@@ -43,21 +43,21 @@ impl Reason {
         self
     }
 
-    pub(super) fn when(self, when: When) -> Self {
+    pub(super) fn when(self, when: TimeBound) -> Self {
         Self { when: Some(when), ..self }
     }
 }
 
 /// A step of the decision that applies to all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DecisionStep {
     /// Whether it allows the object on any cluster.
     pub passes: bool,
     /// The reason of the result.
     pub reason: Reason,
 }
 
-impl Step {
+impl DecisionStep {
     pub(super) fn passes(reason: Reason) -> Self {
         Self { passes: true, reason }
     }
@@ -69,7 +69,7 @@ impl Step {
 
 /// The state of an object on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum CopyState {
     /// The planned copy exists and is in force.
     InSync,
     /// A copy exists that differs from the plan or is not in force.
@@ -82,7 +82,7 @@ pub enum State {
     Absent,
 }
 
-impl State {
+impl CopyState {
     pub(super) fn new(desired: bool, present: bool, in_sync: bool) -> Self {
         match (desired, present) {
             (true, true) if in_sync => Self::InSync,
@@ -108,9 +108,9 @@ impl State {
 
 /// The explanation for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ClusterVerdict {
     /// The state of the copy.
-    pub state: State,
+    pub state: CopyState,
     /// The state of a policy or resource that exists there or is planned.
     pub policy_state: Option<PolicyState>,
     /// The state in the last report of the cluster, also while the cluster is unavailable. `None` if no copy is planned there,
@@ -124,7 +124,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The steps that apply to all clusters, in the order of the decision.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionStep>,
     /// All clusters of the hub, and those that have a work for the object.
-    pub clusters: BTreeMap<ClusterName, Verdict>,
+    pub clusters: BTreeMap<ClusterName, ClusterVerdict>,
 }

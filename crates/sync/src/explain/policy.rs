@@ -1,12 +1,12 @@
 //! Explains the steps of a policy: its kind, its targets, its selector.
 
-use super::{Explainer, Reason, Step};
+use super::{DecisionStep, Explainer, Reason};
 use crate::desired::eligibility::of_target;
 use crate::desired::policy::foreign;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 
 impl Explainer<'_> {
-    pub(super) fn policy_steps(&self) -> Vec<Step> {
+    pub(super) fn policy_steps(&self) -> Vec<DecisionStep> {
         let mut steps = vec![self.kind()];
         if let Some(step) = self.missing() {
             steps.push(step);
@@ -19,18 +19,20 @@ impl Explainer<'_> {
                 "its reference to Gateway {key} is ignored, because that is in another namespace: a policy \
                  can only target Gateways in its own"
             );
-            steps.push(Step::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
+            steps.push(DecisionStep::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
         }
         let frozen = self.plan.problems.iter().any(crate::Problem::freezes);
         if steps.len() == 1 && !frozen && self.view.policy(self.origin).is_some() {
-            steps.push(Step::stops(Reason::new("NoGateway", "it targets no Gateway").change(reference)));
+            steps.push(DecisionStep::stops(
+                Reason::new("NoGateway", "it targets no Gateway").change(reference),
+            ));
         }
         steps.extend(self.problems());
         steps
     }
 
     /// A step that stops it if it is being deleted or does not exist.
-    pub(super) fn missing(&self) -> Option<Step> {
+    pub(super) fn missing(&self) -> Option<DecisionStep> {
         let reason = match self.view.policy(self.origin) {
             Some(policy) if policy.deleting => Reason::new("Deleting", "it is being deleted"),
             None if self.view.policies_synced(self.origin.kind()) => {
@@ -38,10 +40,10 @@ impl Explainer<'_> {
             }
             _ => return None,
         };
-        Some(Step::stops(reason.change(self.regarding.clone())))
+        Some(DecisionStep::stops(reason.change(self.regarding.clone())))
     }
 
-    fn target(&self, key: &ObjectKey) -> Step {
+    fn target(&self, key: &ObjectKey) -> DecisionStep {
         let eligibility = of_target(self.view, key, self.origin.kind());
         self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
     }

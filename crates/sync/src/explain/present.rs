@@ -3,23 +3,23 @@
 
 use std::cmp::Ordering;
 
-use super::{CLUSTER, Explainer, Reason, When};
-use crate::desired::{PlannedWork, Waiting};
+use super::{CLUSTER_PLACEHOLDER, Explainer, Reason, TimeBound};
+use crate::desired::{PlannedWork, WaitReason};
 use crate::status::gateway;
-use crate::status::overriding::Overriding;
+use crate::status::overriding::OverridingPolicies;
 use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
-use policy_sync_api::text::{NAMED, itemized};
+use policy_sync_api::text::{LIST_LIMIT, join_limited};
 
 impl Explainer<'_> {
     /// Whether the object is in sync on `cluster`, where `planned` is its planned work, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
-            let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
-            return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
+            let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER_PLACEHOLDER));
+            return (false, reason.change(format!("ManifestWork {CLUSTER_PLACEHOLDER}/{}", planned.name)));
         }
-        let work = format!("ManifestWork {CLUSTER}/{}", planned.name);
+        let work = format!("ManifestWork {CLUSTER_PLACEHOLDER}/{}", planned.name);
         let Some(found) = self.works.get(cluster) else {
             let text = format!("the controller has not created {work} yet");
             return (
@@ -30,8 +30,8 @@ impl Explainer<'_> {
         };
         if let Some(since) = found.deleting {
             let text = "its agent has not finished removing the previous copy";
-            let reason = Reason::new("Leaving", text).when(When::Since(since));
-            return (false, reason.change(format!("the agent of cluster {CLUSTER}")));
+            let reason = Reason::new("Leaving", text).when(TimeBound::Since(since));
+            return (false, reason.change(format!("the agent of cluster {CLUSTER_PLACEHOLDER}")));
         }
         if found.content.spec != planned.content.spec {
             let text = format!("the controller has not updated {work} yet");
@@ -46,7 +46,8 @@ impl Explainer<'_> {
             let text = format!("its agent could not apply it: {message}");
             return (
                 false,
-                Reason::new("NotApplied", text).change(format!("{} on cluster {CLUSTER}", self.copy)),
+                Reason::new("NotApplied", text)
+                    .change(format!("{} on cluster {CLUSTER_PLACEHOLDER}", self.copy)),
             );
         }
         if !entry.applied {
@@ -62,12 +63,12 @@ impl Explainer<'_> {
     }
 
     /// Why its work is not created yet.
-    pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
+    pub(super) fn waits(&self, waiting: &WaitReason) -> Reason {
         let awaited = match waiting {
-            Waiting::Policies(awaited) => awaited,
-            Waiting::Older(policy) => {
+            WaitReason::Policies(awaited) => awaited,
+            WaitReason::Older(policy) => {
                 let reason = Reason::new("WaitsForOlder", format!("it {}", waiting.text()));
-                return reason.change(format!("{} {policy} on cluster {CLUSTER}", self.kind));
+                return reason.change(format!("{} {policy} on cluster {CLUSTER_PLACEHOLDER}", self.kind));
             }
         };
         let class = self.view.gateway(self.origin.object()).map(|gateway| self.parameters(&gateway.class));
@@ -78,10 +79,12 @@ impl Explainer<'_> {
                 format!("it {}; longer than policyWaitSeconds, and policyWaitAction is hold", waiting.text())
             }
         };
-        let object = |policy: &Origin| format!("{} {} on cluster {CLUSTER}", policy.kind(), policy.object());
+        let object = |policy: &Origin| {
+            format!("{} {} on cluster {CLUSTER_PLACEHOLDER}", policy.kind(), policy.object())
+        };
         let reason = Reason::new("WaitsForPolicies", text);
         // As many policies as the text names.
-        let reason = reason.changes(awaited.policies.iter().take(NAMED).map(object));
+        let reason = reason.changes(awaited.policies.iter().take(LIST_LIMIT).map(object));
         reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
     }
 
@@ -90,14 +93,16 @@ impl Explainer<'_> {
             let text = format!("it is applied, but its status is unknown: {message}");
             return (
                 false,
-                Reason::new("Untold", text).change(format!("{} status on cluster {CLUSTER}", self.copy)),
+                Reason::new("Untold", text)
+                    .change(format!("{} status on cluster {CLUSTER_PLACEHOLDER}", self.copy)),
             );
         }
         if entry.pending {
             let text = "it is applied, but the cluster has not reported on its current generation yet";
             return (
                 false,
-                Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
+                Reason::new("Pending", text)
+                    .change(format!("the policy controller of cluster {CLUSTER_PLACEHOLDER}")),
             );
         }
         let state = PolicyState::of_kind(self.role, entry);
@@ -125,7 +130,7 @@ impl Explainer<'_> {
             _ if lacking.is_some() => (false, self.not_in_force("Unknown", &lacks(lacking))),
             _ => {
                 let text = "it is applied there, but no controller reports whether it is enforced";
-                let change = format!("the policy controller of cluster {CLUSTER}");
+                let change = format!("the policy controller of cluster {CLUSTER_PLACEHOLDER}");
                 (false, Reason::new("Unknown", text).change(change))
             }
         }
@@ -133,21 +138,21 @@ impl Explainer<'_> {
 
     /// Names the policies that override it: policies of the hub, sources of generated policies, and policies of the cluster.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
-        let overriding = Overriding::read(self.view, self.origin, entry);
-        let unnamed = || Overriding { of_cluster: true, ..Overriding::default() };
-        let Overriding { of_hub, generated, of_cluster } = overriding.unwrap_or_else(unnamed);
+        let overriding = OverridingPolicies::read(self.view, self.origin, entry);
+        let unnamed = || OverridingPolicies { of_cluster: true, ..OverridingPolicies::default() };
+        let OverridingPolicies { of_hub, generated, of_cluster } = overriding.unwrap_or_else(unnamed);
         let mut who = Vec::new();
         if !of_hub.is_empty() {
             let is_one = of_hub.len() == 1;
             let only = of_hub.first().filter(|_| is_one && generated.is_empty() && !of_cluster);
             let age = only.and_then(|key| self.age(key, &entry.cluster));
             let noun = if is_one { "policy" } else { "the policies" };
-            let names = itemized(of_hub.iter().map(ToString::to_string));
+            let names = join_limited(of_hub.iter().map(ToString::to_string));
             who.push(format!("{noun} {names} of the hub{}", age.unwrap_or_default()));
         }
         let sources: Vec<String> = generated.iter().map(|(kind, key)| format!("{kind} {key}")).collect();
         if !sources.is_empty() {
-            let names = itemized(sources.iter().cloned());
+            let names = join_limited(sources.iter().cloned());
             who.push(format!("policies that the cluster's controller generated from {names} of the hub"));
         }
         if of_cluster {
@@ -157,7 +162,9 @@ impl Explainer<'_> {
         let text = format!("it is overridden by {}{because}", who.join(" and "));
         let hub = of_hub.iter().map(|key| format!("{} {key}", self.kind));
         let reason = Reason::new("Overridden", text).changes(hub.chain(sources));
-        reason.changes(of_cluster.then(|| format!("the policies that were created on cluster {CLUSTER}")))
+        reason.changes(
+            of_cluster.then(|| format!("the policies that were created on cluster {CLUSTER_PLACEHOLDER}")),
+        )
     }
 
     /// Compares the age of the copy of the policy `key` on `cluster` with that of this policy; `None` if one is not known.
@@ -173,14 +180,14 @@ impl Explainer<'_> {
     }
 
     fn not_in_force(&self, code: &'static str, why: &str) -> Reason {
-        let copy = format!("{} on cluster {CLUSTER}", self.copy);
+        let copy = format!("{} on cluster {CLUSTER_PLACEHOLDER}", self.copy);
         Reason::new(code, format!("it is applied, but {why}")).change(self.regarding.clone()).change(copy)
     }
 }
 
 fn waiting() -> Reason {
     Reason::new("WaitingForApply", "its agent has not applied it yet")
-        .change(format!("the agent of cluster {CLUSTER}"))
+        .change(format!("the agent of cluster {CLUSTER_PLACEHOLDER}"))
 }
 
 /// A text with name, reason and message of a condition that is not true.

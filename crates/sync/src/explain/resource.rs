@@ -1,15 +1,15 @@
 //! Explains the steps of a resource: its kind, its placement, its share of the replicas.
 
 use super::selection::by_policy;
-use super::{Explainer, Reason, Step, no_cluster, not_chosen};
+use super::{DecisionStep, Explainer, Reason, no_cluster, not_chosen};
 use crate::desired::eligibility::of_resources;
-use crate::desired::resource::{Unasked, placement};
+use crate::desired::resource::{PlacementNotRequested, placement};
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::ClusterName;
 
 impl Explainer<'_> {
-    pub(super) fn resource_steps(&self) -> Vec<Step> {
+    pub(super) fn resource_steps(&self) -> Vec<DecisionStep> {
         let mut steps = vec![self.kind()];
         match self.missing() {
             Some(step) => steps.push(step),
@@ -22,7 +22,7 @@ impl Explainer<'_> {
     }
 
     /// Whether a Placement is configured for it.
-    fn placement(&self) -> Option<Step> {
+    fn placement(&self) -> Option<DecisionStep> {
         let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
         let terms = of_resources(self.view, self.origin.kind());
         let stops = |code: &'static str, text: String| Reason::new(code, text).change(label.clone());
@@ -30,27 +30,27 @@ impl Explainer<'_> {
             Ok(Ok(placement)) => {
                 let clusters = self.view.decided(&placement).len();
                 let text = format!("Placement {placement} places it on {clusters} clusters");
-                Step::passes(Reason::new("Placed", text))
+                DecisionStep::passes(Reason::new("Placed", text))
             }
-            Ok(Err(unplaced)) => Step::stops(stops("NoPlacement", format!("it {unplaced}"))),
-            Err(Unasked::ControlledBy(owner)) => {
+            Ok(Err(unplaced)) => DecisionStep::stops(stops("NoPlacement", format!("it {unplaced}"))),
+            Err(PlacementNotRequested::ControlledBy(owner)) => {
                 let text =
                     format!("it belongs to {owner}: the spoke creates its own object instead of a copy");
-                Step::stops(Reason::new("Controlled", text))
+                DecisionStep::stops(Reason::new("Controlled", text))
             }
-            Err(Unasked::NoPlacement) => {
+            Err(PlacementNotRequested::NoPlacement) => {
                 let text = format!(
                     "it has no label {PLACEMENT_LABEL}, and parameters name no Placement for its kind"
                 );
                 let parameters = self.of_parameters().into_iter().map(|place| format!("{place}[].placement"));
-                Step::stops(stops("NotPlaced", text).changes(parameters))
+                DecisionStep::stops(stops("NotPlaced", text).changes(parameters))
             }
-            Err(Unasked::NoDefault(placement)) => {
+            Err(PlacementNotRequested::NoDefault(placement)) => {
                 let text = format!(
                     "it has no label {PLACEMENT_LABEL}, and Placement {placement}, which parameters name for its \
                      kind, does not exist"
                 );
-                Step::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
+                DecisionStep::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
             }
         })
     }

@@ -1,11 +1,11 @@
 //! Explains why the annotations of an object exclude a cluster.
 
-use super::{CLUSTER, Explainer, Reason};
+use super::{CLUSTER_PLACEHOLDER, Explainer, Reason};
 use crate::View;
 use crate::rows::Strings;
-use policy_sync_api::annotations::{PLACED_BY_POLICY, SELECTORS};
+use policy_sync_api::annotations::{PLACED_BY_POLICY, SELECTOR_ANNOTATIONS};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
-use policy_sync_api::placed_by_policy::Placed;
+use policy_sync_api::placed_by_policy::PlacedByPolicy;
 use policy_sync_api::selector::ClusterSelector;
 
 impl Explainer<'_> {
@@ -42,17 +42,18 @@ fn not_selected(
         let text =
             format!("{whose} annotation {key}, {text:?}, does not select the cluster's labels{by_policy}");
         let reason = Reason::new("NotSelected", text).change(format!("{regarding} annotation {key}"));
-        Some(reason.change(format!("ManagedCluster {CLUSTER} labels")))
+        Some(reason.change(format!("ManagedCluster {CLUSTER_PLACEHOLDER} labels")))
     };
-    SELECTORS.into_iter().filter_map(reason).collect()
+    SELECTOR_ANNOTATIONS.into_iter().filter_map(reason).collect()
 }
 
 /// A clause that a Rego policy set the annotation `key` to `text`. Empty if none did.
 pub(super) fn by_policy(annotations: &Strings, key: &str, text: &str) -> String {
-    let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
+    let placed =
+        annotations.get(PLACED_BY_POLICY).map(|text| PlacedByPolicy::parse(text)).unwrap_or_default();
     match placed.before(key, text) {
         None => String::new(),
         Some(None) => "; set by a Rego policy".to_owned(),
-        Some(Some(wish)) => format!("; set by a Rego policy instead of its owner's value {wish:?}"),
+        Some(Some(original)) => format!("; set by a Rego policy instead of its owner's value {original:?}"),
     }
 }

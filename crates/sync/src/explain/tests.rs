@@ -6,24 +6,24 @@ mod resources;
 
 use std::collections::BTreeMap;
 
-use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
+use super::{ClusterVerdict, CopyState, Explanation, Reason, TimeBound, Unavailable, explain};
 use crate::rows::kind::{KindInfo, Resolution};
-use crate::testing::answers::{applied, refused};
 use crate::testing::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin, target,
 };
+use crate::testing::reports::{applied, refused};
 use crate::testing::world::{World, resolved, shop};
 use policy_sync_api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
-use policy_sync_api::placed_by_policy::{Placed, Set};
+use policy_sync_api::placed_by_policy::{MetadataChange, PlacedByPolicy};
 
 fn explained(world: &World, origin: &Origin, unavailable: &Unavailable) -> Explanation {
     let kind = if origin.as_gateway().is_some() { "Gateway" } else { "RateLimitPolicy" };
     world.see(|view| explain(view, &world.settings, origin, kind, unavailable))
 }
 
-fn verdict(world: &World, cluster: &str) -> Verdict {
+fn verdict(world: &World, cluster: &str) -> ClusterVerdict {
     explained(world, &policy_origin("limits"), &Unavailable::new())
         .clusters
         .remove(&ClusterName::from(cluster))
@@ -38,7 +38,7 @@ fn told(reason: &Reason) -> String {
 /// All reasons of the policy `limits` on `cluster`, which must not be in sync.
 fn why(world: &World, cluster: &str) -> Vec<String> {
     let verdict = verdict(world, cluster);
-    assert!(verdict.state != State::InSync, "{verdict:?}");
+    assert!(verdict.state != CopyState::InSync, "{verdict:?}");
     verdict.reasons.iter().map(told).collect()
 }
 
@@ -69,7 +69,7 @@ const LABEL: &str = "Gateway shop/web label cluster.open-cluster-management.io/p
 fn synced_policy_is_explained_by_its_steps() {
     let world = world()
         .written()
-        .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
+        .with_report("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
     let explanation = explained(&world, &policy_origin("limits"), &Unavailable::new());
     let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
     assert_eq!(
@@ -80,7 +80,7 @@ fn synced_policy_is_explained_by_its_steps() {
         ]
     );
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
-    assert!(eu.state.is_desired() && eu.state.is_present() && eu.state == State::InSync);
+    assert!(eu.state.is_desired() && eu.state.is_present() && eu.state == CopyState::InSync);
     assert_eq!(eu.reasons.iter().map(told).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
     let names: Vec<&str> = explanation.clusters.keys().map(|name| &*name.0).collect();
     assert_eq!(names, ["ap-1", "eu-1", "us-1"]);
@@ -226,16 +226,18 @@ fn selector_that_excludes_a_cluster_is_quoted() {
 #[test]
 fn unchanged_selector_of_a_rego_policy_is_attributed_to_it() {
     let says = |selector: &str, before: Option<&str>| {
-        let set = Set::new(Some("region=eu"), before);
-        let placed =
-            Placed { annotations: BTreeMap::from([(CLUSTER_SELECTOR.to_owned(), set)]), ..Placed::default() };
+        let set = MetadataChange::new(Some("region=eu"), before);
+        let placed = PlacedByPolicy {
+            annotations: BTreeMap::from([(CLUSTER_SELECTOR.to_owned(), set)]),
+            ..PlacedByPolicy::default()
+        };
         let limits = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, selector);
         let limits = limits.annotation(PLACED_BY_POLICY, &serde_json::to_string(&placed).unwrap());
         why(&world().with(limits), "us-1")[0].clone()
     };
     assert!(says("region=eu", None).contains("does not select the cluster's labels; set by a Rego policy ["));
-    let wish = "set by a Rego policy instead of its owner's value \"region=us\" [";
-    assert!(says("region=eu", Some("region=us")).contains(wish));
+    let original = "set by a Rego policy instead of its owner's value \"region=us\" [";
+    assert!(says("region=eu", Some("region=us")).contains(original));
     assert!(!says("region=ap", Some("region=us")).contains("Rego"), "that is a new wish");
 }
 

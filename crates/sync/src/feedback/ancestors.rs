@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::condition::{AnsweredCondition, TEXT_LIMIT, as_revision};
-use super::room::Room;
+use super::budget::TextBudget;
+use super::condition::{ReportedCondition, TEXT_LIMIT, as_revision};
 use policy_sync_api::annotations::CONDITIONS;
 use policy_sync_api::condition::{self, is_reason};
-use policy_sync_api::text::capped;
+use policy_sync_api::text::truncate_bytes;
 use policy_sync_api::work::ManifestWorkSpec;
 
 /// The type of the condition that carries the message.
@@ -47,16 +47,16 @@ const EVALUATED: &str = "ConditionRuleEvaluated";
 pub enum Ancestors {
     /// The agent has not reported the condition yet.
     #[default]
-    Awaited,
+    NotReported,
     /// The condition cannot be read, with the reason.
     Unreadable(Box<str>),
     /// The condition was read.
-    Reported(Box<Reported>),
+    Reported(Box<ReportedAncestors>),
 }
 
 /// The content of a copy's `status.ancestors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Reported {
+pub struct ReportedAncestors {
     /// The revision of the copy.
     pub revision: Box<str>,
     /// The generation of the copy.
@@ -71,78 +71,78 @@ pub struct AncestorCondition {
     /// The ancestor in a form for people: `<gateway>[/<section>] (<controller>)`.
     pub ancestor: Arc<str>,
     /// The condition, as reported for that ancestor.
-    pub condition: AnsweredCondition,
+    pub condition: ReportedCondition,
 }
 
 impl Ancestors {
     /// Whether a work with this spec has the condition rule.
-    pub(super) fn asked_for(spec: &ManifestWorkSpec) -> bool {
+    pub(super) fn requests_condition(spec: &ManifestWorkSpec) -> bool {
         let mut rules = spec.manifest_configs.iter().flat_map(|config| &config.condition_rules);
         rules.any(|rule| rule.condition == CONDITION)
     }
 
     /// Reads the ancestors from the conditions of a manifest.
-    pub(super) fn new(conditions: &[Condition], room: &mut Room) -> Self {
+    pub(super) fn new(conditions: &[Condition], budget: &mut TextBudget) -> Self {
         match conditions.iter().find(|condition| condition.type_ == CONDITION) {
-            None => Self::Awaited,
-            Some(condition) if condition.reason == EVALUATED => Self::read_into(&condition.message, room),
-            Some(condition) => Self::failed(&condition.message, room),
+            None => Self::NotReported,
+            Some(condition) if condition.reason == EVALUATED => Self::read_into(&condition.message, budget),
+            Some(condition) => Self::failed(&condition.message, budget),
         }
     }
 
     /// Reads the message of the condition.
     #[must_use]
     pub fn read(message: &str) -> Self {
-        Self::read_into(message, &mut Room::default())
+        Self::read_into(message, &mut TextBudget::default())
     }
 
-    fn read_into(message: &str, room: &mut Room) -> Self {
+    fn read_into(message: &str, budget: &mut TextBudget) -> Self {
         // If the message expression fails, the agent reports the error as the message. Only the missing prefix shows
         // this.
-        let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message, room) };
+        let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message, budget) };
         // Only a message of maximum length can have lost its end.
         let cut = message.chars().count() >= MESSAGE_LIMIT;
-        match Reported::read(rest, cut, room) {
+        match ReportedAncestors::read(rest, cut, budget) {
             Some(reported) => Self::Reported(Box::new(reported)),
             None if cut => Self::Unreadable("status.ancestors is too large for the agent's report".into()),
             None => Self::Unreadable("the agent's report of status.ancestors cannot be parsed".into()),
         }
     }
 
-    fn failed(message: &str, room: &mut Room) -> Self {
+    fn failed(message: &str, budget: &mut TextBudget) -> Self {
         let text = format!("the agent cannot report status.ancestors: {message}");
-        Self::Unreadable(room.text(&text, TEXT_LIMIT))
+        Self::Unreadable(budget.text(&text, TEXT_LIMIT))
     }
 
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Awaited => 0,
+            Self::NotReported => 0,
             Self::Unreadable(text) => text.len(),
             Self::Reported(reported) => {
                 let conditions = reported.conditions.iter();
                 let conditions = conditions.map(|found| found.ancestor.len() + found.condition.bytes());
-                size_of::<Reported>() + reported.revision.len() + conditions.sum::<usize>()
+                size_of::<ReportedAncestors>() + reported.revision.len() + conditions.sum::<usize>()
             }
         }
     }
 }
 
-impl Reported {
-    fn read(text: &str, cut: bool, room: &mut Room) -> Option<Self> {
-        let mut texts = Texts(text);
+impl ReportedAncestors {
+    fn read(text: &str, cut: bool, budget: &mut TextBudget) -> Option<Self> {
+        let mut texts = LengthPrefixed(text);
         let revision = as_revision(texts.next()?)?.into();
         let generation = texts.next()?.parse().ok()?;
         let mut conditions = Vec::new();
-        let mut ancestors = Texts(texts.next()?);
+        let mut ancestors = LengthPrefixed(texts.next()?);
         while !ancestors.0.is_empty() {
-            read_ancestor(ancestors.next()?, &mut conditions, room)?;
+            read_ancestor(ancestors.next()?, &mut conditions, budget)?;
         }
-        let words = if cut { texts.next_as_far_as_it_goes()? } else { texts.next()? };
+        let words = if cut { texts.next_or_truncated()? } else { texts.next()? };
         texts.0.is_empty().then_some(())?;
-        let mut words = Texts(words);
+        let mut words = LengthPrefixed(words);
         for AncestorCondition { condition, .. } in &mut conditions {
             let message = match words.next() {
-                Some(message) => room.text(message, TEXT_LIMIT),
+                Some(message) => budget.text(message, TEXT_LIMIT),
                 None if cut => "…".into(),
                 None => return None,
             };
@@ -152,46 +152,46 @@ impl Reported {
     }
 }
 
-fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>, room: &mut Room) -> Option<()> {
-    let mut texts = Texts(text);
+fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>, budget: &mut TextBudget) -> Option<()> {
+    let mut texts = LengthPrefixed(text);
     let [gateway, section, controller] = [texts.next()?, texts.next()?, texts.next()?];
     let mut name = gateway.to_owned();
     if !section.is_empty() {
         name.push('/');
-        name.push_str(&capped(section, NAME_LIMIT));
+        name.push_str(&truncate_bytes(section, NAME_LIMIT));
     }
     if !controller.is_empty() {
-        name.push_str(&format!(" ({})", capped(controller, NAME_LIMIT)));
+        name.push_str(&format!(" ({})", truncate_bytes(controller, NAME_LIMIT)));
     }
-    let ancestor: Arc<str> = room.text(&name, 3 * NAME_LIMIT).into();
-    let mut conditions = Texts(texts.next()?);
+    let ancestor: Arc<str> = budget.text(&name, 3 * NAME_LIMIT).into();
+    let mut conditions = LengthPrefixed(texts.next()?);
     while !conditions.0.is_empty() {
-        let condition = read_condition(conditions.next()?, room)?;
+        let condition = read_condition(conditions.next()?, budget)?;
         (into.len() < LIMIT).then_some(())?;
         into.push(AncestorCondition { ancestor: ancestor.clone(), condition });
     }
     texts.0.is_empty().then_some(())
 }
 
-fn read_condition(text: &str, room: &mut Room) -> Option<AnsweredCondition> {
-    let mut texts = Texts(text);
+fn read_condition(text: &str, budget: &mut TextBudget) -> Option<ReportedCondition> {
+    let mut texts = LengthPrefixed(text);
     let [condition_type, status, observed, reason] =
         [texts.next()?, texts.next()?, texts.next()?, texts.next()?];
     texts.0.is_empty().then_some(())?;
-    Some(AnsweredCondition {
+    Some(ReportedCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
-        status: condition::status(status).unwrap_or("Unknown").into(),
+        status: condition::parse_status(status).unwrap_or("Unknown").into(),
         // A reason over the limit was cut by the rule, so that its end is missing.
-        reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| room.text(reason, NAME_LIMIT)),
+        reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| budget.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
     })
 }
 
 /// Texts that are preceded by their lengths; the unread remainder.
-struct Texts<'t>(&'t str);
+struct LengthPrefixed<'t>(&'t str);
 
-impl<'t> Texts<'t> {
+impl<'t> LengthPrefixed<'t> {
     fn next(&mut self) -> Option<&'t str> {
         let (length, rest) = self.length()?;
         let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
@@ -201,7 +201,7 @@ impl<'t> Texts<'t> {
     }
 
     /// The next text, or its beginning if the message was cut.
-    fn next_as_far_as_it_goes(&mut self) -> Option<&'t str> {
+    fn next_or_truncated(&mut self) -> Option<&'t str> {
         let (_, rest) = self.length()?;
         Some(self.next().unwrap_or_else(|| {
             self.0 = "";

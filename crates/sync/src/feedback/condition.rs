@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::room::Room;
-use super::value::Part;
+use super::budget::TextBudget;
+use super::value::ConditionField;
 use policy_sync_api::condition::{self, is_reason};
 use policy_sync_api::names::HASH_DIGITS;
 use policy_sync_api::object::HubObject;
@@ -16,7 +16,7 @@ pub const TEXT_LIMIT: usize = 1024;
 
 /// A condition of a copy, as fed back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct AnsweredCondition {
+pub struct ReportedCondition {
     /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
     pub condition_type: Arc<str>,
     /// `True`, `False` or `Unknown`.
@@ -29,16 +29,18 @@ pub struct AnsweredCondition {
     pub observed_generation: Option<i64>,
 }
 
-impl AnsweredCondition {
-    pub(super) fn take(&mut self, part: Part, value: &FieldValue, room: &mut Room) {
+impl ReportedCondition {
+    pub(super) fn take(&mut self, part: ConditionField, value: &FieldValue, budget: &mut TextBudget) {
         let text = value.string.as_deref();
         match part {
-            Part::Status => self.status = text.and_then(condition::status).unwrap_or_default().into(),
-            Part::Reason => {
-                self.reason = text.filter(|text| is_reason(text)).map(|text| room.text(text, TEXT_LIMIT));
+            ConditionField::Status => {
+                self.status = text.and_then(condition::parse_status).unwrap_or_default().into()
             }
-            Part::Message => self.message = text.map(|text| room.text(text, TEXT_LIMIT)),
-            Part::ObservedGeneration => self.observed_generation = value.integer,
+            ConditionField::Reason => {
+                self.reason = text.filter(|text| is_reason(text)).map(|text| budget.text(text, TEXT_LIMIT));
+            }
+            ConditionField::Message => self.message = text.map(|text| budget.text(text, TEXT_LIMIT)),
+            ConditionField::ObservedGeneration => self.observed_generation = value.integer,
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) const RECORD_CONDITIONS: &str = "recordConditions.";
 /// The values for each host of the targeted listeners. `HOST` is replaced by the host.
 ///
 /// The lists of `recordConditions` contain only conditions that report a fault, including those of health checks.
-const OF_HOSTS: &[(&str, &str, Fields)] = &[(
+const HOST_DEFAULTS: &[(&str, &str, Fields)] = &[(
     "kuadrant.io",
     "dnspolicies",
     &[
@@ -59,7 +59,7 @@ const AFFECTED: &[(&str, &str, &str)] = &[
 ];
 /// The maximum number of [`AFFECTED`] values for all listeners together. Above it, only the Gateway's own are
 /// requested.
-const OF_LISTENERS_LIMIT: usize = 48;
+const LISTENER_VALUES_LIMIT: usize = 48;
 
 /// The default values of a policy of `kind`, including those of `hosts`.
 pub(crate) fn of_kind(kind: &GroupResource, hosts: &BTreeSet<&str>) -> Vec<StatusField> {
@@ -67,7 +67,7 @@ pub(crate) fn of_kind(kind: &GroupResource, hosts: &BTreeSet<&str>) -> Vec<Statu
     let of_hosts = hosts.iter().take(HOSTS_LIMIT).flat_map(|host| {
         // JSONPath requires dots in quoted names to be escaped.
         let quoted = host.replace('.', r"\.");
-        rows(OF_HOSTS, kind)
+        rows(HOST_DEFAULTS, kind)
             .map(move |(name, path)| field(name.replace(HOST, host), path.replace(HOST, &quoted)))
     });
     fields.chain(of_hosts).collect()
@@ -75,7 +75,7 @@ pub(crate) fn of_kind(kind: &GroupResource, hosts: &BTreeSet<&str>) -> Vec<Statu
 
 /// Whether policies of `kind` have values for each host.
 pub(crate) fn has_hosts(kind: &GroupResource) -> bool {
-    rows(OF_HOSTS, kind).next().is_some()
+    rows(HOST_DEFAULTS, kind).next().is_some()
 }
 
 /// The hosts of the listeners of a Gateway with this spec.
@@ -108,7 +108,7 @@ pub(crate) fn of_gateway(params: &Params, listeners: &[&str]) -> Vec<StatusField
             format!(r#".status{root}.conditions[?(@.type=="{condition}")].message"#),
         )
     };
-    let fits = listeners.len() * conditions.len() <= OF_LISTENERS_LIMIT;
+    let fits = listeners.len() * conditions.len() <= LISTENER_VALUES_LIMIT;
     let places = [None].into_iter().chain(listeners.iter().copied().filter(|_| fits).map(Some));
     let affected = places.flat_map(|place| conditions.iter().map(move |condition| message(place, condition)));
     let mut fields = params.gateway_status_fields.clone();
@@ -140,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     fn kinds() -> impl Iterator<Item = GroupResource> {
-        let tables = DEFAULTS.iter().chain(OF_HOSTS);
+        let tables = DEFAULTS.iter().chain(HOST_DEFAULTS);
         tables.map(|(group, resource, _)| GroupResource::new(group, resource))
     }
 
@@ -199,9 +199,9 @@ mod tests {
         let own = r#", "gatewayStatusFields": [{"name": "AuthPolicyAffected", "path": ".status.own"}, {"name": "mine", "path": ".status.mine"}]"#;
         let expected = ["AuthPolicyAffected .status.own", "mine .status.mine"];
         assert_eq!(named(of_gateway(&params(own), &[])), expected);
-        let listeners: Vec<String> = (0..=OF_LISTENERS_LIMIT).map(|number| format!("l{number}")).collect();
+        let listeners: Vec<String> = (0..=LISTENER_VALUES_LIMIT).map(|number| format!("l{number}")).collect();
         let listeners: Vec<&str> = listeners.iter().map(String::as_str).collect();
-        assert_eq!(of_gateway(&params(""), &listeners[1..]).len(), 1 + OF_LISTENERS_LIMIT);
+        assert_eq!(of_gateway(&params(""), &listeners[1..]).len(), 1 + LISTENER_VALUES_LIMIT);
         assert_eq!(of_gateway(&params(""), &listeners).len(), 1);
         assert!(of_gateway(&Params::default(), &["http"]).is_empty());
     }

@@ -7,7 +7,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use policy_sync_api::text::capped;
+use policy_sync_api::text::truncate_bytes;
 
 /// The maximum number of bytes of the message that are searched: the API's limit for the message of a condition.
 const MESSAGE_LIMIT: usize = 32 * 1024;
@@ -18,7 +18,7 @@ pub(super) fn by_agent(conditions: &[Condition], value: &str) -> bool {
     else {
         return false;
     };
-    let message = capped(&condition.message, MESSAGE_LIMIT);
+    let message = truncate_bytes(&condition.message, MESSAGE_LIMIT);
     // A cheap test first, since the message names only few values.
     condition.status == "False"
         && message.contains(value)

@@ -1,7 +1,7 @@
 //! The part of an agent's report that only copies of Gateways have: addresses and listeners.
 
-use super::room::Room;
-use super::value::{OfListener, Part, ValueName};
+use super::budget::TextBudget;
+use super::value::{ConditionField, ListenerValue, ValueName};
 use policy_sync_api::condition;
 use policy_sync_api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT};
 use policy_sync_api::syntax::{LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_subdomain};
@@ -13,16 +13,16 @@ const TEXT_LIMIT: usize = 256;
 
 /// The reported addresses and listeners of a Gateway's copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct GatewayAnswer {
+pub struct ReportedGateway {
     /// The addresses, each with its index in the status.
     pub addresses: Vec<(usize, Box<str>)>,
     /// The listeners, in the order of the feedback rules.
-    pub listeners: Vec<AnsweredListener>,
+    pub listeners: Vec<ReportedListener>,
 }
 
 /// The reported status of one listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct AnsweredListener {
+pub struct ReportedListener {
     /// Its name.
     pub name: Box<str>,
     /// The number of attached routes.
@@ -48,19 +48,19 @@ pub struct ListenerCondition {
     pub message: Box<str>,
 }
 
-impl GatewayAnswer {
+impl ReportedGateway {
     /// Stores a value that only Gateways have.
-    pub(super) fn take(&mut self, name: ValueName<'_>, value: &FieldValue, room: &mut Room) {
+    pub(super) fn take(&mut self, name: ValueName<'_>, value: &FieldValue, budget: &mut TextBudget) {
         match name {
             ValueName::Address(index @ ..ADDRESSES_LIMIT) => {
                 if let Some(text) = value.string.as_deref() {
                     self.addresses.retain(|(known, _)| *known != index);
-                    self.addresses.push((index, room.text(text, SUBDOMAIN_LIMIT)));
+                    self.addresses.push((index, budget.text(text, SUBDOMAIN_LIMIT)));
                 }
             }
             ValueName::Listener(listener, what) => {
-                if let Some(listener) = self.listener_mut(listener, room) {
-                    listener.take(what, value, room);
+                if let Some(listener) = self.listener_mut(listener, budget) {
+                    listener.take(what, value, budget);
                 }
             }
             _ => {}
@@ -69,13 +69,14 @@ impl GatewayAnswer {
 
     /// The listener `name`; `None` if the name is invalid or there is no space for it. The values of a listener
     /// arrive together.
-    fn listener_mut(&mut self, name: &str, room: &mut Room) -> Option<&mut AnsweredListener> {
+    fn listener_mut(&mut self, name: &str, budget: &mut TextBudget) -> Option<&mut ReportedListener> {
         let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
         if known.is_none() {
-            if self.listeners.len() >= LISTENERS_LIMIT || !is_dns_subdomain(name) || !room.takes(&[name]) {
+            if self.listeners.len() >= LISTENERS_LIMIT || !is_dns_subdomain(name) || !budget.reserve(&[name])
+            {
                 return None;
             }
-            self.listeners.push(AnsweredListener { name: name.into(), ..AnsweredListener::default() });
+            self.listeners.push(ReportedListener { name: name.into(), ..ReportedListener::default() });
         }
         match known {
             Some(index) => self.listeners.get_mut(index),
@@ -85,27 +86,27 @@ impl GatewayAnswer {
 
     pub(super) fn bytes(&self) -> usize {
         let addresses = self.addresses.iter().map(|address| size_of_val(address) + address.1.len());
-        let listeners = self.listeners.iter().map(AnsweredListener::bytes);
+        let listeners = self.listeners.iter().map(ReportedListener::bytes);
         size_of::<Self>() + addresses.chain(listeners).sum::<usize>()
     }
 }
 
-impl AnsweredListener {
-    fn take(&mut self, what: OfListener<'_>, value: &FieldValue, room: &mut Room) {
+impl ReportedListener {
+    fn take(&mut self, what: ListenerValue<'_>, value: &FieldValue, budget: &mut TextBudget) {
         let text = value.string.as_deref();
         match what {
-            OfListener::AttachedRoutes => self.attached_routes = value.integer,
-            OfListener::ObservedGeneration => self.observed_generation = value.integer,
-            OfListener::Kind(kind) => {
+            ListenerValue::AttachedRoutes => self.attached_routes = value.integer,
+            ListenerValue::ObservedGeneration => self.observed_generation = value.integer,
+            ListenerValue::Kind(kind) => {
                 self.kinds.retain(|(_, known)| **known != *kind);
                 let fits = self.kinds.len() < KINDS_LIMIT && kind.len() <= LABEL_LIMIT;
-                if let Some(group) = text.filter(|_| fits && room.takes(&[kind])) {
-                    self.kinds.push((room.text(group, SUBDOMAIN_LIMIT), kind.into()));
+                if let Some(group) = text.filter(|_| fits && budget.reserve(&[kind])) {
+                    self.kinds.push((budget.text(group, SUBDOMAIN_LIMIT), kind.into()));
                 }
             }
-            OfListener::Condition(condition_type, part) => {
+            ListenerValue::Condition(condition_type, part) => {
                 if let Some(text) = text {
-                    self.condition_mut(condition_type).take(part, text, room);
+                    self.condition_mut(condition_type).take(part, text, budget);
                 }
             }
         }
@@ -130,13 +131,13 @@ impl AnsweredListener {
 }
 
 impl ListenerCondition {
-    fn take(&mut self, part: Part, text: &str, room: &mut Room) {
+    fn take(&mut self, part: ConditionField, text: &str, budget: &mut TextBudget) {
         match part {
-            Part::Status => self.status = condition::status(text).unwrap_or_default(),
-            Part::Reason => self.reason = room.text(text, TEXT_LIMIT),
-            Part::Message => self.message = room.text(text, TEXT_LIMIT),
+            ConditionField::Status => self.status = condition::parse_status(text).unwrap_or_default(),
+            ConditionField::Reason => self.reason = budget.text(text, TEXT_LIMIT),
+            ConditionField::Message => self.message = budget.text(text, TEXT_LIMIT),
             // Requested once for all conditions of a listener.
-            Part::ObservedGeneration => {}
+            ConditionField::ObservedGeneration => {}
         }
     }
 }

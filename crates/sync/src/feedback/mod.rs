@@ -9,21 +9,21 @@
 //! The names of the values are of one type, `ValueName`, so that the request and the report cannot differ.
 
 pub mod ancestors;
-mod answer;
-mod asked;
+mod budget;
 mod condition;
 mod defaults;
 mod dropped;
 mod gateway;
-mod room;
+mod report;
+mod rules;
 mod value;
 
 pub use ancestors::Ancestors;
-pub use answer::Answer;
-pub(crate) use answer::created;
-pub(crate) use asked::{Feedback, of_gateway, of_policy};
-pub use condition::{AnsweredCondition, TEXT_LIMIT};
+pub use condition::{ReportedCondition, TEXT_LIMIT};
 pub(crate) use condition::{applied, as_revision};
 pub(crate) use defaults::RECORD_CONDITIONS;
 pub(crate) use defaults::{has_hosts, hosts, of_kind};
-pub use gateway::{AnsweredListener, GatewayAnswer, ListenerCondition};
+pub use gateway::{ListenerCondition, ReportedGateway, ReportedListener};
+pub use report::AgentReport;
+pub(crate) use report::created;
+pub(crate) use rules::{Feedback, of_gateway, of_policy};

@@ -17,29 +17,29 @@ pub(super) enum ValueName<'n> {
     /// The creation time of the copy on the spoke.
     Created,
     /// A field of one of its conditions.
-    Condition(&'static str, Part),
+    Condition(&'static str, ConditionField),
     /// The address with this index, counted from 0.
     Address(usize),
     /// A value of the listener with this name.
-    Listener(&'n str, OfListener<'n>),
+    Listener(&'n str, ListenerValue<'n>),
 }
 
 /// The subject of a value that belongs to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OfListener<'n> {
+pub(super) enum ListenerValue<'n> {
     /// The number of attached routes.
     AttachedRoutes,
     /// The observed generation of its conditions.
     ObservedGeneration,
     /// A field of one of its conditions.
-    Condition(&'static str, Part),
+    Condition(&'static str, ConditionField),
     /// The API group of a supported kind of routes.
     Kind(&'n str),
 }
 
 /// A field of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ConditionField {
     Status,
     Reason,
     Message,
@@ -67,31 +67,31 @@ impl<'n> ValueName<'n> {
             (_, Some((ADDRESS, index))) => Some(Self::Address(index.parse().ok()?)),
             (_, Some((LISTENER, rest))) => {
                 let (listener, what) = rest.split_once('_')?;
-                Some(Self::Listener(listener, OfListener::parse(what)?))
+                Some(Self::Listener(listener, ListenerValue::parse(what)?))
             }
             (_, Some((condition, part))) => {
-                Some(Self::Condition(known(&CONDITIONS, condition)?, Part::parse(part)?))
+                Some(Self::Condition(known(&CONDITIONS, condition)?, ConditionField::parse(part)?))
             }
             (_, None) => None,
         }
     }
 }
 
-impl<'n> OfListener<'n> {
+impl<'n> ListenerValue<'n> {
     fn parse(what: &'n str) -> Option<Self> {
         match (what, what.split_once('_')) {
             (ATTACHED_ROUTES, _) => Some(Self::AttachedRoutes),
             (OBSERVED_GENERATION, _) => Some(Self::ObservedGeneration),
             (_, Some((KIND, kind))) => Some(Self::Kind(kind)),
             (_, Some((condition, part))) => {
-                Some(Self::Condition(known(&LISTENER_CONDITIONS, condition)?, Part::parse(part)?))
+                Some(Self::Condition(known(&LISTENER_CONDITIONS, condition)?, ConditionField::parse(part)?))
             }
             (_, None) => None,
         }
     }
 }
 
-impl Part {
+impl ConditionField {
     /// The name of the field in a condition.
     pub(super) fn field(self) -> &'static str {
         match self {
@@ -124,10 +124,10 @@ impl fmt::Display for ValueName<'_> {
             Self::Listener(listener, what) => {
                 write!(f, "_{LISTENER}_{listener}_")?;
                 match what {
-                    OfListener::AttachedRoutes => f.write_str(ATTACHED_ROUTES),
-                    OfListener::ObservedGeneration => f.write_str(OBSERVED_GENERATION),
-                    OfListener::Condition(condition, part) => write!(f, "{condition}_{}", part.field()),
-                    OfListener::Kind(kind) => write!(f, "{KIND}_{kind}"),
+                    ListenerValue::AttachedRoutes => f.write_str(ATTACHED_ROUTES),
+                    ListenerValue::ObservedGeneration => f.write_str(OBSERVED_GENERATION),
+                    ListenerValue::Condition(condition, part) => write!(f, "{condition}_{}", part.field()),
+                    ListenerValue::Kind(kind) => write!(f, "{KIND}_{kind}"),
                 }
             }
         }

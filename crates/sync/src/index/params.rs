@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use super::{CLASS_RETURNS, Departed, Index};
+use super::{CLASS_DELETION_DELAY, DeletedClass, Index};
 use crate::kinds::{CLASSES, config_map};
 use crate::rows::class::{Class, ConfigMap};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_api::params::{Params, ParamsError, ParamsFault};
+use policy_sync_api::params::{InvalidParams, Params, ParamsError};
 use policy_sync_mirror::Tables;
 
 impl Index {
     /// Remembers a deleted class for as long as it may be created again.
-    pub(super) fn departed(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
-        self.departed.retain(|_, departed| departed.since.after(CLASS_RETURNS) > now);
+    pub(super) fn class_deleted(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
+        self.deleted_classes.retain(|_, deleted| deleted.since.after(CLASS_DELETION_DELAY) > now);
         if let Some(class) = before.filter(|class| self.is_ours(class)).cloned() {
             let params = self.known_params.get(key).cloned();
-            self.departed.insert(key.clone(), Departed { class, params, since: now });
+            self.deleted_classes.insert(key.clone(), DeletedClass { class, params, since: now });
         }
     }
 
     /// A class of this name was created again, by any owner. The last valid parameters of the deleted class apply
     /// until new ones are read.
-    pub(super) fn returned(&mut self, key: &ObjectKey) {
-        if let Some(Departed { params: Some(params), .. }) = self.departed.remove(key) {
+    pub(super) fn class_recreated(&mut self, key: &ObjectKey) {
+        if let Some(DeletedClass { params: Some(params), .. }) = self.deleted_classes.remove(key) {
             self.known_params.insert(key.clone(), params);
         }
     }
@@ -31,7 +31,7 @@ impl Index {
     /// The class `key` was created, changed or deleted; `before` is its old row.
     pub(super) fn class_changed(&mut self, tables: &Tables, key: &ObjectKey, before: Option<&Class>) {
         match (before, tables.get(&CLASSES, key)) {
-            (Some(before), Some(after)) if before.is_as(after) => {}
+            (Some(before), Some(after)) if before.is_equivalent(after) => {}
             _ => self.remember_params(tables),
         }
     }
@@ -58,8 +58,8 @@ impl Index {
         tables: &Tables,
         name: &str,
         class: &Class,
-    ) -> Option<Result<Arc<Params>, ParamsFault>> {
-        let fault = |place, error| Some(Err(ParamsFault { place, error }));
+    ) -> Option<Result<Arc<Params>, InvalidParams>> {
+        let fault = |place, error| Some(Err(InvalidParams { place, error }));
         let (place, params) = match class.config_map() {
             Err(error) => return fault(format!("GatewayClass {name}"), error),
             Ok(None) => (String::new(), Arc::default()),

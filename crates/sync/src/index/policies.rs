@@ -29,12 +29,12 @@ impl Index {
         }
         let Some(after) = after else {
             self.policies_changed.remove(&origin);
-            return shrink::give_back(&mut self.policies_changed);
+            return shrink::shrink_if_sparse(&mut self.policies_changed);
         };
         // Objects of the first listing may have changed at any time before it.
         let is_known = tables.synced(source).is_some();
         let is_same = |before: &Policy| match kinds::role_of(source) {
-            Some((Role::Resource, _)) => before.holds_as(after),
+            Some((Role::Resource, _)) => before.has_same_content(after),
             _ => before.is_generation_of(after),
         };
         if is_known && !before.is_some_and(is_same) {

@@ -8,10 +8,10 @@ use crate::PolicyKind;
 use crate::rows::policy::{Policy, Target};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_api::shrink::give_back;
+use policy_sync_api::shrink::shrink_if_sparse;
 
 /// The position of a policy among others of its kind and namespace: its creation time and its name.
-pub(crate) type Place = (Moment, Arc<str>);
+pub(crate) type AgeKey = (Moment, Arc<str>);
 
 /// Policies by their targets.
 #[derive(Clone, Debug, Default)]
@@ -20,9 +20,9 @@ pub(crate) struct SameTarget(HashMap<(PolicyKind, Arc<str>, Target), Order>);
 /// The policies with one target, divided into runs of ascending names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
-    policies: BTreeSet<Place>,
+    policies: BTreeSet<AgeKey>,
     /// The first policy of each run except the first run.
-    starts: BTreeSet<Place>,
+    starts: BTreeSet<AgeKey>,
 }
 
 impl SameTarget {
@@ -35,7 +35,7 @@ impl SameTarget {
         after: Option<&Policy>,
     ) {
         let of = |policy: Option<&Policy>| {
-            policy.map(|policy| (place(object, policy), policy.targets.clone())).unwrap_or_default()
+            policy.map(|policy| (age_key(object, policy), policy.targets.clone())).unwrap_or_default()
         };
         let (before, after) = (of(before), of(after));
         if before == after {
@@ -48,7 +48,7 @@ impl SameTarget {
                 order.remove(&before.0);
                 if order.policies.is_empty() {
                     self.0.remove(&key);
-                    give_back(&mut self.0);
+                    shrink_if_sparse(&mut self.0);
                 }
             }
         }
@@ -64,61 +64,61 @@ impl SameTarget {
 }
 
 impl Order {
-    fn insert(&mut self, place: &Place) {
-        self.policies.insert(place.clone());
-        self.refresh(place);
-        self.refresh_next(place);
+    fn insert(&mut self, age_key: &AgeKey) {
+        self.policies.insert(age_key.clone());
+        self.refresh(age_key);
+        self.refresh_next(age_key);
     }
 
-    fn remove(&mut self, place: &Place) {
-        self.policies.remove(place);
-        self.starts.remove(place);
-        self.refresh_next(place);
+    fn remove(&mut self, age_key: &AgeKey) {
+        self.policies.remove(age_key);
+        self.starts.remove(age_key);
+        self.refresh_next(age_key);
     }
 
-    fn refresh_next(&mut self, place: &Place) {
-        let next = self.younger(place).next().cloned();
+    fn refresh_next(&mut self, age_key: &AgeKey) {
+        let next = self.younger(age_key).next().cloned();
         if let Some(next) = next {
             self.refresh(&next);
         }
     }
 
-    /// Updates whether a run starts at `place`.
-    fn refresh(&mut self, place: &Place) {
-        let starts = self.older(place).next().is_some_and(|before| before.1 > place.1);
+    /// Updates whether a run starts at `age_key`.
+    fn refresh(&mut self, age_key: &AgeKey) {
+        let starts = self.older(age_key).next().is_some_and(|before| before.1 > age_key.1);
         if starts {
-            self.starts.insert(place.clone());
+            self.starts.insert(age_key.clone());
         } else {
-            self.starts.remove(place);
+            self.starts.remove(age_key);
         }
     }
 
-    /// The policies before `place`, the nearest first.
-    pub(crate) fn older(&self, place: &Place) -> impl Iterator<Item = &Place> {
-        self.policies.range(..place).rev()
+    /// The policies before `age_key`, the nearest first.
+    pub(crate) fn older(&self, age_key: &AgeKey) -> impl Iterator<Item = &AgeKey> {
+        self.policies.range(..age_key).rev()
     }
 
-    /// The policies after `place`, the nearest first.
-    pub(crate) fn younger(&self, place: &Place) -> impl Iterator<Item = &Place> {
-        self.policies.range((Bound::Excluded(place), Bound::Unbounded))
+    /// The policies after `age_key`, the nearest first.
+    pub(crate) fn younger(&self, age_key: &AgeKey) -> impl Iterator<Item = &AgeKey> {
+        self.policies.range((Bound::Excluded(age_key), Bound::Unbounded))
     }
 
-    /// The last policy of the run before the one of `place`; `None` if that is the first run.
-    pub(crate) fn end_of_run_before(&self, place: &Place) -> Option<&Place> {
-        let start = self.starts.range(..=place).next_back()?;
+    /// The last policy of the run before the one of `age_key`; `None` if that is the first run.
+    pub(crate) fn end_of_run_before(&self, age_key: &AgeKey) -> Option<&AgeKey> {
+        let start = self.starts.range(..=age_key).next_back()?;
         self.older(start).next()
     }
 
     /// The policies of the run that ends with `last`, this one first.
-    pub(crate) fn run_to(&self, last: &Place) -> impl Iterator<Item = &Place> {
+    pub(crate) fn run_to(&self, last: &AgeKey) -> impl Iterator<Item = &AgeKey> {
         let start = self.starts.range(..=last).next_back();
         let policies = self.policies.range(..=last).rev();
-        policies.take_while(move |place| start.is_none_or(|start| *place >= start))
+        policies.take_while(move |age_key| start.is_none_or(|start| *age_key >= start))
     }
 
-    /// The policies of the runs after the one of `place`.
-    pub(crate) fn later_runs(&self, place: &Place) -> impl Iterator<Item = &Place> {
-        let start = self.starts.range((Bound::Excluded(place), Bound::Unbounded)).next();
+    /// The policies of the runs after the one of `age_key`.
+    pub(crate) fn later_runs(&self, age_key: &AgeKey) -> impl Iterator<Item = &AgeKey> {
+        let start = self.starts.range((Bound::Excluded(age_key), Bound::Unbounded)).next();
         start.into_iter().flat_map(|start| self.policies.range(start..))
     }
 
@@ -129,7 +129,7 @@ impl Order {
 }
 
 /// The position of `policy` among others.
-pub(crate) fn place(object: &ObjectKey, policy: &Policy) -> Place {
+pub(crate) fn age_key(object: &ObjectKey, policy: &Policy) -> AgeKey {
     (policy.created.unwrap_or_default(), object.name.clone())
 }
 
@@ -137,33 +137,33 @@ pub(crate) fn place(object: &ObjectKey, policy: &Policy) -> Place {
 mod tests {
     use super::*;
 
-    fn place(second: i64, name: &str) -> Place {
+    fn age_key(second: i64, name: &str) -> AgeKey {
         (Moment(second), name.into())
     }
 
-    fn names<'p>(places: impl Iterator<Item = &'p Place>) -> String {
+    fn names<'p>(places: impl Iterator<Item = &'p AgeKey>) -> String {
         places.map(|(_, name)| &**name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn runs_follow_each_change() {
         // b d | a c | b2
-        let all = [place(0, "b"), place(1, "d"), place(2, "a"), place(3, "c"), place(4, "b2")];
+        let all = [age_key(0, "b"), age_key(1, "d"), age_key(2, "a"), age_key(3, "c"), age_key(4, "b2")];
         let mut order = Order::default();
         for index in [3, 0, 4, 1, 2] {
             order.insert(&all[index]);
         }
-        let before = |order: &Order, place: &Place| {
-            names(order.end_of_run_before(place).into_iter().flat_map(|last| order.run_to(last)))
+        let before = |order: &Order, age_key: &AgeKey| {
+            names(order.end_of_run_before(age_key).into_iter().flat_map(|last| order.run_to(last)))
         };
-        assert_eq!(all.each_ref().map(|place| before(&order, place)), ["", "", "d b", "d b", "c a"]);
+        assert_eq!(all.each_ref().map(|age_key| before(&order, age_key)), ["", "", "d b", "d b", "c a"]);
         assert_eq!(
-            all.each_ref().map(|place| names(order.later_runs(place))),
+            all.each_ref().map(|age_key| names(order.later_runs(age_key))),
             ["a c b2", "a c b2", "b2", "b2", ""]
         );
         order.remove(&all[1]);
         // b | a c | b2
-        assert_eq!(all.each_ref().map(|place| before(&order, place)), ["", "", "b", "b", "c a"]);
+        assert_eq!(all.each_ref().map(|age_key| before(&order, age_key)), ["", "", "b", "b", "c a"]);
         order.remove(&all[2]);
         // b c | b2
         assert_eq!(before(&order, &all[4]), "c b");

@@ -9,7 +9,7 @@ use crate::kinds::{DECISIONS, GATEWAYS};
 use crate::rows::cluster::Decision;
 use crate::rows::gateway::Gateway;
 use crate::rows::work::Work;
-use policy_sync_api::annotations::SELECTORS;
+use policy_sync_api::annotations::SELECTOR_ANNOTATIONS;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::selector::ClusterSelector;
@@ -18,7 +18,7 @@ use policy_sync_mirror::{Index as _, Tables};
 impl Index {
     /// The work `key` was created or changed. `before` is the moment that it carried; `None` if it did not exist or
     /// belonged to another Gateway.
-    pub(super) fn displacement_seen(
+    pub(super) fn work_mark_changed(
         &mut self,
         tables: &Tables,
         key: &WorkKey,
@@ -44,7 +44,7 @@ impl Index {
     }
 
     /// The decision `key` was created, changed or deleted at `now`; `before` is its old row.
-    pub(super) fn decides(
+    pub(super) fn decision_changed(
         &mut self,
         tables: &Tables,
         key: &ObjectKey,
@@ -60,13 +60,13 @@ impl Index {
         let placements: BTreeSet<&str> = was_of.into_iter().chain(is_of).collect();
         for name in placements {
             let placement = ObjectKey::new(&key.namespace, name);
-            self.displacements_decided(tables, &placement, &names(before, name), &names(after, name), now);
+            self.decided_clusters_changed(tables, &placement, &names(before, name), &names(after, name), now);
             self.placement_changed.note(placement, now);
         }
     }
 
     /// The clusters that a decision for the Placement `placement` names changed.
-    fn displacements_decided(
+    fn decided_clusters_changed(
         &mut self,
         tables: &Tables,
         placement: &ObjectKey,
@@ -86,17 +86,18 @@ impl Index {
             key.namespace == placement.namespace && row.placement() == Some(&*placement.name)
         };
         for (gateway, _) in tables.rows(&GATEWAYS).filter(asks) {
-            self.decide(tables, gateway, &chosen, is_changed, now);
+            self.update_unplaced(tables, gateway, &chosen, is_changed, now);
         }
     }
 
-    pub(super) fn displacements_selected(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
-        let is_asked = |row: &Gateway| SELECTORS.iter().any(|key| row.annotations.contains_key(*key));
+    pub(super) fn cluster_labels_changed(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
+        let is_asked =
+            |row: &Gateway| SELECTOR_ANNOTATIONS.iter().any(|key| row.annotations.contains_key(*key));
         let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| is_asked(row)).map(|(key, _)| key);
         for gateway in selecting {
             if self.work_of(tables, &Origin::Gateway(gateway.clone()), cluster).is_some() {
                 let chosen = chooses(tables, gateway, cluster).then(|| cluster.clone());
-                self.decide(
+                self.update_unplaced(
                     tables,
                     gateway,
                     &chosen.into_iter().collect(),
@@ -108,13 +109,13 @@ impl Index {
     }
 
     /// The Gateway `gateway` was created, or changed its Placement or its cluster selector.
-    pub(super) fn displacements_asked(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
+    pub(super) fn gateway_selection_changed(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
         let placement = placement_of(tables, gateway);
         let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
-        self.decide(tables, gateway, &chosen, |_| true, now);
+        self.update_unplaced(tables, gateway, &chosen, |_| true, now);
     }
 
-    fn decide(
+    fn update_unplaced(
         &mut self,
         tables: &Tables,
         gateway: &ObjectKey,

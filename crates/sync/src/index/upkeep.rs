@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Index;
 use crate::View;
-use crate::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
+use crate::found::{VERSIONS, WATCHED_VERSIONS, WORK_SCHEMA};
 use crate::key::work_key;
 use crate::kinds::{
     self, CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, NEEDED, PLACEMENTS, WORKS, objects,
@@ -17,10 +17,10 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_mirror::Cascade;
-use policy_sync_mirror::{AnyRow, Changed, Line, Source, Tables};
+use policy_sync_mirror::{AnyRow, KindDeclaration, MirrorChange, Source, Tables};
 
 impl policy_sync_mirror::Index for Index {
-    const NEEDED: &'static [&'static Line] = &NEEDED;
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &NEEDED;
 
     type View<'m> = View<'m>;
 
@@ -39,24 +39,24 @@ impl policy_sync_mirror::Index for Index {
 
     fn complete(&mut self, tables: &Tables, source: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
         if source.is(&CLASSES) {
-            self.returned(key);
+            self.class_recreated(key);
         } else if source.is(&CLUSTERS) {
             self.last_labels.remove(&*key.name);
         } else if let Some(work) = row.get_mut::<Work>() {
             self.share(key, work);
         } else if let Some(policy) = row.get_mut::<Arc<Policy>>() {
             if let Some(before) = tables.row::<Arc<Policy>>(source, key) {
-                Arc::make_mut(policy).replaces(before);
+                Arc::make_mut(policy).take_caches(before);
             }
         } else if let Some(state) = row.get_mut::<KindState>() {
-            state.follows(tables.row(source, key));
+            state.carry_over(tables.row(source, key));
         }
     }
 
-    fn changed(&mut self, tables: &Tables, changed: &Changed, now: Moment) -> Vec<Cascade> {
+    fn changed(&mut self, tables: &Tables, changed: &MirrorChange, now: Moment) -> Vec<Cascade> {
         if let Some((key, before)) = changed.object_of(&CLASSES) {
             if tables.get(&CLASSES, key).is_none() {
-                self.departed(key, before, now);
+                self.class_deleted(key, before, now);
             }
             self.class_changed(tables, key, before);
         } else if changed.object_of(&CONFIG_MAPS).is_some() {
@@ -65,7 +65,7 @@ impl policy_sync_mirror::Index for Index {
             if let Some(after) = tables.get(&GATEWAYS, key)
                 && before.is_none_or(|before| before.chooses() != after.chooses())
             {
-                self.displacements_asked(tables, key, now);
+                self.gateway_selection_changed(tables, key, now);
             }
         } else if let Some((key, before)) = changed.object_of(&CLUSTERS) {
             let name = ClusterName(key.name.clone());
@@ -76,35 +76,35 @@ impl policy_sync_mirror::Index for Index {
                 self.last_labels.insert(name.clone(), before.labels.clone());
             }
             if before.map(|row| &row.labels) != after.map(|row| &row.labels) {
-                self.displacements_selected(tables, &name, now);
+                self.cluster_labels_changed(tables, &name, now);
             }
         } else if let Some((key, _)) = changed.object_of(&PLACEMENTS) {
             self.placement_changed.note(key.clone(), now);
         } else if let Some((key, before)) = changed.object_of(&DECISIONS) {
-            self.decides(tables, key, before, now);
+            self.decision_changed(tables, key, before, now);
         } else if let Some((key, before)) = changed.object_of(&WORKS) {
             self.work_changed(tables, &work_key(key), before, now);
-        } else if let Changed::Object { source, key, before } = changed
+        } else if let MirrorChange::Object { source, key, before } = changed
             && let Some((_, kind)) = kinds::role_of(source)
         {
             let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
             self.policy_changed(tables, source, kind, key, before.map(|before| &**before), now);
-        } else if let Changed::Object { source, key, .. } = changed
+        } else if let MirrorChange::Object { source, key, .. } = changed
             && let Some(kind) = VERSIONS.resource_of(source)
             && let Some(state) = tables.row::<KindState>(source, key)
             && state.resolution == Resolution::Gone
         {
-            return Role::ALL.into_iter().map(|role| Cascade::Source(objects(role, kind))).collect();
+            return Role::ALL.into_iter().map(|role| Cascade::RemoveSource(objects(role, kind))).collect();
         }
         Vec::new()
     }
 
-    fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
+    fn source_removed(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
         let Some((_, kind)) = kinds::role_of(source) else { return Vec::new() };
         self.policies_changed.retain(|origin, _| origin.kind() != kind);
         // The results of discovery remain valid for versions that are still listed.
         let known = self.known_params.values();
-        let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
+        let known = known.chain(self.deleted_classes.values().filter_map(|deleted| deleted.params.as_ref()));
         let listed: BTreeSet<GroupVersionResource> = known
             .flat_map(|params| params.all_listed().map(|(_, gvr)| gvr))
             .filter(|gvr| gvr.kind == *kind)
@@ -117,7 +117,7 @@ impl policy_sync_mirror::Index for Index {
             .filter(|(_, state)| !listed.contains(&state.gvr))
             .map(|(key, _)| key.clone())
             .collect();
-        let gone = unlisted.into_iter().map(|key| Cascade::Row(versions.clone(), key));
-        gone.chain([Cascade::Source(FOLLOWED.resource(kind.clone()))]).collect()
+        let gone = unlisted.into_iter().map(|key| Cascade::RemoveRow(versions.clone(), key));
+        gone.chain([Cascade::RemoveSource(WATCHED_VERSIONS.resource(kind.clone()))]).collect()
     }
 }

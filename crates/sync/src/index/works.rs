@@ -9,7 +9,7 @@ use crate::kinds::{GATEWAYS, WORKS};
 use crate::rows::work::{Purpose, Work};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
-use policy_sync_api::shrink::give_back;
+use policy_sync_api::shrink::shrink_if_sparse;
 use policy_sync_mirror::Tables;
 
 impl Index {
@@ -24,7 +24,7 @@ impl Index {
         }
         work.revision = work.revision.take().map(|revision| self.strings.intern(revision));
         work.gateways = self.gateway_names.intern(work.gateways.clone());
-        work.answer = work.answer.take().map(|answer| self.answers.intern(answer));
+        work.report = work.report.take().map(|report| self.reports.intern(report));
     }
 
     /// A work was created, changed or deleted; `before` is its old row.
@@ -42,14 +42,14 @@ impl Index {
         if let Some(before) = before {
             self.counts.take(before);
         }
-        self.grants_counted(&key.1, before, after.is_some_and(|after| after.grants));
+        self.count_grants(&key.1, before, after.is_some_and(|after| after.grants));
         let same = before.filter(|before| after.is_some_and(|after| after.uid == before.uid));
         if same.is_none() {
             self.unplaced.forget(key);
         }
         if let Some(after) = after {
             let of_gateway = same.filter(|before| before.purpose == after.purpose);
-            self.displacement_seen(tables, key, after, of_gateway.map(|before| before.unplaced), now);
+            self.work_mark_changed(tables, key, after, of_gateway.map(|before| before.unplaced), now);
         }
         // If a spoke changes the creation time again and again, this causes no further delay.
         let was_copied = match same {
@@ -78,7 +78,7 @@ impl Index {
     fn link(&mut self, key: &WorkKey, purpose: &Purpose) {
         if let Purpose::Copy(origin) = purpose {
             self.works_of.entry(origin.clone()).or_default().insert(key.clone());
-            self.carries(&key.1, origin.kind(), true);
+            self.count_kind(&key.1, origin.kind(), true);
         }
     }
 
@@ -89,24 +89,24 @@ impl Index {
             if works.is_empty() {
                 self.works_of.remove(origin);
                 self.applied.remove(origin);
-                give_back(&mut self.works_of);
-                give_back(&mut self.applied);
+                shrink_if_sparse(&mut self.works_of);
+                shrink_if_sparse(&mut self.applied);
             }
         }
-        self.carries(&key.1, origin.kind(), false);
+        self.count_kind(&key.1, origin.kind(), false);
     }
 
     /// Updates the count of works in `cluster` that carry ReferenceGrants. `before` is the old row; `now` is whether
     /// the new one carries any.
-    fn grants_counted(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
+    fn count_grants(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
         if before.is_some_and(|before| before.grants) == now {
             return;
         }
-        self.carries(cluster, &PolicyKind::reference_grants(), now);
+        self.count_kind(cluster, &PolicyKind::reference_grants(), now);
     }
 
     /// Adds one to the count of works in `cluster` that carry `kind`, or subtracts one.
-    fn carries(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
+    fn count_kind(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
         let carried = self.carried.entry(cluster.clone()).or_default();
         let count = carried.entry(kind.clone()).or_default();
         *count = if more { *count + 1 } else { count.saturating_sub(1) };

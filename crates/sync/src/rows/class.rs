@@ -12,7 +12,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{self, Params, ParamsError};
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl From<&HubObject> for Class {
 impl Class {
     /// Whether all fields that decisions depend on are equal. The status is not among them.
     #[must_use]
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         fn decides(row: &Class) -> impl PartialEq + '_ {
             (&row.uid, &row.controller_name, &row.parameters_ref)
         }
@@ -106,24 +106,24 @@ impl From<&HubObject> for ConfigMap {
 }
 
 impl Row for Class {
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         Some(Hash::of_value(&(&self.uid, self.generation)))
     }
 }
 
-impl Pruned for Class {
+impl ObjectRow for Class {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }
 }
 
 impl Row for ConfigMap {
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         Some(self.text)
     }
 }
 
-impl Pruned for ConfigMap {
+impl ObjectRow for ConfigMap {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }

@@ -10,7 +10,7 @@ use policy_sync_api::cluster::{ManagedClusterStatus, PLACEMENT_LABEL, PlacementS
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Cluster {
 impl Cluster {
     /// Whether the rows are equal except for the availability.
     #[must_use]
-    pub fn decides_as(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         let Self { labels, left_out, deleting, available: _ } = self;
         (labels, *left_out, *deleting) == (&other.labels, other.left_out, other.deleting)
     }
@@ -98,36 +98,36 @@ impl From<&HubObject> for Decision {
 }
 
 impl Row for Cluster {
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         Some(Hash::of_value(&(&self.labels, self.deleting)))
     }
 }
 
-impl Pruned for Cluster {
+impl ObjectRow for Cluster {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }
 }
 
 impl Row for Placement {
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         Some(Hash::of_value(&self.selected))
     }
 }
 
-impl Pruned for Placement {
+impl ObjectRow for Placement {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }
 }
 
 impl Row for Decision {
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         Some(Hash::of_value(&(&self.placement, &self.clusters)))
     }
 }
 
-impl Pruned for Decision {
+impl ObjectRow for Decision {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }

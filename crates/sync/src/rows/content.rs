@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Strings;
 use policy_sync_api::annotations;
-use policy_sync_api::json::{Hash, Joined};
+use policy_sync_api::json::{BorrowedJson, Hash};
 use policy_sync_api::work::ManifestWorkSpec;
 
 /// The labels of a work that this controller writes.
@@ -44,12 +44,12 @@ fn hash_of_spec(spec: &ManifestWorkSpec) -> Hash {
     let ManifestWorkSpec { workload, delete_option, manifest_configs } = spec;
     let delete_option = serde_json::to_value(delete_option).unwrap_or_default();
     let configs = serde_json::to_value(manifest_configs).unwrap_or_default();
-    let manifests = workload.manifests.iter().map(|manifest| Joined::Value(&manifest.0)).collect();
+    let manifests = workload.manifests.iter().map(|manifest| BorrowedJson::Value(&manifest.0)).collect();
     let fields = [
-        ("deleteOption", (!delete_option.is_null()).then_some(Joined::Value(&delete_option))),
-        ("manifestConfigs", (!manifest_configs.is_empty()).then_some(Joined::Value(&configs))),
-        ("workload", Some(Joined::Object(vec![("manifests", Joined::List(manifests))]))),
+        ("deleteOption", (!delete_option.is_null()).then_some(BorrowedJson::Value(&delete_option))),
+        ("manifestConfigs", (!manifest_configs.is_empty()).then_some(BorrowedJson::Value(&configs))),
+        ("workload", Some(BorrowedJson::Object(vec![("manifests", BorrowedJson::List(manifests))]))),
     ];
     let fields = fields.into_iter().filter_map(|(key, value)| Some((key, value?)));
-    Hash::of_joined(&Joined::Object(fields.collect()))
+    Hash::of_borrowed(&BorrowedJson::Object(fields.collect()))
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::gateway_fields::GatewayFields;
 use super::{RawSpec, Strings, raw_spec};
-use policy_sync_api::annotations::{GRACE_TIMEOUT, SELECTORS};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, SELECTOR_ANNOTATIONS};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
-use policy_sync_api::gateway::{GatewaySpec, named_secrets};
+use policy_sync_api::gateway::{GatewaySpec, listener_secrets};
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// A Gateway on the hub.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Gateway {
             others.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
         let named = object.spec_value();
-        let named = named_secrets(&named, &object.metadata.namespace).map(|named| named.secret);
+        let named = listener_secrets(&named, &object.metadata.namespace).map(|named| named.secret);
         let secrets: BTreeSet<ObjectKey> = named.collect();
         Self {
             uid: object.metadata.uid.as_str().into(),
@@ -72,12 +72,12 @@ impl Gateway {
 
     /// The inputs that choose its clusters: its Placement and its cluster selectors.
     pub(crate) fn chooses(&self) -> impl PartialEq + '_ {
-        (self.placement(), SELECTORS.map(|key| self.annotations.get(key)))
+        (self.placement(), SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key)))
     }
 
     /// Whether all fields that decisions on works depend on are equal.
     #[must_use]
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         fn decides(row: &Gateway) -> impl PartialEq + '_ {
             (&row.uid, row.deleting, &row.class, &row.labels, &row.annotations, &row.spec)
         }
@@ -87,14 +87,14 @@ impl Gateway {
 
 impl Row for Gateway {
     /// Decisions depend on metadata alone: the generation represents the spec.
-    fn decides(&self) -> Option<Hash> {
+    fn deletion_hash(&self) -> Option<Hash> {
         let grace = self.annotations.get(GRACE_TIMEOUT);
-        let selectors = SELECTORS.map(|key| self.annotations.get(key));
+        let selectors = SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key));
         Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, self.placement(), grace, selectors)))
     }
 }
 
-impl Pruned for Gateway {
+impl ObjectRow for Gateway {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         Self::new(object, &controller.hub_field_manager())
     }

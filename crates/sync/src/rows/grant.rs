@@ -9,7 +9,7 @@ use serde_json::Value;
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// A ReferenceGrant.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl From<&HubObject> for Grant {
 
 impl Row for Grant {}
 
-impl Pruned for Grant {
+impl ObjectRow for Grant {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }

@@ -141,7 +141,7 @@ pub struct KindState {
 
 impl KindState {
     /// Carries over the parts of the previous state `before` that remain valid.
-    pub(crate) fn follows(&mut self, before: Option<&Self>) {
+    pub(crate) fn carry_over(&mut self, before: Option<&Self>) {
         let known = before.and_then(|before| before.known.clone());
         // A single failure of the API server does not change an earlier result.
         if let (Resolution::Unknown(_), Some(before)) = (&self.resolution, before)
@@ -237,13 +237,13 @@ pub fn defined(
     if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
         return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
     }
-    let direct = says_direct(definition);
+    let direct = is_direct(definition);
     check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
 }
 
 /// Whether a label of `definition` declares its policies as direct (GEP-713).
 #[must_use]
-pub fn says_direct(definition: &CustomResourceDefinition) -> bool {
+pub fn is_direct(definition: &CustomResourceDefinition) -> bool {
     let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(gateway::POLICY_LABEL));
     label.is_some_and(|label| gateway::is_direct(label))
 }

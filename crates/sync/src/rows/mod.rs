@@ -2,7 +2,7 @@
 //!
 //! Rows have no resource version: if only that changes, the rows are equal and nothing is affected.
 
-pub mod aside;
+pub mod cache_slot;
 pub mod class;
 pub mod cluster;
 mod content;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use policy_sync_api::object::ManagedFields;
 
 /// The prefix of the field managers of all Policy Sync controllers.
-const OF_THIS_MAKE: &str = "policy-sync-";
+const MANAGER_PREFIX: &str = "policy-sync-";
 
 /// The owners of the keys that this controller writes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ impl Owners {
                 owners.ours.extend(keys);
             } else if !keys.is_empty() {
                 // An update under this controller's own name is not one of another controller.
-                if entry.manager.starts_with(OF_THIS_MAKE) && entry.manager != field_manager {
+                if entry.manager.starts_with(MANAGER_PREFIX) && entry.manager != field_manager {
                     owners.others.insert(entry.manager.as_str().into());
                 }
                 owners.shared.extend(keys);

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::aside::Aside;
+use super::cache_slot::CacheSlot;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use policy_sync_api::annotations::{self, LAST_APPLIED};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
-use policy_sync_api::condition::refusal;
+use policy_sync_api::condition::rejection;
 use policy_sync_api::gateway::{self, TargetReference};
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::{HubObject, Metadata};
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// The maximum number of a policy's targets that affect the order in which copies are created.
 const TARGETS_LIMIT: usize = 16;
@@ -89,15 +89,15 @@ pub struct Policy {
     /// The current values of the annotations that this controller writes.
     pub fields: PolicyFields,
     /// A cache for results that follow from the spec and the overrides.
-    pub of_texts: Aside,
+    pub text_cache: CacheSlot,
     /// A cache for results that follow from all inputs of the copies.
-    pub of_copies: Aside,
+    pub copy_cache: CacheSlot,
 }
 
 /// The annotations of a policy that this controller writes, as hashes: comparisons need no more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFields {
-    /// The hash of each annotation, in the order of [`annotations::OF_POLICY`].
+    /// The hash of each annotation, in the order of [`annotations::POLICY_ANNOTATIONS`].
     pub hashes: [Option<Hash>; 4],
     /// The size of the keys and values of all other annotations, in bytes.
     pub other_bytes: usize,
@@ -118,14 +118,14 @@ impl PolicyFields {
 
     fn read(metadata: &Metadata, field_manager: &str) -> Self {
         let texts = &metadata.annotations;
-        let is_ours = |key: &str| annotations::OF_POLICY.contains(&key);
+        let is_ours = |key: &str| annotations::POLICY_ANNOTATIONS.contains(&key);
         let others = texts.iter().filter(|(key, _)| !is_ours(key));
         let owners = Owners::read(&metadata.managed_fields, field_manager, "f:kuadrant.io/polic", is_ours);
         Self {
-            hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Hash::of_text(text))),
+            hashes: annotations::POLICY_ANNOTATIONS.map(|key| texts.get(key).map(|text| Hash::of_text(text))),
             other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
             owned: !owners.ours.is_empty(),
-            shared: annotations::OF_POLICY.map(|key| owners.shared.contains(key)),
+            shared: annotations::POLICY_ANNOTATIONS.map(|key| owners.shared.contains(key)),
             other_owners: owners.others,
         }
     }
@@ -136,11 +136,11 @@ impl Policy {
     #[must_use]
     pub fn new(object: &HubObject, field_manager: &str) -> Self {
         let metadata = &object.metadata;
-        let travels = |key: &str| key != LAST_APPLIED && !annotations::OF_POLICY.contains(&key);
+        let travels = |key: &str| key != LAST_APPLIED && !annotations::POLICY_ANNOTATIONS.contains(&key);
         Self {
             uid: metadata.uid.as_str().into(),
             created: metadata.created(),
-            refused: refusal(object).is_some(),
+            refused: rejection(object).is_some(),
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.clone(),
@@ -155,11 +155,11 @@ impl Policy {
                 .as_ref()
                 .map_or_else(Arc::default, |spec| Target::read(spec.get(), &metadata.namespace)),
             spec: raw_spec(object),
-            others: object.others().map(Into::into),
+            others: object.other_fields().map(Into::into),
             controlled_by: object.controlled_by().map(Into::into),
             fields: PolicyFields::read(metadata, field_manager),
-            of_texts: Aside::default(),
-            of_copies: Aside::default(),
+            text_cache: CacheSlot::default(),
+            copy_cache: CacheSlot::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl Policy {
     /// Whether `other` is the same resource with the same content. The generation of resources is not reliable: some
     /// kinds have none, and workloads also count changes of annotations, such as this controller's.
     #[must_use]
-    pub fn holds_as(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         self.uid == other.uid && self.spec == other.spec && self.others == other.others
     }
 
@@ -183,30 +183,30 @@ impl Policy {
     }
 
     /// Takes over the caches of `before` whose inputs are unchanged.
-    pub(crate) fn replaces(&mut self, before: &Self) {
+    pub(crate) fn take_caches(&mut self, before: &Self) {
         let [ours, theirs] =
             [&*self, before].map(|policy| policy.annotations.get(annotations::CLUSTER_OVERRIDES));
         if (&self.spec, &self.others, ours) != (&before.spec, &before.others, theirs) {
             return;
         }
-        self.of_texts = before.of_texts.clone();
+        self.text_cache = before.text_cache.clone();
         if (&self.labels, &self.annotations) == (&before.labels, &before.annotations) {
-            self.of_copies = before.of_copies.clone();
+            self.copy_cache = before.copy_cache.clone();
         }
     }
 }
 
 impl Row for Policy {
     /// Decisions depend on metadata alone: the generation represents the spec.
-    fn decides(&self) -> Option<Hash> {
-        let selectors = annotations::SELECTORS.map(|key| self.annotations.get(key));
+    fn deletion_hash(&self) -> Option<Hash> {
+        let selectors = annotations::SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key));
         let preferences = self.annotations.get(annotations::REPLICA_PREFERENCES);
         let chooses = (self.placement(), selectors, preferences, &self.controlled_by);
         Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, chooses)))
     }
 }
 
-impl Pruned for Policy {
+impl ObjectRow for Policy {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         Self::new(object, &controller.hub_field_manager())
     }

@@ -7,8 +7,8 @@ use super::Strings;
 use policy_sync_api::annotations::LAST_APPLIED;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
-use policy_sync_api::secret::{DATA, TLS};
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_api::secret::{DATA, TLS_TYPE};
+use policy_sync_mirror::{ObjectRow, Row};
 
 /// A TLS Secret.
 #[derive(Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct SecretData(pub BTreeMap<String, String>);
 impl From<&HubObject> for Secret {
     fn from(object: &HubObject) -> Self {
         let metadata = &object.metadata;
-        let travels = object.is_of_type(TLS) && metadata.deletion_timestamp.is_none();
+        let travels = object.is_of_type(TLS_TYPE) && metadata.deletion_timestamp.is_none();
         let data = travels.then(|| {
             let mut data: BTreeMap<String, String> = object.data_as();
             data.retain(|name, _| DATA.contains(&name.as_str()));
@@ -55,7 +55,7 @@ impl fmt::Debug for SecretData {
 
 impl Row for Secret {}
 
-impl Pruned for Secret {
+impl ObjectRow for Secret {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         object.into()
     }

@@ -7,11 +7,11 @@ use super::class::ConfigMap;
 use super::grant::Grant;
 use super::secret::Secret;
 use super::work::{Content, Purpose, Work};
-use crate::feedback::{Answer, TEXT_LIMIT};
-use crate::testing::answers::applied;
+use crate::feedback::{AgentReport, TEXT_LIMIT};
 use crate::testing::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_origin, secret,
 };
+use crate::testing::reports::applied;
 use crate::testing::world::shop;
 use policy_sync_api::names::{ControllerName, WorkName};
 use policy_sync_api::object::HubObject;
@@ -44,16 +44,16 @@ fn edited(edit: impl FnOnce(&mut Value)) -> Work {
     pruned(&work)
 }
 
-fn answered(edit: impl FnOnce(&mut Value)) -> Answer {
+fn report_of(edit: impl FnOnce(&mut Value)) -> AgentReport {
     let mut work = json();
     work["status"] = applied().condition("Enforced", "True", "R", "m").status(&work);
     edit(&mut work["status"]);
-    Arc::unwrap_or_clone(pruned(&work).answer.unwrap())
+    Arc::unwrap_or_clone(pruned(&work).report.unwrap())
 }
 
 /// The report with one more value.
-fn fed_back(value: &Value) -> Answer {
-    answered(|status| values(status).push(value.clone()))
+fn fed_back(value: &Value) -> AgentReport {
+    report_of(|status| values(status).push(value.clone()))
 }
 
 fn values(status: &mut Value) -> &mut Vec<Value> {
@@ -110,16 +110,16 @@ fn work_belongs_to_an_origin_only_if_its_name_matches() {
 
 #[test]
 fn work_without_status_has_no_report() {
-    assert_eq!(pruned(&json()).answer, None);
-    assert_eq!(edited(|work| work["status"] = Value::Null).answer, None);
+    assert_eq!(pruned(&json()).report, None);
+    assert_eq!(edited(|work| work["status"] = Value::Null).report, None);
 }
 
 #[test]
 fn invalid_status_gives_an_empty_report() {
     for status in [json!(5), json!({"conditions": 5}), json!({"resourceStatus": []}), json!({})] {
         assert_eq!(
-            *edited(|work| work["status"] = status.clone()).answer.unwrap(),
-            Answer::default(),
+            *edited(|work| work["status"] = status.clone()).report.unwrap(),
+            AgentReport::default(),
             "{status}"
         );
     }
@@ -131,22 +131,22 @@ fn values_of_wrong_type_are_ignored() {
         ("_generation", json!({"type": "String", "string": "1"})),
         ("_observedGeneration", json!({"type": "Boolean", "boolean": true})),
     ] {
-        let answer = answered(|status| {
+        let report = report_of(|status| {
             values(status).retain(|value| value["name"] != name);
             values(status).push(json!({"name": name, "fieldValue": field}));
         });
-        assert_eq!(if name == "_generation" { answer.generation } else { answer.observed_generation }, None);
+        assert_eq!(if name == "_generation" { report.generation } else { report.observed_generation }, None);
     }
-    let answer =
+    let report =
         fed_back(&json!({"name": "_Enforced_status", "fieldValue": {"type": "Integer", "integer": 1}}));
-    assert!(answer.conditions.is_empty(), "{answer:?}");
+    assert!(report.conditions.is_empty(), "{report:?}");
 }
 
 #[test]
 fn values_with_unknown_names_are_ignored() {
     let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
     for name in ["_", "__", "_unknown", "_Enforced_unknown", "_Unknown_status", "_status", "_Enforced"] {
-        assert_eq!(fed_back(&value(name)), answered(|_| {}), "{name:?}");
+        assert_eq!(fed_back(&value(name)), report_of(|_| {}), "{name:?}");
     }
 }
 
@@ -154,14 +154,14 @@ fn values_with_unknown_names_are_ignored() {
 fn values_without_a_feedback_rule_are_ignored() {
     let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
     assert_eq!(fed_back(&value("field")).fields.len(), 1);
-    assert_eq!(fed_back(&value("other")), answered(|_| {}));
+    assert_eq!(fed_back(&value("other")), report_of(|_| {}));
 }
 
 #[test]
 fn last_value_of_a_name_counts() {
     let value = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
-    let answer = fed_back(&value);
-    assert_eq!((answer.conditions.len(), &*answer.conditions[0].status), (1, "False"));
+    let report = fed_back(&value);
+    assert_eq!((report.conditions.len(), &*report.conditions[0].status), (1, "False"));
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn invalid_reasons_are_dropped() {
     let reason = |text: &str| {
         let value = json!({"name": "_Enforced_reason", "fieldValue": {"type": "String", "string": text}});
         let status = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
-        let answer = answered(|status_of| values(status_of).extend([status, value]));
-        answer.conditions[0].reason.as_deref().map(str::to_owned)
+        let report = report_of(|status_of| values(status_of).extend([status, value]));
+        report.conditions[0].reason.as_deref().map(str::to_owned)
     };
     for known in ["Overridden", "A", "a1_,:b", &"x".repeat(1_024)] {
         assert_eq!(reason(known).as_deref(), Some(known));
@@ -221,7 +221,7 @@ fn every_long_text_of_a_spoke_is_cut() {
         let kept = format!("{:?}", fed_back(&text(name)));
         assert!(kept.len() < 3 * TEXT_LIMIT, "{name}: {}", kept.len());
     }
-    let refused = answered(|status| {
+    let refused = report_of(|status| {
         *status.pointer_mut("/conditions/0/status").unwrap() = "False".into();
         *status.pointer_mut("/resourceStatus/manifests/1/conditions/0/status").unwrap() = "False".into();
         *status.pointer_mut("/resourceStatus/manifests/1/conditions/0/message").unwrap() =
@@ -231,7 +231,7 @@ fn every_long_text_of_a_spoke_is_cut() {
 }
 
 /// The report on a work whose spec requests all of `values`, which the spoke may have written itself.
-fn answered_all(values: &[(String, Value)]) -> Answer {
+fn answered_all(values: &[(String, Value)]) -> AgentReport {
     let mut work = json();
     let paths: Vec<Value> =
         values.iter().map(|(name, _)| json!({"name": name, "path": ".status.a"})).collect();
@@ -239,7 +239,7 @@ fn answered_all(values: &[(String, Value)]) -> Answer {
     work["status"] = applied().status(&work);
     self::values(&mut work["status"])
         .extend(values.iter().map(|(name, value)| json!({"name": name, "fieldValue": value})));
-    Arc::unwrap_or_clone(pruned(&work).answer.unwrap())
+    Arc::unwrap_or_clone(pruned(&work).report.unwrap())
 }
 
 #[test]
@@ -263,12 +263,12 @@ fn reports_are_limited_in_size() {
         many(|number| format!("_listener_a_kind_K{}{number}", "x".repeat(2_000)), &text(1)),
         many(|number| format!("_address_{}", number % 16), &text(2_000)),
     ] {
-        let answer = answered_all(&values);
-        let kept = format!("{answer:?}");
+        let report = answered_all(&values);
+        let kept = format!("{report:?}");
         // The debug output adds the names of fields.
         assert!(kept.len() < 32 * 1024, "{} bytes of {:?}", kept.len(), values[0].0.get(..20));
-        assert!(answer.fields.len() <= 64 && answer.dropped.len() <= 64, "{kept}");
-        let gateway = answer.gateway.unwrap_or_default();
+        assert!(report.fields.len() <= 64 && report.dropped.len() <= 64, "{kept}");
+        let gateway = report.gateway.unwrap_or_default();
         assert!(gateway.addresses.len() <= 16 && gateway.listeners.len() <= 64, "{gateway:?}");
         assert!(gateway.listeners.iter().all(|listener| listener.kinds.len() <= 8), "{gateway:?}");
     }
@@ -279,9 +279,9 @@ fn fields_over_the_limit_are_recorded_as_dropped() {
     let integer = json!({"type": "Integer", "integer": 1});
     let values: Vec<(String, Value)> =
         (0..66).map(|number| (format!("f{number:02}"), integer.clone())).collect();
-    let answer = answered_all(&values);
-    assert_eq!(answer.fields.len(), 64);
-    assert_eq!(answer.dropped, ["f64".into(), "f65".into()]);
+    let report = answered_all(&values);
+    assert_eq!(report.fields.len(), 64);
+    assert_eq!(report.dropped, ["f64".into(), "f65".into()]);
 }
 
 #[test]
@@ -297,11 +297,11 @@ fn too_long_revision_is_ignored() {
 
 #[test]
 fn feedback_of_other_manifests_is_ignored() {
-    let answer = answered(|status| {
+    let report = report_of(|status| {
         let manifest = status.pointer_mut("/resourceStatus/manifests/1/resourceMeta").unwrap();
         manifest["resource"] = "configmaps".into();
     });
-    assert_eq!(answer, Answer { applied: true, ..Answer::default() });
+    assert_eq!(report, AgentReport { applied: true, ..AgentReport::default() });
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn creation_time_counts_only_beside_a_revision() {
     }
     // Clusters with equal conditions share one report.
     let of = |moment: &str| {
-        answered(|status| {
+        report_of(|status| {
             values(status)
                 .push(json!({"name": "_created", "fieldValue": {"type": "String", "string": moment}}));
         })

@@ -11,14 +11,14 @@ use serde_json::Value;
 
 pub use super::content::{ANNOTATIONS, Content, LABELS};
 use super::{Strings, served};
-use crate::feedback::{Answer, applied, as_revision, created};
+use crate::feedback::{AgentReport, applied, as_revision, created};
 use policy_sync_api::annotations;
 use policy_sync_api::gateway;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 
 pub use super::purpose::Purpose;
 
@@ -55,7 +55,7 @@ pub struct Work {
     /// forged it.
     pub copied: Option<Moment>,
     /// The report of the spoke's agent.
-    pub answer: Option<Arc<Answer>>,
+    pub report: Option<Arc<AgentReport>>,
 }
 
 impl Work {
@@ -88,7 +88,7 @@ impl Work {
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
             grants: carries_grants(&spec, &purpose),
             copied: status.as_ref().and_then(|status| created(status, &purpose)),
-            answer: status.map(|status| Arc::new(Answer::read(object, &status, &purpose, &spec))),
+            report: status.map(|status| Arc::new(AgentReport::read(object, &status, &purpose, &spec))),
             purpose,
         }
     }
@@ -96,7 +96,7 @@ impl Work {
     /// Whether the agent has applied the current content and the work is not being deleted.
     #[must_use]
     pub fn is_applied(&self) -> bool {
-        self.deleting.is_none() && self.answer.as_ref().is_some_and(|answer| answer.applied)
+        self.deleting.is_none() && self.report.as_ref().is_some_and(|report| report.applied)
     }
 
     /// Its origin, if the name of the work verifies it.
@@ -147,7 +147,7 @@ fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Mome
 
 impl Row for Work {}
 
-impl Pruned for Work {
+impl ObjectRow for Work {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         Self::new(object, controller)
     }

@@ -12,7 +12,7 @@ use crate::{ClassParams, View};
 use policy_sync_api::condition::condition;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::params::Params;
-use policy_sync_api::text::{capped, itemized};
+use policy_sync_api::text::{join_limited, truncate_bytes};
 
 /// The status to write to a GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,8 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     let wanted = match view.class_params(&key.name)? {
         ClassParams::Unread { fault: None, .. } => return None,
         ClassParams::Unread { fault: Some(fault), .. } => {
-            let message = capped(&fault, TEXT_LIMIT).into_owned();
-            said(
+            let message = truncate_bytes(&fault, TEXT_LIMIT).into_owned();
+            planned_conditions(
                 ClassAccepted::ParametersUnread,
                 message.clone(),
                 PoliciesResolved::ParametersUnread,
@@ -40,8 +40,8 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
             )
         }
         ClassParams::Invalid { fault, .. } => {
-            let message = capped(&fault.to_string(), TEXT_LIMIT).into_owned();
-            said(
+            let message = truncate_bytes(&fault.to_string(), TEXT_LIMIT).into_owned();
+            planned_conditions(
                 ClassAccepted::InvalidParameters,
                 message.clone(),
                 PoliciesResolved::InvalidParameters,
@@ -51,7 +51,7 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
         ClassParams::Valid(params) => {
             let (reason, message) = resolved(view, &params)?;
             let accepted = "the parameters are valid".to_owned();
-            said(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
+            planned_conditions(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
         }
     };
     let wanted = wanted.map(|(name, said, message)| {
@@ -61,15 +61,18 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })
 }
 
-type Said = (&'static str, (&'static str, &'static str), String);
+type PlannedCondition = (&'static str, (&'static str, &'static str), String);
 
-fn said(
+fn planned_conditions(
     accepted: ClassAccepted,
     of_parameters: String,
     resolved: PoliciesResolved,
     of_kinds: String,
-) -> [Said; 2] {
-    [("Accepted", accepted.words(), of_parameters), ("PoliciesResolved", resolved.words(), of_kinds)]
+) -> [PlannedCondition; 2] {
+    [
+        ("Accepted", accepted.status_and_reason(), of_parameters),
+        ("PoliciesResolved", resolved.status_and_reason(), of_kinds),
+    ]
 }
 
 fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
@@ -103,5 +106,5 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
     let Some((reason, _)) = faults.first() else {
         return Some((KindReason::Resolved, format!("{kinds} kinds are synced")));
     };
-    Some((*reason, itemized(faults.iter().map(|(_, fault)| fault.clone()))))
+    Some((*reason, join_limited(faults.iter().map(|(_, fault)| fault.clone()))))
 }

@@ -16,19 +16,19 @@ pub struct Contest {
     /// The field managers of the other controllers that own some of the fields.
     pub others: BTreeSet<Arc<str>>,
     /// Whether this controller has a work for the object.
-    pub stands: bool,
+    pub has_work: bool,
 }
 
 impl Contest {
     /// The contest with `others` for the object `origin`.
     pub(super) fn new(view: View<'_>, origin: &Origin, others: &BTreeSet<Arc<str>>) -> Self {
-        Self { others: others.clone(), stands: view.works_of(origin).next().is_some() }
+        Self { others: others.clone(), has_work: view.works_of(origin).next().is_some() }
     }
 
     /// Whether this controller, with the field manager `manager`, wins if the controllers in `standing` have works.
     #[must_use]
     pub fn is_won(&self, manager: &str, standing: &BTreeSet<Arc<str>>) -> bool {
-        let ours = (self.stands, Reverse(manager));
+        let ours = (self.has_work, Reverse(manager));
         self.others.iter().all(|other| ours > (standing.contains(other), Reverse(&**other)))
     }
 

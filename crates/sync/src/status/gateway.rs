@@ -20,14 +20,14 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::contest::Contest;
-use super::fare::Fare;
 use super::reason::{GatewayAccepted, GatewayProgrammed};
-use super::{Notice, NoticeReason, answer, notice};
+use super::sync_state::SyncState;
+use super::{Notice, NoticeReason, notice, report};
 use crate::desired::eligibility::of_gateway;
 use crate::desired::placement::{NoPlacement, placement};
-use crate::desired::{Outcome, Waiting, WorksPlan, plan_works};
+use crate::desired::{Outcome, WaitReason, WorksPlan, plan_works};
 use crate::diff::{Diff, WorkAction};
-use crate::feedback::Answer;
+use crate::feedback::AgentReport;
 use crate::rows::gateway::Gateway;
 use crate::rows::work::Work;
 use crate::{Problem, Settings, View, diff};
@@ -35,7 +35,7 @@ use policy_sync_api::condition::condition;
 use policy_sync_api::gateway::GatewayStatus;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
-use policy_sync_api::text::{capped, itemized};
+use policy_sync_api::text::{join_limited, truncate_bytes};
 
 pub use metadata::Metadata;
 
@@ -59,16 +59,16 @@ pub struct GatewayFold {
     /// The part of the status that this controller owns. `None` if it is up to date.
     pub status: Option<GatewayStatus>,
     /// The conditions to keep if the Gateway no longer belongs to this controller.
-    pub parting: Option<Vec<Condition>>,
+    pub final_conditions: Option<Vec<Condition>>,
     /// The Events to record.
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the Gateway does not belong to this controller.
-    pub fare: Option<Fare>,
+    pub sync_state: Option<SyncState>,
     /// When the status changes without an event.
     pub recheck: Option<Moment>,
     /// Whether to plan its works: on some cluster the Gateway no longer waits for its policies, or has waited as long as its
     /// class allows.
-    pub comes: bool,
+    pub replan_works: bool,
     /// When the plan of its works changes without an event.
     pub works_recheck: Option<Moment>,
 }
@@ -82,31 +82,38 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let uid = gateway.uid.clone();
     if !of_gateway(view, key).is_ours() {
         let metadata = metadata::without_ours(&gateway.fields);
-        let parting = parting(view, gateway);
-        return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
+        let final_conditions = final_conditions(view, gateway);
+        return GatewayFold { uid, metadata, final_conditions, ..GatewayFold::default() };
     }
     let origin = Origin::Gateway(key.clone());
     let works = plan_works(view, settings, &origin);
     let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
-        let fare = Some(Fare::UNKNOWN);
-        return GatewayFold { fare, recheck: works_recheck, works_recheck, ..GatewayFold::default() };
+        let sync_state = Some(SyncState::UNKNOWN);
+        return GatewayFold { sync_state, recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
     let (metadata, left_out) = metadata::planned(view, gateway, &works);
     let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
     let contest = (!others.is_empty() && (metadata.is_some() || owns))
         .then(|| (Contest::new(view, &origin, others), owns.then(Metadata::default)));
     let Diff { actions, problems, .. } = diff::works(view, &origin, &works);
-    let comes =
+    let replan_works =
         works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &origin, &works);
     let placement = placement(view, key);
-    let (left_behind, next) = notice::left_behind(view, &origin);
-    let builder =
-        StatusBuilder { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
+    let (undeleted_clusters, next) = notice::undeleted_clusters(view, &origin);
+    let builder = StatusBuilder {
+        now: view.now,
+        gateway,
+        works: &works,
+        placement,
+        problems,
+        clusters,
+        undeleted_clusters,
+    };
     let status = builder.status(&left_out);
     let notices = builder.notices(&status);
-    let fare = Some(Fare::of_gateway(view, &origin, &works, &status));
+    let sync_state = Some(SyncState::of_gateway(view, &origin, &works, &status));
     let status = (status != gateway.fields.status).then_some(status);
     let recheck = Moment::earliest(works_recheck, next);
     GatewayFold {
@@ -114,18 +121,18 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         metadata,
         contest,
         status,
-        parting: None,
+        final_conditions: None,
         notices,
-        fare,
+        sync_state,
         recheck,
-        comes,
+        replan_works,
         works_recheck,
     }
 }
 
 /// The conditions to keep on a Gateway that no longer belongs to this controller. If its class is gone, the state of
 /// `Programmed` is unknown. If another controller has its class, none are kept. `None` if nothing has to change.
-fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
+fn final_conditions(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
     let fields = &gateway.fields;
     if fields.owned_status.is_empty() {
         return None;
@@ -134,96 +141,116 @@ fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
         return Some(Vec::new());
     }
     let name = "Programmed";
-    let (said, message) =
-        (GatewayProgrammed::ClassGone.words(), format!("GatewayClass {} does not exist", gateway.class));
+    let (said, message) = (
+        GatewayProgrammed::ClassGone.status_and_reason(),
+        format!("GatewayClass {} does not exist", gateway.class),
+    );
     let programmed = condition(&fields.status.conditions, name, said, message, gateway.generation, view.now);
     let settled = fields.owned_status.iter().eq([&name]) && fields.status.conditions.contains(&programmed);
     (!settled).then(|| vec![programmed])
 }
 
 /// The report of one cluster.
-struct Reported<'v> {
+struct ClusterReport<'v> {
     /// Why it does not count as programmed.
-    lacks: Option<Lack>,
+    lacks: Option<NotProgrammedReason>,
     /// The last report.
-    answer: Option<&'v Answer>,
+    report: Option<&'v AgentReport>,
     /// Whether the report is for the current revision.
     current: bool,
 }
 
 /// Why a cluster does not count as programmed.
-struct Lack {
+struct NotProgrammedReason {
     pending: bool,
     text: String,
 }
 
-impl Lack {
+impl NotProgrammedReason {
     fn pending(text: &str) -> Option<Self> {
         Some(Self { pending: true, text: text.to_owned() })
     }
 
-    fn waits(waiting: &Waiting) -> Option<Self> {
-        Some(Self { pending: !waiting.is_overdue(), text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
+    fn waits(waiting: &WaitReason) -> Option<Self> {
+        Some(Self {
+            pending: !waiting.is_overdue(),
+            text: truncate_bytes(&waiting.text(), TEXT_LIMIT).into_owned(),
+        })
     }
 }
 
 /// The reports of the clusters on which the Gateway is placed.
-fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Reported<'v>> {
+fn clusters<'v>(
+    view: View<'v>,
+    origin: &Origin,
+    works: &WorksPlan,
+) -> BTreeMap<ClusterName, ClusterReport<'v>> {
     let missing = |outcome: &Outcome| {
-        let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
-        Reported { lacks, answer: None, current: false }
+        let lacks = outcome
+            .waiting()
+            .map_or_else(|| NotProgrammedReason::pending("pending"), NotProgrammedReason::waits);
+        ClusterReport { lacks, report: None, current: false }
     };
     let outcomes = works.outcomes.iter();
-    let mut clusters: BTreeMap<ClusterName, Reported<'v>> =
+    let mut clusters: BTreeMap<ClusterName, ClusterReport<'v>> =
         outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
     for (_, cluster, work) in view.works_of(origin) {
         if let Some(reported) = clusters.get_mut(cluster) {
-            *reported = reported_by(work, answer::expected(works.outcomes.get(cluster), work));
+            *reported = report_in(work, report::expected(works.outcomes.get(cluster), work));
         }
     }
     clusters
 }
 
 /// The report in `work`, current only if it is for the revision `expected`. `None` if the work is not as planned.
-fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
+fn report_in<'v>(work: &'v Work, expected: Option<&str>) -> ClusterReport<'v> {
     if work.deleting.is_some() {
-        let lacks = Lack::pending("the previous copy is still being deleted");
-        return Reported { lacks, answer: None, current: false };
+        let lacks = NotProgrammedReason::pending("the previous copy is still being deleted");
+        return ClusterReport { lacks, report: None, current: false };
     }
-    let Some(answer) = work.answer.as_deref() else {
-        return Reported { lacks: Lack::pending("pending"), answer: None, current: false };
+    let Some(report) = work.report.as_deref() else {
+        return ClusterReport {
+            lacks: NotProgrammedReason::pending("pending"),
+            report: None,
+            current: false,
+        };
     };
-    let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
-    let current = of_the_present && answer::is_current(answer);
-    let lacks = match &answer.message {
-        Some(message) if expected.is_some() => {
-            Some(Lack { pending: false, text: capped(message, TEXT_LIMIT).into_owned() })
-        }
-        _ if !current => Lack::pending("pending"),
-        _ => not_programmed(answer),
+    let of_the_present = report.applied && expected.is_some() && report.revision.as_deref() == expected;
+    let current = of_the_present && report::is_current(report);
+    let lacks = match &report.message {
+        Some(message) if expected.is_some() => Some(NotProgrammedReason {
+            pending: false,
+            text: truncate_bytes(message, TEXT_LIMIT).into_owned(),
+        }),
+        _ if !current => NotProgrammedReason::pending("pending"),
+        _ => not_programmed(report),
     };
-    Reported { lacks, answer: Some(answer), current }
+    ClusterReport { lacks, report: Some(report), current }
 }
 
 /// A suffix for a message that lists `clusters` after `what`. Empty without clusters.
-fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
+fn clusters_suffix<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
     let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
-    if clusters.is_empty() { String::new() } else { format!("; {what}: {}", itemized(clusters.into_iter())) }
+    if clusters.is_empty() {
+        String::new()
+    } else {
+        format!("; {what}: {}", join_limited(clusters.into_iter()))
+    }
 }
 
 /// Why a cluster does not count as programmed, judged by the content of `work`, whether or not that is as planned.
 /// `None` if it is programmed.
 #[must_use]
 pub fn lacks(work: &Work) -> Option<String> {
-    reported_by(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
+    report_in(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
 }
 
 /// Why the copy is not programmed according to the report.
-fn not_programmed(answer: &Answer) -> Option<Lack> {
-    let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);
+fn not_programmed(report: &AgentReport) -> Option<NotProgrammedReason> {
+    let condition = |name: &str| report.conditions.iter().find(|found| &*found.condition_type == name);
     let refused = condition("Accepted").filter(|accepted| &*accepted.status == "False");
     let Some(condition) = refused.or_else(|| condition("Programmed")) else {
-        return Lack::pending("pending");
+        return NotProgrammedReason::pending("pending");
     };
     if refused.is_none() && &*condition.status == "True" {
         return None;
@@ -234,7 +261,10 @@ fn not_programmed(answer: &Answer) -> Option<Lack> {
         None => Cow::Borrowed(reason),
     };
     // A new Gateway starts with this status, before any controller has processed it.
-    Some(Lack { pending: &*condition.status == "Unknown", text: capped(&text, TEXT_LIMIT).into_owned() })
+    Some(NotProgrammedReason {
+        pending: &*condition.status == "Unknown",
+        text: truncate_bytes(&text, TEXT_LIMIT).into_owned(),
+    })
 }
 
 struct StatusBuilder<'v> {
@@ -244,9 +274,9 @@ struct StatusBuilder<'v> {
     placement: Result<ObjectKey, NoPlacement>,
     /// Problems of existing works.
     problems: Vec<Problem>,
-    clusters: BTreeMap<ClusterName, Reported<'v>>,
+    clusters: BTreeMap<ClusterName, ClusterReport<'v>>,
     /// The clusters that have not deleted it for a long time.
-    left_behind: BTreeSet<ClusterName>,
+    undeleted_clusters: BTreeSet<ClusterName>,
 }
 
 impl StatusBuilder<'_> {
@@ -265,7 +295,7 @@ impl StatusBuilder<'_> {
 
     fn condition(&self, name: &str, (said, message): ((&str, &str), String)) -> Condition {
         let Gateway { fields, generation, .. } = self.gateway;
-        let message = capped(&message, MESSAGE_LIMIT).into_owned();
+        let message = truncate_bytes(&message, MESSAGE_LIMIT).into_owned();
         condition(&fields.status.conditions, name, said, message, *generation, self.now)
     }
 
@@ -273,8 +303,8 @@ impl StatusBuilder<'_> {
         let problems: Vec<&Problem> =
             self.works.problems.iter().filter(|problem| problem.freezes()).collect();
         if let Some(first) = problems.first() {
-            let text = itemized(problems.iter().map(|problem| problem.text()));
-            return (GatewayAccepted::Frozen(first).words(), text);
+            let text = join_limited(problems.iter().map(|problem| problem.text()));
+            return (GatewayAccepted::Frozen(first).status_and_reason(), text);
         }
         let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
         let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;
@@ -282,10 +312,10 @@ impl StatusBuilder<'_> {
             message = format!("{message}; {}", problem.text());
         }
         if !left_out.is_empty() {
-            let left_out = itemized(left_out.iter().cloned());
+            let left_out = join_limited(left_out.iter().cloned());
             message = format!("{message}; left out, because they do not fit: {left_out}");
         }
-        (GatewayAccepted::Accepted.words(), message)
+        (GatewayAccepted::Accepted.status_and_reason(), message)
     }
 
     fn programmed(&self, left_out: &str) -> ((&'static str, &'static str), String) {
@@ -296,7 +326,7 @@ impl StatusBuilder<'_> {
         lacking.sort_by_key(|(pending, _)| *pending);
         let pending = lacking.iter().all(|(pending, _)| *pending);
         let count = lacking.len();
-        let lacking = itemized(lacking.into_iter().map(|(_, text)| text));
+        let lacking = join_limited(lacking.into_iter().map(|(_, text)| text));
         let (said, message) = if self.works.problems.iter().any(Problem::freezes) {
             let lacking = if count == 0 {
                 String::new()
@@ -320,28 +350,28 @@ impl StatusBuilder<'_> {
             };
             (said, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
-        (said.words(), format!("{message}{left_out}{}", self.remains()))
+        (said.status_and_reason(), format!("{message}{left_out}{}", self.remains()))
     }
 
     /// A suffix for a message that names the clusters without addresses.
     fn unaddressed(&self) -> String {
-        let has_none = |reported: &Reported<'_>| {
-            let gateway = reported.answer.and_then(|answer| answer.gateway.as_ref());
+        let has_none = |reported: &ClusterReport<'_>| {
+            let gateway = reported.report.and_then(|report| report.gateway.as_ref());
             gateway.is_none_or(|gateway| gateway.addresses.is_empty())
         };
         let clusters = self.clusters.iter().filter(|(_, reported)| has_none(reported));
-        also("without an address", clusters.map(|(cluster, _)| cluster))
+        clusters_suffix("without an address", clusters.map(|(cluster, _)| cluster))
     }
 
     /// A suffix for a message that names the clusters that have not deleted it.
     fn remains(&self) -> String {
-        let clusters = &self.left_behind;
+        let clusters = &self.undeleted_clusters;
         if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }
     }
 
     /// The Events to record.
     fn notices(&self, status: &GatewayStatus) -> Vec<Notice> {
-        let stuck = notice::of_left_behind(self.left_behind.clone());
+        let stuck = notice::of_undeleted_clusters(self.undeleted_clusters.clone());
         self.notice(status).into_iter().chain(stuck).collect()
     }
 
@@ -350,15 +380,15 @@ impl StatusBuilder<'_> {
         let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
         let mut reasons = NoticeReason::OF_PROGRAMMED.into_iter();
         let reason = reasons.find(|reason| reason.as_str() == programmed.reason)?;
-        let lacks = |(_, reported): &(&ClusterName, &Reported<'_>)| {
+        let lacks = |(_, reported): &(&ClusterName, &ClusterReport<'_>)| {
             reported.lacks.as_ref().is_some_and(|lack| !lack.pending)
         };
         let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
-        let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
+        let note = truncate_bytes(&programmed.message, NOTE_LIMIT).into_owned();
         Some(Notice { reason, clusters, note })
     }
 
-    fn lacks(&self, (cluster, reported): (&ClusterName, &Reported<'_>)) -> Option<(bool, String)> {
+    fn lacks(&self, (cluster, reported): (&ClusterName, &ClusterReport<'_>)) -> Option<(bool, String)> {
         let lack = reported.lacks.as_ref()?;
         let lack = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
             Some(problem) => (false, format!("{cluster} ({})", problem.text())),

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::NoticeReason;
-use super::overriding::Overriding;
+use super::overriding::OverridingPolicies;
 use crate::View;
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
-use policy_sync_api::text::itemized;
+use policy_sync_api::text::join_limited;
 
 /// The time after which a work that is neither applied nor deleted counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(300);
@@ -37,7 +37,7 @@ impl Notice {
 }
 
 fn names(clusters: &BTreeSet<ClusterName>) -> String {
-    itemized(clusters.iter().map(ToString::to_string))
+    join_limited(clusters.iter().map(ToString::to_string))
 }
 
 /// The message about clusters that have not deleted an object within [`STUCK`].
@@ -78,7 +78,7 @@ fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Not
     let (mut all, mut of_cluster) = (BTreeSet::new(), BTreeSet::new());
     let mut of_hub: BTreeMap<String, BTreeSet<ClusterName>> = BTreeMap::new();
     for entry in entries {
-        let Some(overriding) = Overriding::read(view, origin, entry) else { continue };
+        let Some(overriding) = OverridingPolicies::read(view, origin, entry) else { continue };
         all.insert(entry.cluster.clone());
         if overriding.of_cluster {
             of_cluster.insert(entry.cluster.clone());
@@ -95,18 +95,18 @@ fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Not
         let of_hub = of_hub.iter().map(|(policy, clusters)| {
             format!("{policy} of the hub takes precedence on: {}", names(clusters))
         });
-        itemized(of_cluster.into_iter().chain(of_hub).collect::<Vec<_>>().into_iter())
+        join_limited(of_cluster.into_iter().chain(of_hub).collect::<Vec<_>>().into_iter())
     })
 }
 
 /// The clusters that have not deleted the Gateway `origin` for [`STUCK`], and when the next one is due.
-pub(super) fn left_behind(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
+pub(super) fn undeleted_clusters(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
     let leaving = view.works_of(origin).filter(|(_, _, work)| work.deleting.is_some());
     overdue(view, origin, leaving.map(|(_, cluster, _)| cluster), Moment::default())
 }
 
 /// The notice about clusters that have not deleted a Gateway.
-pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
+pub(super) fn of_undeleted_clusters(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
     Notice::about(NoticeReason::Stuck, clusters, not_deleted)
 }
 

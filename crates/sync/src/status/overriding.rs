@@ -10,14 +10,14 @@ use crate::View;
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::generators::{GENERATORS, Generator};
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
-use policy_sync_api::text::NAMED;
+use policy_sync_api::text::LIST_LIMIT;
 
 /// The maximum number of names of a message to look up.
 const NAMES_LIMIT: usize = 64;
 
-/// The policies that override a copy on one cluster, each kind of them limited to [`NAMED`].
+/// The policies that override a copy on one cluster, each kind of them limited to [`LIST_LIMIT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Overriding {
+pub(crate) struct OverridingPolicies {
     /// Policies of the hub of the same kind, whose copies override it.
     pub(crate) of_hub: BTreeSet<ObjectKey>,
     /// Policies of the hub of other kinds (kind and name). From their copies the cluster's controller generated policies that
@@ -27,7 +27,7 @@ pub(crate) struct Overriding {
     pub(crate) of_cluster: bool,
 }
 
-impl Overriding {
+impl OverridingPolicies {
     /// The policies that override the copy of `origin` on the cluster of `entry`. If none is identified, a policy of the
     /// cluster counts. `None` if the copy is not overridden.
     pub(crate) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
@@ -54,11 +54,11 @@ impl Overriding {
                 && is_copied(&GroupResource::new(source.group, source.resource))
         };
         if key != *own && is_copied(kind) {
-            if self.of_hub.len() < NAMED {
+            if self.of_hub.len() < LIST_LIMIT {
                 self.of_hub.insert(key);
             }
         } else if let Some(generator) = GENERATORS.iter().find(source) {
-            if self.generated.len() < NAMED {
+            if self.generated.len() < LIST_LIMIT {
                 self.generated.insert((generator.source.kind, key));
             }
         } else {
@@ -70,8 +70,8 @@ impl Overriding {
 /// Whether the object with the name of the copy of `origin` on `cluster` is that copy. If the agent reports a conflict instead, it
 /// belongs to the cluster.
 fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
-    let answer = view.work_of(origin, cluster).map(|work| work.answer.as_ref());
-    answer.is_some_and(|answer| answer.is_none_or(|answer| answer.applied || answer.revision.is_some()))
+    let report = view.work_of(origin, cluster).map(|work| work.report.as_ref());
+    report.is_some_and(|report| report.is_none_or(|report| report.applied || report.revision.is_some()))
 }
 
 /// The names in `text` that are written as `<namespace>/<name>`.

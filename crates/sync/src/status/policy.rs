@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::contest::Contest;
-use super::fare::Fare;
-use super::{Notice, answer, notice};
+use super::sync_state::SyncState;
+use super::{Notice, notice, report};
 use crate::desired::eligibility::{KindEligibility, of_kind};
 use crate::desired::{Outcome, plan_works};
 use crate::diff::{self, Diff, WorkAction};
@@ -19,19 +19,19 @@ use crate::rows::work::Work;
 use crate::waits::Wait;
 use crate::{Problem, Settings, View};
 use policy_sync_api::annotations::{
-    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
-    Summary, Synced,
+    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_ANNOTATIONS,
+    POLICY_SYNC_MESSAGE, Summary, Synced,
 };
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
 use policy_sync_api::params::Role;
-use policy_sync_api::text::itemized;
+use policy_sync_api::text::join_limited;
 
 /// The maximum size of the controller's annotations, keys and values, in bytes.
-pub const OUR_LIMIT: usize = 128 * 1024;
+pub const OWN_ANNOTATIONS_LIMIT: usize = 128 * 1024;
 /// The maximum size of all annotations of a policy, in bytes. The API allows 256 KiB.
-pub const ALL_LIMIT: usize = 240 * 1024;
+pub const ANNOTATIONS_LIMIT: usize = 240 * 1024;
 
 /// The aggregated reports about a policy and the resulting change of its annotations.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +43,11 @@ pub struct FoldPlan {
     /// The Events to record.
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the controller does not handle the policy.
-    pub fare: Option<Fare>,
+    pub sync_state: Option<SyncState>,
     /// When this changes without an event.
     pub recheck: Option<Moment>,
     /// Whether to plan its works: one no longer waits for older copies, or waits for a different one.
-    pub comes: bool,
+    pub replan_works: bool,
 }
 
 impl FoldPlan {
@@ -55,9 +55,9 @@ impl FoldPlan {
         summary: None,
         fold: Fold::Settled,
         notices: Vec::new(),
-        fare: None,
+        sync_state: None,
         recheck: None,
-        comes: false,
+        replan_works: false,
     };
 }
 
@@ -107,8 +107,8 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     };
     let works = plan_works(view, settings, origin);
     if works.problems.iter().any(Problem::passes) {
-        let fare = view.works_of(origin).next().is_some().then_some(Fare::UNKNOWN);
-        return FoldPlan { fare, recheck: works.recheck, ..FoldPlan::NOTHING };
+        let sync_state = view.works_of(origin).next().is_some().then_some(SyncState::UNKNOWN);
+        return FoldPlan { sync_state, recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, origin, &works);
     let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
@@ -118,16 +118,16 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let Diff { actions, problems, .. } = diff::works(view, origin, &works);
     let waited = actions.iter().any(|action| match action {
         WorkAction::Create { cluster, .. } => {
-            view.last_wait(origin, cluster).is_some() && view.refused_since(origin, cluster).is_none()
+            view.last_wait(origin, cluster).is_some() && view.rejected_since(origin, cluster).is_none()
         }
         _ => false,
     });
     let is_noted =
         |(cluster, wait): (&ClusterName, &Wait)| view.last_wait(origin, cluster).as_ref() == Some(wait);
-    let comes = waited || !works.waits.iter().all(is_noted);
+    let replan_works = waited || !works.waits.iter().all(is_noted);
     let problems: BTreeSet<Problem> = works.problems.iter().cloned().chain(problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
-    let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
+    let hashes = POLICY_ANNOTATIONS.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
     let others = &policy.fields.other_owners;
     let (is_said, is_nothing) = (hashes == policy.fields.hashes, annotations.is_empty());
     let write = |annotations| Fold::Write {
@@ -152,14 +152,14 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
         }
     };
     let (notices, next) = notice::of_policy(view, origin, &entries);
-    let fare = Fare::of_policy(&works, &entries);
+    let sync_state = SyncState::of_policy(&works, &entries);
     FoldPlan {
         summary: Some(summary),
         fold,
         notices,
-        fare,
+        sync_state,
         recheck: Moment::earliest(works.recheck, next),
-        comes,
+        replan_works,
     }
 }
 
@@ -170,10 +170,10 @@ fn annotations(
     summary: &Summary,
     other_bytes: usize,
 ) -> BTreeMap<&'static str, String> {
-    let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes));
+    let room = OWN_ANNOTATIONS_LIMIT.min(ANNOTATIONS_LIMIT.saturating_sub(other_bytes));
     let mut annotations = BTreeMap::new();
     if !problems.is_empty() {
-        annotations.insert(POLICY_SYNC_MESSAGE, itemized(problems.iter().map(Problem::text)));
+        annotations.insert(POLICY_SYNC_MESSAGE, join_limited(problems.iter().map(Problem::text)));
     }
     if targeted || !entries.is_empty() {
         let summary = serde_json::to_string(summary).unwrap_or_default();
@@ -201,7 +201,7 @@ fn taking_over(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,
 ) -> BTreeMap<&'static str, String> {
-    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+    for ((key, hash), shared) in POLICY_ANNOTATIONS.iter().zip(found.hashes).zip(found.shared) {
         if let Some(hash) = hash.filter(|_| shared && !annotations.contains_key(key)) {
             let text = if hash == Hash::of_text("") { "-" } else { "" };
             annotations.insert(key, text.to_owned());
@@ -216,7 +216,7 @@ fn ours_alone(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,
 ) -> BTreeMap<&'static str, String> {
-    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+    for ((key, hash), shared) in POLICY_ANNOTATIONS.iter().zip(found.hashes).zip(found.shared) {
         if let Some(text) = annotations.get_mut(key).filter(|_| shared)
             && hash == Some(Hash::of_text(text))
         {
@@ -250,7 +250,7 @@ pub(crate) fn entries(
         .into_iter()
         .map(|(cluster, work)| {
             let outcome = works.outcomes.get(cluster);
-            let expected = work.and_then(|work| answer::expected(outcome, work));
+            let expected = work.and_then(|work| report::expected(outcome, work));
             let entry = entry::synced(cluster, &copy, expected, work);
             Synced {
                 frozen: outcome.and_then(Outcome::frozen).map(str::to_owned),

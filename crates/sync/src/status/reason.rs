@@ -58,7 +58,7 @@ pub(crate) enum ClassAccepted {
 
 impl ClassAccepted {
     /// The status and the reason of the condition.
-    pub(crate) fn words(self) -> (&'static str, &'static str) {
+    pub(crate) fn status_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Accepted => ("True", "Accepted"),
             Self::InvalidParameters => ("False", INVALID_PARAMETERS),
@@ -78,7 +78,7 @@ pub(crate) enum PoliciesResolved {
 
 impl PoliciesResolved {
     /// The status and the reason of the condition.
-    pub(crate) fn words(self) -> (&'static str, &'static str) {
+    pub(crate) fn status_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Kinds(KindReason::Resolved) => ("True", KindReason::Resolved.as_str()),
             Self::Kinds(reason) => ("False", reason.as_str()),
@@ -98,7 +98,7 @@ pub(crate) enum GatewayAccepted<'p> {
 
 impl GatewayAccepted<'_> {
     /// The status and the reason of the condition.
-    pub(crate) fn words(self) -> (&'static str, &'static str) {
+    pub(crate) fn status_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Accepted => ("True", "Accepted"),
             Self::Frozen(problem) if problem.is_unknown() => ("Unknown", problem.category()),
@@ -123,7 +123,7 @@ pub(crate) enum GatewayProgrammed {
 
 impl GatewayProgrammed {
     /// The status and the reason of the condition.
-    pub(crate) fn words(self) -> (&'static str, &'static str) {
+    pub(crate) fn status_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Programmed => ("True", NoticeReason::Programmed.as_str()),
             Self::Pending => ("False", "Pending"),
@@ -137,19 +137,19 @@ impl GatewayProgrammed {
 
 /// The reason of an Event about a write that the hub rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalReason {
+pub enum RejectionReason {
     /// The API server rejects the write.
-    WriteRefused,
+    WriteRejected,
     /// A work of the same name exists that does not belong to this controller.
     ForeignWork,
 }
 
-impl RefusalReason {
+impl RejectionReason {
     /// The reason as Events show it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::WriteRefused => "WriteRefused",
+            Self::WriteRejected => "WriteRefused",
             Self::ForeignWork => "ForeignWork",
         }
     }

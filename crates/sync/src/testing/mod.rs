@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-pub mod answers;
 pub mod objects;
+pub mod reports;
 pub mod sizes;
 pub mod works;
 pub mod world;

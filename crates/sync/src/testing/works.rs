@@ -13,7 +13,7 @@ use policy_sync_api::annotations::DISPLACED_SINCE;
 use policy_sync_api::json::normalize;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
-use policy_sync_mirror::Change;
+use policy_sync_mirror::SourceEvent;
 
 impl World {
     /// Carries out the plans of these objects until nothing changes, and delivers the works to the mirror as a server would.
@@ -88,7 +88,7 @@ impl World {
         self.works.remove(key);
         self.version += 1;
         let (name, version) = (ObjectKey::new(&key.1, &key.0), self.version);
-        let change = Change::Deleted { source: WORKS.all(), key: name, version };
+        let change = SourceEvent::Deleted { source: WORKS.all(), key: name, version };
         self.mirror.change(change, Moment(self.now));
     }
 

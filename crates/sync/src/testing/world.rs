@@ -16,12 +16,12 @@ use crate::rows::kind::{KindInfo, Resolution};
 use crate::rows::schema::WorkSchema;
 use crate::status::policy::{Fold, FoldPlan};
 use crate::triggers::affected;
-use crate::{Keys, Mirror, MirrorGuard, Problem, Refused, Settings, View, Waits, diff, found, status};
+use crate::{Keys, Mirror, MirrorGuard, Problem, RejectedWorks, Settings, View, Waits, diff, found, status};
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, Origin};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Change, Source};
+use policy_sync_mirror::{Source, SourceEvent};
 
 /// The time at which worlds start. It is round, and not zero, because a zero time means never.
 pub const START: i64 = 1_000_000_000_000;
@@ -29,7 +29,7 @@ pub const START: i64 = 1_000_000_000_000;
 pub struct World {
     pub mirror: Mirror,
     pub settings: Settings,
-    pub refused: Refused,
+    pub refused: RejectedWorks,
     pub waits: Waits,
     pub now: i64,
     pub version: u64,
@@ -55,7 +55,7 @@ pub fn started() -> World {
 pub fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
     mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
-    let (settings, refused, waits) = (Settings::default(), Refused::default(), Waits::default());
+    let (settings, refused, waits) = (Settings::default(), RejectedWorks::default(), Waits::default());
     World { mirror, settings, refused, waits, now: START, version: 1, works: BTreeMap::new() }
 }
 
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Applies a change to the mirror and returns the affected keys.
-    pub fn change(&self, change: Change) -> Keys {
+    pub fn change(&self, change: SourceEvent) -> Keys {
         affected(&self.mirror.change(change, Moment(self.now)))
     }
 
@@ -113,18 +113,18 @@ impl World {
         let row = source.prune(&object, &ControllerName::new(CONTROLLER)).unwrap();
         let key = object.key();
         let version = object.metadata.version();
-        self.change(Change::Applied { source: source.clone(), key, version, row })
+        self.change(SourceEvent::Applied { source: source.clone(), key, version, row })
     }
 
     /// Deletes an object and returns the affected keys.
     pub fn delete(&mut self, object: &Object) -> Keys {
         self.version += 1;
         let (source, key, version) = (object.source.clone(), object.key(), self.version);
-        self.change(Change::Deleted { source, key, version })
+        self.change(SourceEvent::Deleted { source, key, version })
     }
 
     /// The hub rejects the create of the work of `origin` in `cluster`.
-    pub fn refusing(self, origin: &Origin, cluster: &str) -> Self {
+    pub fn with_rejections(self, origin: &Origin, cluster: &str) -> Self {
         self.refused.note(origin, &ClusterName::from(cluster), Moment(self.now));
         self
     }
@@ -228,7 +228,7 @@ impl World {
     }
 
     pub fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.look().view(Moment(self.now)).refusing(&self.refused).waiting(&self.waits))
+        look(self.look().view(Moment(self.now)).with_rejections(&self.refused).with_waits(&self.waits))
     }
 
     /// The plan of the policy `name`.
@@ -308,7 +308,7 @@ impl World {
     pub fn outcomes_of(&self, origin: &Origin) -> Vec<String> {
         let outcomes = self.plan_of(origin).outcomes;
         let text = |outcome: &Outcome| match outcome {
-            Outcome::Work(_) | Outcome::Held(..) => "",
+            Outcome::Work(_) | Outcome::Deferred(..) => "",
             Outcome::Kept(_) => " (keep)",
         };
         outcomes.iter().map(|(cluster, outcome)| format!("{cluster}{}", text(outcome))).collect()

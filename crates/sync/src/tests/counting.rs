@@ -48,7 +48,7 @@ fn reading_work_counts_stays_fast_with_many_works() {
     });
     for number in 0..100_000 {
         world.mirror.change(
-            Change::Applied {
+            SourceEvent::Applied {
                 source: WORKS.all(),
                 key: ObjectKey::new(&format!("c{number}"), &name.0),
                 version: 1,

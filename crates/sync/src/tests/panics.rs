@@ -112,8 +112,8 @@ proptest! {
 
     #[test]
     fn work_with_a_broken_value_does_not_panic(place in any::<usize>(), with in any_json(), gateways in ".{0,40}") {
-        let answer = crate::testing::answers::applied().condition("Enforced", "True", "R", "m").integer("x", 1);
-        let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().answered("eu-1", &answer);
+        let report = crate::testing::reports::applied().condition("Enforced", "True", "R", "m").integer("x", 1);
+        let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().with_report("eu-1", &report);
         let world = world.edited(&policy_origin("limits"), "eu-1", |work| {
             work["spec"] = broken(work["spec"].take(), place, with.clone());
             work["status"] = broken(work["status"].take(), place, with);

@@ -70,7 +70,7 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
             (Problem::BadGraceTimeout { found: text(), used: 600 }, Of::Gateways)
         }
         Some(Problem::BadGraceTimeout { .. }) => {
-            (Problem::GraceTooLong { asked: 7_200, class: CLASS.into(), used: 3_600 }, Of::Gateways)
+            (Problem::GraceTooLong { requested: 7_200, class: CLASS.into(), used: 3_600 }, Of::Gateways)
         }
         Some(Problem::GraceTooLong { .. }) => {
             (Problem::ForeignWork { cluster: "eu-1".into(), name: "limits".into() }, Of::Both)

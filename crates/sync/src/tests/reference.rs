@@ -10,9 +10,9 @@ use crate::desired::work::SIZE_LIMIT;
 use crate::feedback::ancestors;
 use crate::problem::TEXT_LIMIT;
 use crate::rows::kind::KindReason;
-use crate::status::policy::{ALL_LIMIT, OUR_LIMIT};
+use crate::status::policy::{ANNOTATIONS_LIMIT, OWN_ANNOTATIONS_LIMIT};
 use crate::status::reason::{ClassAccepted, GatewayAccepted, GatewayProgrammed, PoliciesResolved};
-use crate::status::{NoticeReason, RefusalReason};
+use crate::status::{NoticeReason, RejectionReason};
 use policy_sync_api::annotations::CONDITIONS as OF_COPIES;
 use policy_sync_api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use policy_sync_api::json::DEPTH_LIMIT;
@@ -58,11 +58,11 @@ fn next_notice(last: Option<NoticeReason>) -> Option<NoticeReason> {
     })
 }
 
-fn next_refusal(last: Option<RefusalReason>) -> Option<RefusalReason> {
+fn next_refusal(last: Option<RejectionReason>) -> Option<RejectionReason> {
     Some(match last {
-        None => RefusalReason::WriteRefused,
-        Some(RefusalReason::WriteRefused) => RefusalReason::ForeignWork,
-        Some(RefusalReason::ForeignWork) => return None,
+        None => RejectionReason::WriteRejected,
+        Some(RejectionReason::WriteRejected) => RejectionReason::ForeignWork,
+        Some(RejectionReason::ForeignWork) => return None,
     })
 }
 
@@ -140,9 +140,9 @@ fn every_state_event_is_documented() {
 fn every_refusal_event_is_documented() {
     let reasons = chain(next_refusal).into_iter().map(|reason| {
         let on = match reason {
-            RefusalReason::WriteRefused => "policies, Gateways, GatewayClasses, ManagedClusters",
+            RejectionReason::WriteRejected => "policies, Gateways, GatewayClasses, ManagedClusters",
             // A class has no works.
-            RefusalReason::ForeignWork => "policies, Gateways, ManagedClusters",
+            RejectionReason::ForeignWork => "policies, Gateways, ManagedClusters",
         };
         said(reason.as_str(), "Warning", on)
     });
@@ -151,7 +151,7 @@ fn every_refusal_event_is_documented() {
 
 #[test]
 fn every_problem_event_is_documented() {
-    let refusals: Vec<&str> = chain(next_refusal).into_iter().map(RefusalReason::as_str).collect();
+    let refusals: Vec<&str> = chain(next_refusal).into_iter().map(RejectionReason::as_str).collect();
     let told = problems().into_iter().filter(|(problem, _)| !problem.passes());
     let told: BTreeMap<_, _> = told
         .map(|(problem, of)| {
@@ -195,8 +195,8 @@ fn all<'w>(
 
 #[test]
 fn every_class_condition_is_documented() {
-    let accepted = chain(next_class).into_iter().map(ClassAccepted::words);
-    let resolved = chain(next_resolved).into_iter().map(PoliciesResolved::words);
+    let accepted = chain(next_class).into_iter().map(ClassAccepted::status_and_reason);
+    let resolved = chain(next_resolved).into_iter().map(PoliciesResolved::status_and_reason);
     let said = all("Accepted", accepted).chain(all("PoliciesResolved", resolved));
     assert_eq!(conditions("GatewayClasses"), said.collect());
 }
@@ -213,9 +213,9 @@ fn every_gateway_condition_is_documented() {
         .filter(|(problem, of)| *of != Of::Policies && problem.freezes() && !problem.passes())
         .map(|(problem, _)| problem)
         .collect();
-    let frozen = problems.iter().map(|problem| GatewayAccepted::Frozen(problem).words());
-    let accepted = std::iter::once(GatewayAccepted::Accepted.words()).chain(frozen);
-    let programmed = chain(next_programmed).into_iter().map(GatewayProgrammed::words);
+    let frozen = problems.iter().map(|problem| GatewayAccepted::Frozen(problem).status_and_reason());
+    let accepted = std::iter::once(GatewayAccepted::Accepted.status_and_reason()).chain(frozen);
+    let programmed = chain(next_programmed).into_iter().map(GatewayProgrammed::status_and_reason);
     let said = all("Accepted", accepted).chain(all("Programmed", programmed));
     assert_eq!(conditions("Gateways"), said.collect());
 }
@@ -243,7 +243,10 @@ fn documented_limits_match_the_code() {
         ("copies of one policy that differ", format!("{} MiB together", COPIES_LIMIT >> 20)),
         ("overrides of a policy", overrides::LIMIT.to_string()),
         ("nesting depth of a spec", DEPTH_LIMIT.to_string()),
-        ("annotations of the controller on a policy", format!("{}, {} with", kib(OUR_LIMIT), kib(ALL_LIMIT))),
+        (
+            "annotations of the controller on a policy",
+            format!("{}, {} with", kib(OWN_ANNOTATIONS_LIMIT), kib(ANNOTATIONS_LIMIT)),
+        ),
         ("addresses and listeners on a Gateway", format!("{ADDRESSES_LIMIT} and {LISTENERS_LIMIT}")),
         ("text in an Event", format!("1,{:03} bytes", TEXT_LIMIT - 1000)),
     ];

@@ -1,7 +1,7 @@
 //! Data that a spoke's agent writes into its works and its ManagedCluster affects no other cluster and stays within limits.
 
 use super::*;
-use crate::delete_guard::{DeleteGuard, Read};
+use crate::delete_guard::{DeleteGuard, Precondition};
 
 fn made_up(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("made-up-{number}")).collect()
@@ -18,7 +18,9 @@ fn serves(world: &mut World, gateways: &[String]) -> Keys {
 fn gateways_read(world: &World) -> Vec<String> {
     let reads = world.see(|view| DeleteGuard::new(view, &policy_origin("limits")).on(&"eu-1".into()).0);
     let gateways = reads.iter().filter_map(|read| match read {
-        Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) if *gvr.kind.resource == *"gateways" => {
+        Precondition::Object(_, gvr, key, _) | Precondition::Absent(gvr, key)
+            if *gvr.kind.resource == *"gateways" =>
+        {
             Some(key.name.to_string())
         }
         _ => None,

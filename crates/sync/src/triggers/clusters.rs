@@ -11,7 +11,7 @@ use crate::Keys;
 use crate::rows::cluster::Cluster;
 use crate::rows::gateway::Gateway;
 use crate::rows::policy::Policy;
-use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTOR_ANNOTATIONS};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
@@ -20,7 +20,7 @@ impl Triggers<'_> {
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
         if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))
-            && before.decides_as(after)
+            && before.is_equivalent(after)
         {
             return Keys::new();
         }
@@ -72,7 +72,7 @@ fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -
 /// Whether a selector or override of the policy may refer to one of these labels. Keys in JSON may be escaped, so a
 /// backslash counts as a match.
 fn asks(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
-    let keys = SELECTORS.into_iter().chain([CLUSTER_OVERRIDES]);
+    let keys = SELECTOR_ANNOTATIONS.into_iter().chain([CLUSTER_OVERRIDES]);
     let texts = keys.filter_map(|key| policy.annotations.get(key));
     let mut texts =
         texts.filter(|text| text.contains('\\') || labels.iter().any(|label| text.contains(*label)));

@@ -5,16 +5,16 @@ use serde_json::json;
 use super::*;
 use crate::kinds::needed;
 use crate::rows::schema::WorkSchema;
-use crate::testing::answers::applied;
 use crate::testing::objects::{
     Object, class, cluster, config_map, decision, gateway, gateway_origin, limits, listing, placement,
     policy, policy_of, policy_origin,
 };
+use crate::testing::reports::applied;
 use crate::testing::world::{START, World, resolved, shop, unlisted};
 use crate::{Key, found, rows};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
-use policy_sync_mirror::Change;
+use policy_sync_mirror::SourceEvent;
 
 /// A world in which the policy `limits` is written to `eu-1`.
 pub(crate) fn hub() -> World {
@@ -237,10 +237,10 @@ fn restored_gateway_work_on_an_unchosen_cluster_affects_policies() {
 #[test]
 fn report_of_an_agent_affects_only_the_fold() {
     let mut world = hub();
-    let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
-    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", answer), Keys::from([fold()]));
-    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", answer), Keys::new(), "said again");
-    assert_eq!(world.edit(&gateway_origin("web"), "eu-1", answer), Keys::from([told()]));
+    let report = |work: &mut serde_json::Value| work["status"] = applied().status(work);
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::from([fold()]));
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::new(), "said again");
+    assert_eq!(world.edit(&gateway_origin("web"), "eu-1", report), Keys::from([told()]));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn foreign_work_of_a_planned_name_affects_its_origin() {
     let name = world.see(|view| view.works_of(&policy_origin("limits")).next().unwrap().0.clone());
     let of_limits = Keys::from([Key::Works(policy_origin("limits")), fold()]);
     assert!(world.edit(&policy_origin("limits"), "eu-1", theirs).is_superset(&of_limits));
-    let gone = Change::Deleted {
+    let gone = SourceEvent::Deleted {
         source: WORKS.all(),
         key: ObjectKey { namespace: "eu-1".into(), name: name.0 },
         version: 1_000_000,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::View;
-use crate::index::CLASS_RETURNS;
+use crate::index::CLASS_DELETION_DELAY;
 use crate::kinds::CLASSES;
 use crate::rows::class::Class;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_api::params::{Params, ParamsFault};
+use policy_sync_api::params::{InvalidParams, Params};
 
 /// The parameters of a GatewayClass of this controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum ClassParams {
     /// They are invalid. The last valid ones are kept.
     Invalid {
         /// The fault and its place.
-        fault: ParamsFault,
+        fault: InvalidParams,
         /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
     },
@@ -61,32 +61,36 @@ impl<'m> View<'m> {
         self.classes().filter(|(_, class)| self.index.is_ours(class)).collect()
     }
 
-    /// The GatewayClasses of this controller that were deleted less than [`CLASS_RETURNS`] ago, each with its last
+    /// The GatewayClasses of this controller that were deleted less than [`CLASS_DELETION_DELAY`] ago, each with its last
     /// valid parameters.
-    pub fn departed(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
+    pub fn deleted_classes(
+        &self,
+    ) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
         let now = self.now;
-        let departed = self.index.departed.iter();
-        let departed = departed.filter(move |(_, departed)| departed.since.after(CLASS_RETURNS) > now);
-        departed.map(|(key, departed)| (key, &departed.class, departed.params.as_ref()))
+        let deleted_classes = self.index.deleted_classes.iter();
+        let deleted_classes =
+            deleted_classes.filter(move |(_, deleted)| deleted.since.after(CLASS_DELETION_DELAY) > now);
+        deleted_classes.map(|(key, deleted)| (key, &deleted.class, deleted.params.as_ref()))
     }
 
     /// The end of the time within which the missing class `name` may be created again. It starts when this process
     /// saw the deletion, or started watching. `None` if the class exists or the time is over.
     #[must_use]
-    pub fn class_returns(&self, name: &str) -> Option<Moment> {
+    pub fn class_deletion_ends(&self, name: &str) -> Option<Moment> {
         let key = ObjectKey::new("", name);
         if self.class(&key).is_some() {
             return None;
         }
-        let gone = self.index.departed.get(&key).map(|departed| departed.since);
-        let ends = gone.max(self.synced(&CLASSES.all()))?.after(CLASS_RETURNS);
+        let gone = self.index.deleted_classes.get(&key).map(|deleted| deleted.since);
+        let ends = gone.max(self.synced(&CLASSES.all()))?.after(CLASS_DELETION_DELAY);
         (ends > self.now).then_some(ends)
     }
 
-    /// When [`CLASS_RETURNS`] ends for the next deleted class.
+    /// When [`CLASS_DELETION_DELAY`] ends for the next deleted class.
     #[must_use]
-    pub fn next_departure(&self) -> Option<Moment> {
-        let ends = self.index.departed.values().map(|departed| departed.since.after(CLASS_RETURNS));
+    pub fn next_class_expiry(&self) -> Option<Moment> {
+        let ends =
+            self.index.deleted_classes.values().map(|deleted| deleted.since.after(CLASS_DELETION_DELAY));
         ends.filter(|ends| *ends > self.now).min()
     }
 

@@ -10,7 +10,7 @@ use crate::key::{row_key, work_key};
 use crate::kinds::WORKS;
 use crate::rows::policy::Target;
 use crate::rows::work::Work;
-use crate::{PolicyKind, UnplacedSince};
+use crate::{PolicyKind, UnplacedRecord};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 
@@ -92,7 +92,7 @@ impl<'m> View<'m> {
 
     /// This process's record of a Gateway's work in a cluster that is not chosen.
     #[must_use]
-    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> UnplacedSince {
+    pub fn unplaced_record(&self, name: &WorkName, cluster: &ClusterName) -> UnplacedRecord {
         self.index.unplaced.get(&(name.clone(), cluster.clone()))
     }
 
@@ -105,7 +105,7 @@ impl<'m> View<'m> {
     }
 
     /// The clusters that have works for Gateways, policies or resources, in no order.
-    pub fn carrying(&self) -> impl Iterator<Item = &'m ClusterName> {
+    pub fn clusters_with_works(&self) -> impl Iterator<Item = &'m ClusterName> {
         self.index.carried.keys()
     }
 

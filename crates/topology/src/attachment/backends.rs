@@ -3,8 +3,8 @@
 //!
 //! The backends of `RequestMirror` filters have to resolve as well, but the graph has no links to them.
 
-use crate::facts::Grants;
 use crate::graph::{Builder, NodeId, ObjectRow};
+use crate::graph_input::Grants;
 use crate::locator::{KindRef, Locator, is_of_graph};
 use crate::reason::{Reason, Unresolved};
 use crate::rows::{BackendKind, BackendReference};
@@ -17,7 +17,7 @@ pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
 
 /// The purpose of a reference to a backend.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum BackendUse {
     /// The rule sends requests to the backend.
     Backend,
     /// A `RequestMirror` filter sends copies of requests to the backend.
@@ -29,30 +29,35 @@ impl<'f> Builder<'f> {
         for node in self.graph.nodes() {
             let Some(rule) = self.graph.rule(node) else { continue };
             for backend in rule.backends.iter() {
-                if let Some(found) = self.resolve(node, backend, Purpose::Backend) {
+                if let Some(found) = self.resolve(node, backend, BackendUse::Backend) {
                     self.link(node, found);
                 }
             }
             for mirror in rule.mirrors.iter() {
-                self.resolve(node, mirror, Purpose::Mirror);
+                self.resolve(node, mirror, BackendUse::Mirror);
             }
         }
     }
 
     /// Returns the node of `backend`, a reference of `rule`. Records the problem if the reference does not
     /// resolve, or may not resolve.
-    fn resolve(&mut self, rule: NodeId, backend: &'f BackendReference, purpose: Purpose) -> Option<NodeId> {
+    fn resolve(
+        &mut self,
+        rule: NodeId,
+        backend: &'f BackendReference,
+        purpose: BackendUse,
+    ) -> Option<NodeId> {
         let from = self.graph.locator(rule);
         let to = backend.locator(from.namespace);
         let (node, problem) = self.backend(from, to, backend.port, purpose);
         if let Some((reason, message)) = problem {
             let field = match purpose {
-                Purpose::Backend => "",
-                Purpose::Mirror => "RequestMirror filter: ",
+                BackendUse::Backend => "",
+                BackendUse::Mirror => "RequestMirror filter: ",
             };
             let message = format!("{field}{message}");
             if reason.is_fault() {
-                self.turn_away(from, to, reason, message);
+                self.reject(from, to, reason, message);
             } else {
                 self.unresolved(Unresolved { from, to: Some(to), reason, message });
             }
@@ -67,7 +72,7 @@ impl<'f> Builder<'f> {
         from: Locator<'f>,
         to: Locator<'f>,
         port: Option<u16>,
-        purpose: Purpose,
+        purpose: BackendUse,
     ) -> (Option<NodeId>, Option<(Reason, String)>) {
         if !self.grants.permit(from, to) {
             return (None, Some(Grants::refusal(from, to)));
@@ -87,14 +92,14 @@ impl<'f> Builder<'f> {
             ObjectRow::Backend(service) => Some((node, service)),
             _ => None,
         }) else {
-            if self.facts.backends_of(kind).known {
+            if self.graph_input.backends_of(kind).known {
                 return (None, Some((Reason::BackendNotFound, format!("{object} does not exist"))));
             }
             // A leaf: its existence is unknown.
             let node =
                 found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
             let message = format!("it is unknown whether {object} exists");
-            return (node, (purpose == Purpose::Mirror).then_some((Reason::UnknownKind, message)));
+            return (node, (purpose == BackendUse::Mirror).then_some((Reason::UnknownKind, message)));
         };
         let port = port.filter(|_| to.section.is_some());
         let node = port.map_or(Some(found), |port| self.port(found, port));

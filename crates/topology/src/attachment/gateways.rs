@@ -16,7 +16,7 @@ impl Builder<'_> {
                         self.link(class, node);
                     } else {
                         let message = format!("GatewayClass {} does not exist", class.name);
-                        self.turn_away(self.graph.locator(node), class, Reason::ParentNotFound, message);
+                        self.reject(self.graph.locator(node), class, Reason::ParentNotFound, message);
                     }
                 }
                 ObjectRow::Set(_) => self.attach_set(node),
@@ -53,7 +53,7 @@ impl Builder<'_> {
             Some((Reason::OtherParent, format!("its parent is a {}, not a Gateway", to.kind.kind)))
         };
         if let Some((reason, message)) = turned_away {
-            self.turn_away(from, to, reason, message);
+            self.reject(from, to, reason, message);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::graph::{Builder, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unattached, Unresolved};
-use crate::rows::{ParentReference, ParentStatus, Route, Verdict};
+use crate::rows::{ConditionStatus, ParentReference, ParentStatus, Route};
 
 impl<'f> Builder<'f> {
     /// The status entries of implementations for the reference `parent` of a `route` in the namespace `own`.
@@ -15,7 +15,7 @@ impl<'f> Builder<'f> {
         own: &'f str,
         parent: &'f ParentReference,
     ) -> impl Iterator<Item = &'f ParentStatus> + use<'f> {
-        let controller = self.facts.controller;
+        let controller = self.graph_input.controller;
         let to = parent.locator(own);
         route.statuses.iter().filter(move |status| {
             *status.controller != *controller
@@ -94,7 +94,7 @@ impl<'f> Builder<'f> {
         let mut resolved: HashMap<Locator<'f>, &'f str> = HashMap::new();
         for (node, route) in routes {
             let from = self.graph.locator(node);
-            let verdicts: Vec<(Locator<'f>, &'f str, &'f Verdict)> = route
+            let verdicts: Vec<(Locator<'f>, &'f str, &'f ConditionStatus)> = route
                 .parents
                 .iter()
                 .flat_map(|parent| {

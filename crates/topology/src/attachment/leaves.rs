@@ -3,48 +3,48 @@
 use std::collections::BTreeMap;
 
 use super::backends::may_be_backend;
-use crate::facts::{Facts, Grants};
+use crate::graph_input::{Grants, GraphInput};
 use crate::locator::{Locator, Section};
 use crate::rows::{BackendKind, Parent, ParentReference, RouteKind};
 
-/// The leaves that `facts` refer to, each with its sections that references name.
+/// The leaves that `graph_input` refers to, each with its sections that references name.
 pub(crate) fn leaves<'f>(
-    facts: &Facts<'f>,
+    graph_input: &GraphInput<'f>,
     grants: &Grants<'f>,
 ) -> impl Iterator<Item = (Locator<'f>, Vec<Section<'f>>)> + use<'f> {
-    let mut found = Found::default();
-    if !facts.classes.known {
-        for (_, gateway) in &facts.gateways.objects {
-            found.take(gateway.class_locator());
+    let mut found = Leaves::default();
+    if !graph_input.classes.known {
+        for (_, gateway) in &graph_input.gateways.objects {
+            found.add(gateway.class_locator());
         }
     }
-    for (key, set) in facts.sets.iter().flat_map(|rows| &rows.objects) {
-        found.parent(facts, &set.parent, &key.namespace);
+    for (key, set) in graph_input.sets.iter().flat_map(|rows| &rows.objects) {
+        found.parent(graph_input, &set.parent, &key.namespace);
     }
     for kind in RouteKind::ALL {
-        for (key, route) in &facts.routes_of(kind).objects {
+        for (key, route) in &graph_input.routes_of(kind).objects {
             for parent in route.parents.iter() {
-                found.parent(facts, parent, &key.namespace);
+                found.parent(graph_input, parent, &key.namespace);
             }
             let from = Locator::of(kind.kind(), key);
             for backend in route.rules.iter().flat_map(|rule| rule.backends.iter()) {
                 let to = backend.locator(&key.namespace);
                 let is_read = match BackendKind::named(to.kind) {
-                    Some(kind) => facts.backends_of(kind).known,
+                    Some(kind) => graph_input.backends_of(kind).known,
                     None => !may_be_backend(to.kind),
                 };
                 if !is_read && grants.permit(from, to) {
-                    found.take(to);
+                    found.add(to);
                 }
             }
         }
     }
-    for (kind, key, policy) in &facts.policies {
+    for (kind, key, policy) in &graph_input.policies {
         let from = Locator::of(kind.as_ref(), key);
         for target in &policy.targets {
             let to = target.locator(&key.namespace);
-            if facts.knows(to.kind) == Some(false) && grants.permit(from, to) {
-                found.take(to);
+            if graph_input.knows(to.kind) == Some(false) && grants.permit(from, to) {
+                found.add(to);
             }
         }
     }
@@ -53,10 +53,10 @@ pub(crate) fn leaves<'f>(
 
 /// Leaves by their locators.
 #[derive(Default)]
-struct Found<'f>(BTreeMap<String, (Locator<'f>, Vec<Section<'f>>)>);
+struct Leaves<'f>(BTreeMap<String, (Locator<'f>, Vec<Section<'f>>)>);
 
-impl<'f> Found<'f> {
-    fn take(&mut self, to: Locator<'f>) {
+impl<'f> Leaves<'f> {
+    fn add(&mut self, to: Locator<'f>) {
         let object = to.with(None);
         let (_, sections) = self.0.entry(object.to_string()).or_insert_with(|| (object, Vec::new()));
         // A number may also be a name.
@@ -68,10 +68,10 @@ impl<'f> Found<'f> {
     }
 
     /// Adds a parent as a leaf, if objects of its kind are unknown.
-    fn parent(&mut self, facts: &Facts<'f>, parent: &'f ParentReference, namespace: &'f str) {
+    fn parent(&mut self, graph_input: &GraphInput<'f>, parent: &'f ParentReference, namespace: &'f str) {
         let is_other = matches!(parent.parent, Parent::Other(_));
-        if !is_other && facts.knows(parent.parent.kind()) == Some(false) {
-            self.take(parent.locator(namespace));
+        if !is_other && graph_input.knows(parent.parent.kind()) == Some(false) {
+            self.add(parent.locator(namespace));
         }
     }
 }

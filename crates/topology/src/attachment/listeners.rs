@@ -42,15 +42,15 @@ impl<'f> Builder<'f> {
     }
 
     /// Links the Gateway's own listeners that do not conflict with each other.
-    fn own_listeners(&mut self, gateway: NodeId, in_force: &mut HashSet<NodeId>) -> Ports<'f> {
+    fn own_listeners(&mut self, gateway: NodeId, in_force: &mut HashSet<NodeId>) -> UsedPorts<'f> {
         let listeners = self.listeners(gateway);
-        let mut ports = Ports::default();
+        let mut ports = UsedPorts::default();
         for (node, listener) in &listeners {
-            let mut others = Ports::default();
+            let mut others = UsedPorts::default();
             let beside = listeners.iter().filter(|(other, row)| other != node && row.port == listener.port);
             beside.for_each(|(other, row)| others.add(*other, row));
             if let Some((reason, message)) = self.refusal(&others, listener) {
-                self.turn_away(self.graph.locator(*node), self.graph.locator(gateway), reason, message);
+                self.reject(self.graph.locator(*node), self.graph.locator(gateway), reason, message);
             } else {
                 self.link(gateway, *node);
                 in_force.insert(*node);
@@ -61,10 +61,10 @@ impl<'f> Builder<'f> {
     }
 
     /// Links the listeners of a ListenerSet that do not conflict with listeners of higher precedence.
-    fn listeners_of_set(&mut self, set: NodeId, ports: &mut Ports<'f>, in_force: &mut HashSet<NodeId>) {
+    fn listeners_of_set(&mut self, set: NodeId, ports: &mut UsedPorts<'f>, in_force: &mut HashSet<NodeId>) {
         for (node, listener) in self.listeners(set) {
             if let Some((reason, message)) = self.refusal(ports, listener) {
-                self.turn_away(self.graph.locator(node), self.graph.locator(set), reason, message);
+                self.reject(self.graph.locator(node), self.graph.locator(set), reason, message);
             } else {
                 ports.add(node, listener);
                 self.link(set, node);
@@ -83,7 +83,7 @@ impl<'f> Builder<'f> {
     }
 
     /// The reason why `listener` cannot be in force together with the listeners of `ports`.
-    fn refusal(&self, ports: &Ports<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
+    fn refusal(&self, ports: &UsedPorts<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
         let Listener { port, protocol, hostname, .. } = listener;
         if let Protocol::Unsupported(name) = protocol {
             let hint = if Protocol::from(&*name.to_ascii_uppercase()).is_core() {
@@ -112,20 +112,20 @@ impl<'f> Builder<'f> {
 }
 
 /// A listener and its node.
-type Holder<'f> = (NodeId, &'f Listener);
+type ListenerNode<'f> = (NodeId, &'f Listener);
 
 /// The listeners that hold a port, by the criteria of a conflict.
 #[derive(Default)]
-struct Ports<'f> {
+struct UsedPorts<'f> {
     /// The first listener of each port, protocol and host.
-    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), Holder<'f>>,
+    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), ListenerNode<'f>>,
     /// The first TCP listener of each port.
-    tcp: HashMap<u16, Holder<'f>>,
+    tcp: HashMap<u16, ListenerNode<'f>>,
     /// The first HTTP, HTTPS or TLS listener of each port.
-    http: HashMap<u16, Holder<'f>>,
+    http: HashMap<u16, ListenerNode<'f>>,
 }
 
-impl<'f> Ports<'f> {
+impl<'f> UsedPorts<'f> {
     fn add(&mut self, node: NodeId, listener: &'f Listener) {
         let Listener { port, protocol, hostname, .. } = listener;
         // The implementation assigns a different port to each of these.
@@ -144,7 +144,7 @@ impl<'f> Ports<'f> {
     }
 
     /// The reason why `listener` conflicts with one of these, and the other listener.
-    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, Holder<'f>)> {
+    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, ListenerNode<'f>)> {
         let Listener { port, protocol, hostname, .. } = listener;
         let by_protocol = match protocol {
             Protocol::Tcp => self.http.get(port),

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::selectors::Selectors;
-use crate::facts::Grants;
 use crate::graph::{Builder, Graph, NodeId};
+use crate::graph_input::Grants;
 use crate::locator::{GATEWAY, Locator};
 use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::Reason;
 use crate::rows::{BackendKind, RouteKind, SetKind, Target};
-use crate::rules::Manner;
+use crate::rules::MergeBehavior;
 use crate::topology::PolicyId;
 use policy_sync_api::params::Level;
 
@@ -30,7 +30,7 @@ impl<'f> Builder<'f> {
             let nodes: Vec<NodeId> =
                 policy.targets.iter().filter_map(|target| target.node.as_ref().ok().copied()).collect();
             if nodes.is_empty() {
-                policy.void = Some(void(policy, refusals[number].take()));
+                policy.no_effect = Some(no_effect(policy, refusals[number].take()));
             }
             attached.extend(nodes.into_iter().map(|node| (node, PolicyId::new(number))));
         }
@@ -84,7 +84,7 @@ impl<'f> Builder<'f> {
         if policy.row.deleting {
             return Err((Reason::Deleting, "it is being deleted".to_owned()));
         }
-        if !self.may_lie_on(policy.manner, target) {
+        if !self.may_target(policy.merge_behavior, target) {
             let section = if target.section.is_some() { "a section of " } else { "" };
             let message =
                 format!("{} cannot target {section}a {}", policy.locator.kind.kind, target.kind.kind);
@@ -93,10 +93,10 @@ impl<'f> Builder<'f> {
         Ok(())
     }
 
-    fn may_lie_on(&self, manner: Manner<'_>, target: Locator<'_>) -> bool {
+    fn may_target(&self, merge_behavior: MergeBehavior<'_>, target: Locator<'_>) -> bool {
         let (kind, is_section) = (target.kind, target.section.is_some());
         let level = match RouteKind::named(kind) {
-            Some(route) if !manner.is_for(route) => return false,
+            Some(route) if !merge_behavior.is_for(route) => return false,
             Some(_) => {
                 if is_section {
                     Level::Rule
@@ -108,14 +108,14 @@ impl<'f> Builder<'f> {
             // A policy on a backend applies to the backend only.
             None => Level::Gateway,
         };
-        manner.level() >= level && self.facts.knows(kind).is_some()
+        merge_behavior.level() >= level && self.graph_input.knows(kind).is_some()
     }
 }
 
 /// Fails if the status of `policy` has `Accepted=False`. Other reasons without effect take precedence,
 /// because they name the fault.
 pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, String)> {
-    match policy.row.refused.as_deref() {
+    match policy.row.rejected.as_deref() {
         None => Ok(()),
         Some("") => Err((Reason::NotAccepted, "its status has Accepted=False".to_owned())),
         Some(why) => Err((Reason::NotAccepted, format!("its status has Accepted=False: {why}"))),
@@ -133,7 +133,7 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
         let (kind, name) = (policy.locator.kind.to_string(), policy.locator.object());
         for target in &mut policy.targets {
             let Ok(node) = target.node else { continue };
-            if !policy.manner.is_alone() && BackendKind::named(target.locator.kind).is_none() {
+            if !policy.merge_behavior.is_exclusive() && BackendKind::named(target.locator.kind).is_none() {
                 continue;
             }
             let holder = holders.entry((kind.clone(), node)).or_insert_with(|| name.clone());
@@ -150,7 +150,7 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
 
 /// The reason why `policy` has no effect: its selectors may select something, or the reason of its first
 /// rejected target or selector.
-fn void(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
+fn no_effect(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
     if !policy.unknown.is_empty() {
         return (Reason::UnknownTargets, policy.unknown.join("; "));
     }

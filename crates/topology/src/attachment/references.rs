@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::routes::protocol_carries;
-use crate::facts::{Facts, Grants};
 use crate::graph::Builder;
+use crate::graph_input::{Grants, GraphInput};
 use crate::locator::{Kind, Locator, SECRET};
 use crate::reason::{Reason, Unresolved};
 use crate::rows::{CertificateReference, Listener, RouteKind, Secret};
@@ -14,7 +14,7 @@ use policy_sync_api::gateway::GROUP;
 impl<'f> Builder<'f> {
     /// Records the unresolved references of all listeners.
     pub(crate) fn resolve_listeners(&mut self) {
-        let secrets = Secrets::new(self.facts);
+        let secrets = Secrets::new(self.graph_input);
         for node in self.graph.nodes() {
             let Some(listener) = self.graph.listener(node) else { continue };
             let from = self.graph.locator(node);
@@ -65,8 +65,8 @@ struct Secrets<'f> {
 }
 
 impl<'f> Secrets<'f> {
-    fn new(facts: &'f Facts<'f>) -> Self {
-        let rows = &facts.secrets;
+    fn new(graph_input: &'f GraphInput<'f>) -> Self {
+        let rows = &graph_input.secrets;
         let by_name = rows.objects.iter().map(|(key, row)| ((&*key.namespace, &*key.name), *row)).collect();
         Self { known: rows.known, by_name }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::gateways::unknown_labels;
-use super::same_hosts::Hosts;
+use super::same_hosts::HostSet;
 use crate::graph::{Builder, NodeId, ObjectRow};
 use crate::hostname;
 use crate::locator::{KindRef, Locator};
@@ -13,15 +13,15 @@ use policy_sync_api::text::named;
 
 /// How far a route got at a listener: the checks in the order of Gateway API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum AttachStage {
     /// The parent reference does not select the listener.
-    Meant,
+    NotSelected,
     /// The listener does not allow the route.
-    Allowed,
+    NotAllowed,
     /// The listener and the route have no host in common.
-    Hosts,
+    NoCommonHost,
     /// The route attaches if unknown labels of its namespace match, unless it conflicts with another route.
-    Labels,
+    UnknownLabels,
     /// The route attaches, unless it conflicts with another route.
     Attached,
 }
@@ -31,28 +31,30 @@ impl<'f> Builder<'f> {
     pub(crate) fn attach_routes(&mut self, in_force: &HashSet<NodeId>) {
         let routes: Vec<(NodeId, RouteKind, &'f Route)> =
             self.graph.object_nodes().filter_map(|node| self.route(node)).collect();
-        let mut taken: Vec<Taken<'f>> = Vec::new();
+        let mut taken: Vec<RouteAttachment<'f>> = Vec::new();
         for (node, kind, route) in routes {
             self.link_sections(node);
             for parent in route.parents.iter() {
-                let words = Words::new(self.graph.locator(node), kind, route, parent);
-                let listeners = self.try_parent(in_force, node, &words);
-                taken.push(Taken { route: node, words, listeners });
+                let messages = ParentMessages::new(self.graph.locator(node), kind, route, parent);
+                let listeners = self.try_parent(in_force, node, &messages);
+                taken.push(RouteAttachment { route: node, messages, listeners });
             }
         }
         let mut by_listener: BTreeMap<NodeId, BTreeMap<NodeId, bool>> = BTreeMap::new();
-        for Taken { route, listeners, .. } in &taken {
+        for RouteAttachment { route, listeners, .. } in &taken {
             for (listener, is_certain) in listeners {
                 *by_listener.entry(*listener).or_default().entry(*route).or_default() |= is_certain;
             }
         }
-        let turned_away: HashSet<(NodeId, NodeId)> =
-            by_listener.iter().flat_map(|(listener, routes)| self.in_the_way(*listener, routes)).collect();
-        for Taken { route, words, mut listeners } in taken {
-            let accepted_by = self.accepted_by(words.route, words.from.namespace, words.parent);
+        let turned_away: HashSet<(NodeId, NodeId)> = by_listener
+            .iter()
+            .flat_map(|(listener, routes)| self.conflicting_routes(*listener, routes))
+            .collect();
+        for RouteAttachment { route, messages, mut listeners } in taken {
+            let accepted_by = self.accepted_by(messages.route, messages.from.namespace, messages.parent);
             let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
             if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
-                self.refuse(&words, Reason::Conflicted, words.conflicted());
+                self.reject_parent(&messages, Reason::Conflicted, messages.conflicted());
                 // An implementation that accepts the route serves both routes.
                 listeners.retain(|_| accepted_by.is_some());
             } else {
@@ -61,10 +63,10 @@ impl<'f> Builder<'f> {
                     *is_certain = true;
                 }
                 if !listeners.is_empty() {
-                    self.report_rejection(words.route, words.from, words.parent);
+                    self.report_rejection(messages.route, messages.from, messages.parent);
                 }
             }
-            self.report_unknown(&words, &listeners);
+            self.report_unknown(&messages, &listeners);
             for (listener, is_certain) in listeners {
                 if !is_certain {
                     self.graph.uncertain.insert((listener, route));
@@ -75,14 +77,14 @@ impl<'f> Builder<'f> {
     }
 
     /// Records that unknown labels decide whether some of these `listeners` allow the route.
-    fn report_unknown(&mut self, words: &Words<'f>, listeners: &[(NodeId, bool)]) {
+    fn report_unknown(&mut self, messages: &ParentMessages<'f>, listeners: &[(NodeId, bool)]) {
         let unknown = listeners.iter().filter(|(_, is_certain)| !is_certain);
         let names: Vec<&str> =
             unknown.filter_map(|(node, _)| Some(&*self.graph.listener(*node)?.name)).collect();
         if !names.is_empty() {
             let listeners = if names.len() == 1 { "listener" } else { "listeners" };
-            let what = format!("allowedRoutes of {listeners} {} of {}", named(&names), words.parent());
-            self.unresolved(unknown_labels(words.from, words.to, &what));
+            let what = format!("allowedRoutes of {listeners} {} of {}", named(&names), messages.parent());
+            self.unresolved(unknown_labels(messages.from, messages.to, &what));
         }
     }
 
@@ -100,15 +102,15 @@ impl<'f> Builder<'f> {
         &mut self,
         in_force: &HashSet<NodeId>,
         node: NodeId,
-        words: &Words<'f>,
+        messages: &ParentMessages<'f>,
     ) -> Vec<(NodeId, bool)> {
-        let Words { to, parent, .. } = *words;
+        let ParentMessages { to, parent, .. } = *messages;
         if let Parent::Other(_) = parent.parent {
-            self.refuse(words, Reason::OtherParent, words.other_parent());
+            self.reject_parent(messages, Reason::OtherParent, messages.other_parent());
             return Vec::new();
         }
         let Some(found) = self.find(to) else {
-            self.refuse(words, Reason::ParentNotFound, words.not_found());
+            self.reject_parent(messages, Reason::ParentNotFound, messages.not_found());
             return Vec::new();
         };
         if let ObjectRow::Leaf(_) = self.graph.object(found).row {
@@ -119,55 +121,64 @@ impl<'f> Builder<'f> {
             self.link(section.unwrap_or(found), node);
             return Vec::new();
         }
-        let mut furthest = Step::Meant;
+        let mut furthest = AttachStage::NotSelected;
         let mut attached = Vec::new();
         for section in self.graph.sections(found) {
-            let step = self.step(in_force, section, words);
-            furthest = furthest.max(step);
-            if step >= Step::Labels {
-                attached.push((section, step == Step::Attached));
+            let stage = self.stage(in_force, section, messages);
+            furthest = furthest.max(stage);
+            if stage >= AttachStage::UnknownLabels {
+                attached.push((section, stage == AttachStage::Attached));
             }
         }
         match furthest {
-            Step::Attached | Step::Labels => {}
-            Step::Hosts => self.refuse(words, Reason::NoMatchingListenerHostname, words.no_host()),
-            Step::Allowed => self.refuse(words, Reason::NotAllowedByListeners, words.not_allowed()),
-            Step::Meant => {
+            AttachStage::Attached | AttachStage::UnknownLabels => {}
+            AttachStage::NoCommonHost => {
+                self.reject_parent(messages, Reason::NoMatchingListenerHostname, messages.no_host())
+            }
+            AttachStage::NotAllowed => {
+                self.reject_parent(messages, Reason::NotAllowedByListeners, messages.not_allowed())
+            }
+            AttachStage::NotSelected => {
                 let any = self.graph.sections(found).next().is_some();
-                self.refuse(words, Reason::NoMatchingParent, words.no_listener(any));
+                self.reject_parent(messages, Reason::NoMatchingParent, messages.no_listener(any));
             }
         }
         attached
     }
 
-    fn refuse(&mut self, words: &Words<'f>, reason: Reason, message: String) {
-        let Words { from, to, parent, route, .. } = *words;
+    fn reject_parent(&mut self, messages: &ParentMessages<'f>, reason: Reason, message: String) {
+        let ParentMessages { from, to, parent, route, .. } = *messages;
         // The status may be older than the deletion of the parent.
         let may_differ = !matches!(reason, Reason::OtherParent | Reason::ParentNotFound);
         match self.accepted_by(route, from.namespace, parent).filter(|_| may_differ) {
             Some(controller) => self.report_acceptance(controller, (from, to), reason, &message),
-            None => self.turn_away_from((to, parent.port), from, reason, message),
+            None => self.reject_on_port((to, parent.port), from, reason, message),
         }
     }
 
     /// The last check that a route passes at the listener `section`.
-    fn step(&self, in_force: &HashSet<NodeId>, section: NodeId, words: &Words<'_>) -> Step {
-        let Words { from, to, route, kind, parent } = words;
+    fn stage(
+        &self,
+        in_force: &HashSet<NodeId>,
+        section: NodeId,
+        messages: &ParentMessages<'_>,
+    ) -> AttachStage {
+        let ParentMessages { from, to, route, kind, parent } = messages;
         let Some(listener) = self.graph.listener(section).filter(|_| in_force.contains(&section)) else {
-            return Step::Meant;
+            return AttachStage::NotSelected;
         };
         let labels = || self.labels.of(from.namespace);
         let is_allowed = || listener.namespaces.allows(to.namespace, from.namespace, labels);
-        if !parent.means(listener) {
-            Step::Meant
+        if !parent.selects(listener) {
+            AttachStage::NotSelected
         } else if !carries(listener, *kind) {
-            Step::Allowed
+            AttachStage::NotAllowed
         } else {
             match is_allowed() {
-                Some(false) => Step::Allowed,
-                _ if !meet(listener, route) => Step::Hosts,
-                None => Step::Labels,
-                Some(true) => Step::Attached,
+                Some(false) => AttachStage::NotAllowed,
+                _ if !have_common_host(listener, route) => AttachStage::NoCommonHost,
+                None => AttachStage::UnknownLabels,
+                Some(true) => AttachStage::Attached,
             }
         }
     }
@@ -175,7 +186,11 @@ impl<'f> Builder<'f> {
     /// The routes that conflict with others on a listener. If an HTTPRoute and a GRPCRoute have hosts in
     /// common, the younger one is rejected, then the later by name. A rejected route, and one that may not
     /// attach, causes no further conflicts.
-    fn in_the_way(&self, listener: NodeId, certain: &BTreeMap<NodeId, bool>) -> Vec<(NodeId, NodeId)> {
+    fn conflicting_routes(
+        &self,
+        listener: NodeId,
+        certain: &BTreeMap<NodeId, bool>,
+    ) -> Vec<(NodeId, NodeId)> {
         let Some(row) = self.graph.listener(listener) else { return Vec::new() };
         let mut routes: Vec<(NodeId, RouteKind, &Route)> = certain
             .keys()
@@ -189,11 +204,11 @@ impl<'f> Builder<'f> {
             (route.created, self.graph.locator(*node).object(), *kind)
         });
         let mut turned_away = Vec::new();
-        let (mut grpc, mut http) = (Hosts::default(), Hosts::default());
+        let (mut grpc, mut http) = (HostSet::default(), HostSet::default());
         for (node, kind, route) in routes {
             let hosts = hosts(row, route);
             let (own, others) = if kind == RouteKind::Grpc { (&mut grpc, &http) } else { (&mut http, &grpc) };
-            if others.meet(&hosts) {
+            if others.overlap(&hosts) {
                 turned_away.push((listener, node));
             } else if certain.get(&node) == Some(&true) {
                 own.add(&hosts);
@@ -205,14 +220,14 @@ impl<'f> Builder<'f> {
 
 /// The hosts that both `listener` and `route` serve.
 pub(crate) fn hosts<'h>(listener: &'h Listener, route: &'h Route) -> Vec<&'h str> {
-    hostname::between(listener.hostname.as_deref(), route.hostnames.iter().map(|name| &**name))
+    hostname::common_hosts(listener.hostname.as_deref(), route.hostnames.iter().map(|name| &**name))
 }
 
 /// Whether `listener` and `route` have a host in common.
-fn meet(listener: &Listener, route: &Route) -> bool {
+fn have_common_host(listener: &Listener, route: &Route) -> bool {
     let Some(hostname) = listener.hostname.as_deref() else { return true };
     let mut names = route.hostnames.iter();
-    route.hostnames.is_empty() || names.any(|name| hostname::meet(hostname, name).is_some())
+    route.hostnames.is_empty() || names.any(|name| hostname::intersect(hostname, name).is_some())
 }
 
 /// Whether the protocol of `listener` carries routes of `kind`; `None` if only an implementation knows the
@@ -235,15 +250,15 @@ fn carries(listener: &Listener, kind: RouteKind) -> bool {
 }
 
 /// The listeners that one parent reference attaches a route to, unless the route conflicts with another.
-struct Taken<'w> {
+struct RouteAttachment<'w> {
     route: NodeId,
-    words: Words<'w>,
+    messages: ParentMessages<'w>,
     /// Each with whether it is certain that the listener allows the route.
     listeners: Vec<(NodeId, bool)>,
 }
 
 /// A parent reference of a route, with the messages for each reason why the route does not attach.
-struct Words<'w> {
+struct ParentMessages<'w> {
     from: Locator<'w>,
     to: Locator<'w>,
     route: &'w Route,
@@ -251,7 +266,7 @@ struct Words<'w> {
     parent: &'w ParentReference,
 }
 
-impl<'w> Words<'w> {
+impl<'w> ParentMessages<'w> {
     fn new(from: Locator<'w>, kind: RouteKind, route: &'w Route, parent: &'w ParentReference) -> Self {
         Self { from, to: parent.locator(from.namespace), route, kind, parent }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 /// The hosts of some routes.
 #[derive(Default)]
-pub(super) struct Hosts<'h> {
+pub(super) struct HostSet<'h> {
     /// Whether a route serves all hosts.
     all: bool,
     /// Host names, and wildcards as in the spec: `*.example.com`.
@@ -13,7 +13,7 @@ pub(super) struct Hosts<'h> {
     suffixes: HashSet<&'h str>,
 }
 
-impl<'h> Hosts<'h> {
+impl<'h> HostSet<'h> {
     /// Adds the hosts of a route; `*` means all hosts.
     pub(super) fn add(&mut self, hosts: &[&'h str]) {
         for host in hosts {
@@ -24,7 +24,7 @@ impl<'h> Hosts<'h> {
     }
 
     /// Whether any of `hosts` overlaps with one of these hosts.
-    pub(super) fn meet(&self, hosts: &[&str]) -> bool {
+    pub(super) fn overlap(&self, hosts: &[&str]) -> bool {
         if self.written.is_empty() {
             return false;
         }
@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::hostname::meet;
+    use crate::hostname::intersect;
 
     fn host() -> impl Strategy<Value = String> {
         let label = prop_oneof!["a", "b", "com"];
@@ -65,10 +65,10 @@ mod tests {
         ) {
             let (left, right): (Vec<&str>, Vec<&str>) =
                 (left.iter().map(String::as_str).collect(), right.iter().map(String::as_str).collect());
-            let mut hosts = Hosts::default();
+            let mut hosts = HostSet::default();
             hosts.add(&left);
-            let each = left.iter().any(|left| right.iter().any(|right| meet(left, right).is_some()));
-            prop_assert_eq!(hosts.meet(&right), each);
+            let each = left.iter().any(|left| right.iter().any(|right| intersect(left, right).is_some()));
+            prop_assert_eq!(hosts.overlap(&right), each);
         }
     }
 }

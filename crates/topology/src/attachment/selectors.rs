@@ -26,7 +26,7 @@ pub(super) struct Selectors<'f> {
 
 /// The result of a policy's selectors.
 #[derive(Default)]
-pub(super) struct Selected<'f> {
+pub(super) struct SelectedTargets<'f> {
     pub(super) targets: Vec<AttachedTarget<'f>>,
     /// The reasons why the selectors may select more.
     pub(super) unknown: Vec<String>,
@@ -36,8 +36,12 @@ pub(super) struct Selected<'f> {
 
 impl<'f> Builder<'f> {
     /// Evaluates the selectors of `policy`.
-    pub(super) fn selected(&self, policy: &PolicyNode<'f>, selectors: &mut Selectors<'f>) -> Selected<'f> {
-        let mut selected = Selected::default();
+    pub(super) fn selected(
+        &self,
+        policy: &PolicyNode<'f>,
+        selectors: &mut Selectors<'f>,
+    ) -> SelectedTargets<'f> {
+        let mut selected = SelectedTargets::default();
         for selector in &policy.row.selectors {
             let kind = selector.kind.as_ref();
             let any = Locator { kind, namespace: policy.locator.namespace, name: "", section: None };
@@ -58,7 +62,7 @@ impl<'f> Builder<'f> {
         policy: &PolicyNode<'f>,
         selector: &TargetSelector,
         selectors: &mut Selectors<'f>,
-        selected: &mut Selected<'f>,
+        selected: &mut SelectedTargets<'f>,
     ) -> Option<(Reason, String)> {
         let (kind, own) = (selector.kind.as_ref(), policy.locator.namespace);
         let by_labels = format!("it selects {}s by their labels", kind.kind);
@@ -92,7 +96,7 @@ impl<'f> Builder<'f> {
         }
         if !all_read {
             selected.unknown.push(format!("{by_labels}, which are not read"));
-        } else if self.facts.knows(kind) != Some(true) {
+        } else if self.graph_input.knows(kind) != Some(true) {
             selected.unknown.push(format!("{by_labels}, but not all of them are known"));
         } else if selected.targets.len() == before {
             let message = format!("no {} in namespace {own} has the selected labels", kind.kind);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Affecting, ConditionText};
+use super::{AffectingPolicies, ConditionText};
 use crate::graph::{Graph, NodeId};
 use crate::topology::PolicyId;
 use policy_sync_api::text::named;
@@ -10,7 +10,7 @@ use policy_sync_api::text::named;
 /// The conditions that list the policies on the Gateway `node` and on its own listeners, at most `room`.
 #[must_use]
 pub fn gateway_conditions(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<ConditionText> {
-    let mut affecting = Affecting::default();
+    let mut affecting = AffectingPolicies::default();
     let mut listeners: BTreeMap<PolicyId, Vec<&str>> = BTreeMap::new();
     for place in [node].into_iter().chain(graph.sections(node)) {
         for number in graph.topology().policies_of(place) {

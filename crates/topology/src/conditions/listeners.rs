@@ -7,7 +7,7 @@ use super::{ConditionText, MESSAGE_LIMIT};
 use crate::graph::{Graph, NodeId};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unattached, Unresolved};
-use policy_sync_api::text::{capped, named};
+use policy_sync_api::text::{named, truncate_bytes};
 
 /// The conditions of the listeners of a graph.
 #[derive(Debug)]
@@ -61,6 +61,6 @@ impl<'g, 'f> ListenerConditions<'g, 'f> {
 }
 
 fn text(name: &str, status: &'static str, reason: Reason, message: &str) -> ConditionText {
-    let message = capped(message, MESSAGE_LIMIT).into_owned();
+    let message = truncate_bytes(message, MESSAGE_LIMIT).into_owned();
     ConditionText { name: name.to_owned(), status, reason: reason.word(), message }
 }

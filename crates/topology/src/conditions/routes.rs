@@ -4,15 +4,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{AFFECTED_LIMIT, Affecting, ConditionText, Conditions, MESSAGE_LIMIT};
-use crate::effective::Folds;
+use super::{AFFECTED_LIMIT, AffectingPolicies, ConditionText, Conditions, MESSAGE_LIMIT};
+use crate::effective::EffectiveCache;
 use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::{Parent, ParentReference, Route, RouteKind};
 use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
-use policy_sync_api::text::{capped, named};
+use policy_sync_api::text::{named, truncate_bytes};
 
 /// The conditions for one parent reference of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,11 +34,11 @@ pub struct RouteConditions<'g, 'f> {
     /// The index into `stacks` of the policies above each listener that carries routes.
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<PolicyId>>,
-    refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
+    rejected: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
     /// The references of each route that do not resolve or may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
     /// The policy conditions of routes without policies of their own, by the stacks above them.
-    known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
+    cached: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
 }
 
@@ -52,13 +52,13 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             carriers: Vec::new(),
             above: HashMap::new(),
             stacks: Vec::new(),
-            refused: HashMap::new(),
+            rejected: HashMap::new(),
             unresolved: HashMap::new(),
-            known: HashMap::new(),
+            cached: HashMap::new(),
             shared: HashMap::new(),
         };
         for item in graph.unattached() {
-            all.refused.entry(item.from.with(None)).or_default().push(item);
+            all.rejected.entry(item.from.with(None)).or_default().push(item);
         }
         for item in graph.unresolved() {
             all.unresolved.entry(item.from.with(None)).or_default().push(item);
@@ -103,7 +103,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 graph.push_policies(*class, &mut stack);
             }
             graph.push_policies(gateway, &mut stack);
-            let holder = graph.holder(listener);
+            let holder = graph.object_node(listener);
             if holder != gateway {
                 graph.push_policies(holder, &mut stack);
             }
@@ -144,7 +144,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 .map(|(_, listener)| *listener)
                 .filter(|listener| {
                     let row = self.graph.listener(*listener);
-                    self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))
+                    self.graph.is_section_of(*listener, holder) && row.is_some_and(|row| parent.selects(row))
                 })
                 .collect();
             let mut texts =
@@ -182,17 +182,17 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         if !carriers.is_empty() {
             let all = self.unresolved.get(&from).into_iter().flatten();
             let item = all.into_iter().find(|item| item.from == from && item.to == Some(to));
-            let message =
-                item.map_or_else(String::new, |item| capped(&item.message, MESSAGE_LIMIT).into_owned());
+            let message = item
+                .map_or_else(String::new, |item| truncate_bytes(&item.message, MESSAGE_LIMIT).into_owned());
             return ConditionText { name, status: "Unknown", reason: Reason::UnknownLabels.word(), message };
         }
-        let refused = || {
-            let all = self.refused.get(&from).into_iter().flatten();
+        let rejected = || {
+            let all = self.rejected.get(&from).into_iter().flatten();
             all.filter(|item| item.from == from && item.to == to)
         };
-        let same_port = refused().find(|item| item.port == parent.port);
-        let (reason, message) = match same_port.or_else(|| refused().next()) {
-            Some(item) => (item.reason.word(), capped(&item.message, MESSAGE_LIMIT).into_owned()),
+        let same_port = rejected().find(|item| item.port == parent.port);
+        let (reason, message) = match same_port.or_else(|| rejected().next()) {
+            Some(item) => (item.reason.word(), truncate_bytes(&item.message, MESSAGE_LIMIT).into_owned()),
             None => ("NoMatchingParent", format!("{what} has no listener in force")),
         };
         ConditionText { name, status: "False", reason, message }
@@ -202,15 +202,15 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
     /// kinds that are not read.
     fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
-        let all = self.refused.get(&route).into_iter().flatten();
+        let all = self.rejected.get(&route).into_iter().flatten();
         // Without a grant, the route's author must not learn which objects another namespace has.
         let may_know =
             |item: &&&Unattached<'f>| self.graph.knows_grants() || item.to.namespace == route.namespace;
         let of_rules: Vec<&&Unattached<'f>> =
             all.filter(|item| item.from != route).filter(may_know).collect();
         let Some(first) = of_rules.first() else {
-            if let Some((reason, message)) = self.not_known(node, route) {
-                let message = capped(&message, MESSAGE_LIMIT).into_owned();
+            if let Some((reason, message)) = self.unknown_reason(node, route) {
+                let message = truncate_bytes(&message, MESSAGE_LIMIT).into_owned();
                 return ConditionText { name, status: "Unknown", reason: reason.word(), message };
             }
             let message = "all known backends exist".to_owned();
@@ -222,12 +222,12 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             name,
             status: "False",
             reason: first.reason.word(),
-            message: capped(&message, MESSAGE_LIMIT).into_owned(),
+            message: truncate_bytes(&message, MESSAGE_LIMIT).into_owned(),
         }
     }
 
     /// The reason why it is unknown whether all backends of a route resolve.
-    fn not_known(&self, node: NodeId, route: Locator<'f>) -> Option<(Reason, String)> {
+    fn unknown_reason(&self, node: NodeId, route: Locator<'f>) -> Option<(Reason, String)> {
         let graph = self.graph;
         let backends = graph.sections(node).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
         let leaves = backends.filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
@@ -263,19 +263,19 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         if has_own {
             return self.fold(route, kind, &above);
         }
-        if let Some(known) = self.known.get(&(kind, above.clone())) {
-            return known.clone();
+        if let Some(cached) = self.cached.get(&(kind, above.clone())) {
+            return cached.clone();
         }
         let texts = self.fold(route, kind, &above);
-        self.known.insert((kind, above), texts.clone());
+        self.cached.insert((kind, above), texts.clone());
         texts
     }
 
     fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
         let graph = self.graph;
         // Not cached in the graph: no other route has these stacks.
-        let mut folds = Folds::new(graph);
-        let mut affecting = Affecting::default();
+        let mut cache = EffectiveCache::new(graph);
+        let mut affecting = AffectingPolicies::default();
         let mut below: BTreeSet<Vec<PolicyId>> = BTreeSet::new();
         let mut of_route = Vec::new();
         graph.push_policies(route, &mut of_route);
@@ -290,18 +290,20 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         for place in above {
             for below in &below {
                 let stack = [self.stacks[*place].as_slice(), below].concat();
-                for id in folds.along(&stack, Some(kind)) {
-                    let effective = folds.get(id);
+                for id in cache.along(&stack, Some(kind)) {
+                    let effective = cache.get(id);
                     let of = affecting.of_kind(effective.kind.kind);
                     of.in_force.extend(&effective.sources);
-                    of.stacked.extend(folds.stack(id));
+                    of.stacked.extend(cache.stack(id));
                 }
             }
         }
         // Direct policies apply to their target only.
         for node in [route].into_iter().chain(graph.sections(route)).filter(|_| !above.is_empty()) {
-            for number in
-                graph.topology().policies_of(node).filter(|number| graph.policy(*number).manner.is_direct())
+            for number in graph
+                .topology()
+                .policies_of(node)
+                .filter(|number| graph.policy(*number).merge_behavior.is_direct())
             {
                 affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
             }

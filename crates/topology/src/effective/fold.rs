@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use crate::merge::Layer;
 use crate::rows::RouteKind;
-use crate::rules::strategy::{MergeByPlace, MostSpecific};
+use crate::rules::strategy::{MergeByPath, MostSpecific};
 use crate::rules::{PolicyRule, Strategy};
 use crate::topology::PolicyId;
 
@@ -12,7 +12,7 @@ pub(super) fn layers<'g>(graph: &'g Graph<'_>, stack: &[PolicyId]) -> Vec<Layer<
     let layer = |id: &PolicyId| Layer::of(*id, graph.policy(*id));
     let Some(parent) = parent(graph, stack) else { return stack.iter().map(layer).collect() };
     let merged = |id: &PolicyId| match *id == parent {
-        true => Layer { strategy: &MergeByPlace::Defaults, ..layer(id) },
+        true => Layer { strategy: &MergeByPath::Defaults, ..layer(id) },
         false => Layer { strategy: &MostSpecific, ..layer(id) },
     };
     stack.iter().map(merged).collect()
@@ -36,7 +36,7 @@ fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
 /// Whether the merge of `stack` is assumed: its kind is unknown, or a strategic merge may combine lists of the policy and its parent.
 pub(super) fn is_assumed(graph: &Graph<'_>, stack: &[PolicyId]) -> bool {
     let Some(last) = stack.last().map(|id| graph.policy(*id)) else { return false };
-    if last.manner.is_assumed() {
+    if last.merge_behavior.is_assumed() {
         return true;
     }
     let Some(parent) = parent(graph, stack).filter(|_| last.rules.strategy == Strategy::StrategicMerge)

@@ -33,7 +33,7 @@ pub(crate) struct NotHonored<'f> {
 }
 
 /// The policies of one kind with one target.
-struct OnTarget<'f> {
+struct TargetPolicies<'f> {
     target: Locator<'f>,
     copies: Vec<PolicyId>,
     others: Vec<PolicyId>,
@@ -56,8 +56,8 @@ pub(crate) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<'f>> {
 }
 
 /// The policies of `graph` by kind and target. Targets without a copy, or with copies only, are left out.
-fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
-    let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
+fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), TargetPolicies<'f>> {
+    let mut all: BTreeMap<(String, String), TargetPolicies<'f>> = BTreeMap::new();
     let generated = generated(graph);
     for (id, policy) in graph.topology().policies() {
         let Locator { kind, namespace, name, .. } = policy.locator;
@@ -69,7 +69,7 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>>
         let counts = |target: &&AttachedTarget<'_>| target.node.is_ok() || !is_copy && exists(policy, target);
         for target in policy.targets.iter().filter(counts) {
             let key = (policy.locator.kind.to_string(), target.locator.to_string());
-            let new = || OnTarget { target: target.locator, copies: Vec::new(), others: Vec::new() };
+            let new = || TargetPolicies { target: target.locator, copies: Vec::new(), others: Vec::new() };
             let on = all.entry(key).or_insert_with(new);
             if is_copy {
                 on.copies.push(id);
@@ -85,7 +85,7 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>>
 /// Whether `target` of `policy` exists, also if the policy is not in force there because another one is. Its controller may report that
 /// as `Accepted=False` with the reason `Conflicted`.
 fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
-    let is_conflicted = || policy.row.refused.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
+    let is_conflicted = || policy.row.rejected.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
     match &target.node {
         Ok(_) => true,
         Err((Reason::Conflicted, _)) => !policy.row.deleting,
@@ -111,10 +111,10 @@ fn generated<'f>(graph: &Graph<'f>) -> BTreeSet<(&'static str, &'static str, &'f
 /// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
 fn takes_precedence(graph: &Graph<'_>, copy: PolicyId, other: PolicyId) -> bool {
     let [first, second] = [copy, other].map(|id| graph.policy(id));
-    let is_void = |policy: &PolicyNode<'_>| policy.counts() == Some(false);
+    let is_void = |policy: &PolicyNode<'_>| policy.has_effect() == Some(false);
     match (is_void(first), is_void(second)) {
         (true, _) => return false,
-        (false, true) => return first.manner.is_alone(),
+        (false, true) => return first.merge_behavior.is_exclusive(),
         (false, false) => {}
     }
     let mut stack = [copy, other];

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Graph, Node, NodeId, Object, ObjectRow};
 use crate::attachment::leaves;
-use crate::facts::{Facts, Grants, Labels, Rows};
+use crate::graph_input::{Grants, GraphInput, Labels, Rows};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, KindRef, Locator, Section};
 use crate::policies::{self, PolicyNode};
 use crate::reason::{Reason, Unattached, Unresolved};
@@ -13,7 +13,7 @@ use crate::topology::{PolicyId, Topology};
 
 /// A graph under construction.
 pub(crate) struct Builder<'f> {
-    pub facts: &'f Facts<'f>,
+    pub graph_input: &'f GraphInput<'f>,
     pub grants: Grants<'f>,
     pub labels: Labels<'f>,
     pub graph: Graph<'f>,
@@ -23,43 +23,45 @@ pub(crate) struct Builder<'f> {
 }
 
 impl<'f> Graph<'f> {
-    /// Builds the graph of `facts`.
+    /// Builds the graph of `graph_input`.
     #[must_use]
-    pub fn build(facts: &'f Facts<'f>) -> Self {
-        let mut builder = Builder::new(facts);
+    pub fn build(graph_input: &'f GraphInput<'f>) -> Self {
+        let mut builder = Builder::new(graph_input);
         builder.attach_gateways();
         let in_force = builder.attach_listeners();
         builder.resolve_listeners();
         builder.attach_routes(&in_force);
         builder.attach_backends();
         builder.compare_backends();
-        let policies = policies::read(facts);
+        let policies = policies::read(graph_input);
         builder.attach_policies(policies)
     }
 }
 
 impl<'f> Builder<'f> {
-    fn new(facts: &'f Facts<'f>) -> Self {
-        let grants = Grants::new(facts);
-        let mut objects: Vec<Object<'f>> = Vec::with_capacity(facts.count());
-        take(&mut objects, GATEWAY, &facts.gateways, ObjectRow::Gateway);
-        take(&mut objects, GATEWAY_CLASS, &facts.classes, ObjectRow::Class);
+    fn new(graph_input: &'f GraphInput<'f>) -> Self {
+        let grants = Grants::new(graph_input);
+        let mut objects: Vec<Object<'f>> = Vec::with_capacity(graph_input.count());
+        add_objects(&mut objects, GATEWAY, &graph_input.gateways, ObjectRow::Gateway);
+        add_objects(&mut objects, GATEWAY_CLASS, &graph_input.classes, ObjectRow::Class);
         for kind in SetKind::ALL {
-            take(&mut objects, kind.kind(), facts.sets_of(kind), ObjectRow::Set);
+            add_objects(&mut objects, kind.kind(), graph_input.sets_of(kind), ObjectRow::Set);
         }
         for kind in RouteKind::ALL {
-            take(&mut objects, kind.kind(), facts.routes_of(kind), |route| ObjectRow::Route(kind, route));
+            add_objects(&mut objects, kind.kind(), graph_input.routes_of(kind), |route| {
+                ObjectRow::Route(kind, route)
+            });
         }
         for kind in BackendKind::ALL {
-            take(&mut objects, kind.kind(), facts.backends_of(kind), ObjectRow::Backend);
+            add_objects(&mut objects, kind.kind(), graph_input.backends_of(kind), ObjectRow::Backend);
         }
         // Needed only if some but not all objects of a kind are known.
-        let known: HashSet<Locator<'f>> = if facts.is_partial() {
+        let known: HashSet<Locator<'f>> = if graph_input.is_partial() {
             objects.iter().map(|object| object.locator).collect()
         } else {
             HashSet::new()
         };
-        for (object, sections) in leaves(facts, &grants).filter(|(object, _)| !known.contains(object)) {
+        for (object, sections) in leaves(graph_input, &grants).filter(|(object, _)| !known.contains(object)) {
             objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
         }
         // Almost sorted already, because the rows of each kind are.
@@ -69,9 +71,9 @@ impl<'f> Builder<'f> {
         let graph = Graph {
             topology: Topology::new(nodes, Vec::new(), Vec::new(), Vec::new()),
             objects,
-            downstream_prefix: facts.downstream_prefix,
-            knows_grants: facts.grants.known,
-            knows_gateways: facts.gateways.known,
+            downstream_prefix: graph_input.downstream_prefix,
+            knows_grants: graph_input.grants.known,
+            knows_gateways: graph_input.gateways.known,
             uncertain: HashSet::new(),
             unattached: Vec::new(),
             unresolved: Vec::new(),
@@ -81,7 +83,7 @@ impl<'f> Builder<'f> {
             let Locator { kind, namespace, name, .. } = graph.locator(node);
             by_name.entry(kind).or_default().insert((namespace, name), node);
         }
-        Self { facts, grants, labels: Labels::new(facts), graph, by_name, links: Vec::new() }
+        Self { graph_input, grants, labels: Labels::new(graph_input), graph, by_name, links: Vec::new() }
     }
 
     /// The node of the object that `to` names, or whose section it names.
@@ -99,14 +101,14 @@ impl<'f> Builder<'f> {
         match &self.graph.object(node).row {
             ObjectRow::Backend(backend) => {
                 let place = backend.ports.iter().position(|written| written.port == port)?;
-                self.at(node, place)
+                self.section_at(node, place)
             }
             _ => self.graph.section_node(node, |section| section == Section::Port(port)),
         }
     }
 
     /// The node of the section at `place` of the object `node`.
-    pub(crate) fn at(&self, node: NodeId, place: usize) -> Option<NodeId> {
+    pub(crate) fn section_at(&self, node: NodeId, place: usize) -> Option<NodeId> {
         self.graph.sections(node).find(|section| {
             self.graph.topology.node(*section).section.is_some_and(|found| usize::from(found) == place)
         })
@@ -128,12 +130,12 @@ impl<'f> Builder<'f> {
         }
     }
 
-    pub(crate) fn turn_away(&mut self, from: Locator<'f>, to: Locator<'f>, reason: Reason, message: String) {
-        self.turn_away_from((to, None), from, reason, message);
+    pub(crate) fn reject(&mut self, from: Locator<'f>, to: Locator<'f>, reason: Reason, message: String) {
+        self.reject_on_port((to, None), from, reason, message);
     }
 
     /// Records that `from` does not attach to `to`, for listeners on one port.
-    pub(crate) fn turn_away_from(
+    pub(crate) fn reject_on_port(
         &mut self,
         (to, port): (Locator<'f>, Option<u16>),
         from: Locator<'f>,
@@ -167,7 +169,7 @@ impl<'f> Builder<'f> {
     }
 }
 
-fn take<'f, R>(
+fn add_objects<'f, R>(
     objects: &mut Vec<Object<'f>>,
     kind: KindRef<'static>,
     rows: &Rows<'f, R>,

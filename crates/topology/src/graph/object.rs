@@ -53,7 +53,7 @@ impl<'f> ObjectRow<'f> {
     }
 
     /// Whether paths may begin at the object, if it has no parent.
-    pub(super) fn begins(&self) -> bool {
+    pub(super) fn may_be_root(&self) -> bool {
         matches!(self, Self::Class(_) | Self::Gateway(_) | Self::Leaf(_))
     }
 

@@ -15,16 +15,16 @@ fn intersection_is_the_more_specific_host() {
         ("*.b.io", "*.ab.io", None),
     ];
     for (left, right, common) in cases {
-        assert_eq!(meet(left, right), common, "{left} {right}");
-        assert_eq!(meet(right, left), common, "{right} {left}");
+        assert_eq!(intersect(left, right), common, "{left} {right}");
+        assert_eq!(intersect(right, left), common, "{right} {left}");
     }
 }
 
 #[test]
 fn hosts_are_sorted_without_duplicates() {
-    assert_eq!(between(None, []), ["*"]);
-    assert_eq!(between(Some("a.io"), []), ["a.io"]);
-    assert_eq!(between(None, ["b.io", "a.io", "b.io"]), ["a.io", "b.io"]);
-    assert_eq!(between(Some("a.io"), ["*.io", "a.io"]), ["a.io"]);
-    assert_eq!(between(Some("a.io"), ["b.io"]), [""; 0]);
+    assert_eq!(common_hosts(None, []), ["*"]);
+    assert_eq!(common_hosts(Some("a.io"), []), ["a.io"]);
+    assert_eq!(common_hosts(None, ["b.io", "a.io", "b.io"]), ["a.io", "b.io"]);
+    assert_eq!(common_hosts(Some("a.io"), ["*.io", "a.io"]), ["a.io"]);
+    assert_eq!(common_hosts(Some("a.io"), ["b.io"]), [""; 0]);
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::verdict::{self, Expressions, NotEvaluated, Verdict};
+use super::verdict::{self, Expressions, MatchResult, NotEvaluated};
 use super::{Criterion, Request, has_host, is_of_http, specificity};
 use crate::attachment::hosts;
 use crate::graph::{Graph, NodeId};
@@ -62,7 +62,7 @@ impl Request {
         };
         let hostname = (u64::from(hostname.0), hostname.1 as u64);
         let age = (route.created, graph.locator(node).object(), kind);
-        let candidate = |rule: NodeId, place: (usize, usize), found: Found| {
+        let candidate = |rule: NodeId, place: (usize, usize), found: MatchRank| {
             let [first, second, third, fourth, fifth] = found.ranks;
             Candidate {
                 route: node,
@@ -85,7 +85,7 @@ impl Request {
             }
         }
         if route.rules.is_empty() && self.found(kind, None, &mut expressions).iter().any(Option::is_some) {
-            candidates.push(candidate(node, (0, 0), Found::default()));
+            candidates.push(candidate(node, (0, 0), MatchRank::default()));
         }
         candidates
     }
@@ -96,7 +96,7 @@ impl Request {
         kind: RouteKind,
         text: Option<&str>,
         expressions: &mut Expressions<'_>,
-    ) -> Vec<Option<Found>> {
+    ) -> Vec<Option<MatchRank>> {
         match kind {
             RouteKind::Http => {
                 matches::http(text).iter().map(|written| self.has_http(written, expressions)).collect()
@@ -104,11 +104,11 @@ impl Request {
             RouteKind::Grpc => {
                 matches::grpc(text).iter().map(|written| self.has_grpc(written, expressions)).collect()
             }
-            RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => vec![Some(Found::default())],
+            RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => vec![Some(MatchRank::default())],
         }
     }
 
-    fn has_http(&self, written: &HttpMatch, expressions: &mut Expressions<'_>) -> Option<Found> {
+    fn has_http(&self, written: &HttpMatch, expressions: &mut Expressions<'_>) -> Option<MatchRank> {
         let mut comparisons = Vec::new();
         let path = self.has_path(&written.path, &mut comparisons)?;
         let method = self.method.as_deref().unwrap_or("GET");
@@ -120,7 +120,7 @@ impl Request {
             let value = self.query.get(&*wanted.name)?;
             compare(wanted.comparison, &wanted.value, vec![value], &mut comparisons)?;
         }
-        Found::new(
+        MatchRank::new(
             &comparisons,
             expressions,
             [
@@ -136,7 +136,7 @@ impl Request {
     fn has_path<'c>(
         &'c self,
         written: &'c PathMatch,
-        comparisons: &mut Vec<verdict::Comparison<'c>>,
+        comparisons: &mut Vec<verdict::ExpressionValues<'c>>,
     ) -> Option<(u64, u64)> {
         let value = &*written.value;
         match written.comparison {
@@ -154,7 +154,7 @@ impl Request {
         }
     }
 
-    fn has_grpc(&self, written: &GrpcMatch, expressions: &mut Expressions<'_>) -> Option<Found> {
+    fn has_grpc(&self, written: &GrpcMatch, expressions: &mut Expressions<'_>) -> Option<MatchRank> {
         let (service, method) = self.path.strip_prefix('/')?.split_once('/')?;
         let is_call = !service.is_empty() && !method.is_empty() && !method.contains('/');
         if !is_call || self.method.as_deref().is_some_and(|method| method != "POST") {
@@ -179,7 +179,7 @@ impl Request {
             (true, Comparison::RegularExpression) => 1,
             (true, Comparison::Exact) => 2,
         };
-        Found::new(
+        MatchRank::new(
             &comparisons,
             expressions,
             [
@@ -195,7 +195,7 @@ impl Request {
     fn has_headers<'c>(
         &'c self,
         wanted: &'c [ValueMatch],
-        comparisons: &mut Vec<verdict::Comparison<'c>>,
+        comparisons: &mut Vec<verdict::ExpressionValues<'c>>,
     ) -> Option<()> {
         for wanted in wanted {
             let values = self.headers.get(&wanted.name.to_ascii_lowercase())?;
@@ -211,7 +211,7 @@ fn compare<'c>(
     comparison: Comparison,
     wanted: &'c str,
     values: Vec<&'c str>,
-    comparisons: &mut Vec<verdict::Comparison<'c>>,
+    comparisons: &mut Vec<verdict::ExpressionValues<'c>>,
 ) -> Option<()> {
     match comparison {
         Comparison::Exact => values.contains(&wanted).then_some(()),
@@ -224,29 +224,29 @@ fn compare<'c>(
 
 /// The rank of a match that applies.
 #[derive(Debug)]
-struct Found {
+struct MatchRank {
     has_expression: bool,
     not_evaluated: Option<NotEvaluated>,
     ranks: [(Criterion, (u64, u64)); 5],
 }
 
-impl Found {
+impl MatchRank {
     /// Evaluates the regular expressions of a match whose other conditions hold; `None` if one does not match.
     fn new(
-        comparisons: &[verdict::Comparison<'_>],
+        comparisons: &[verdict::ExpressionValues<'_>],
         expressions: &mut Expressions<'_>,
         ranks: [(Criterion, (u64, u64)); 5],
     ) -> Option<Self> {
         let not_evaluated = match expressions.match_all(comparisons) {
-            Verdict::Yes => None,
-            Verdict::No => return None,
-            Verdict::Unknown(why) => Some(why),
+            MatchResult::Yes => None,
+            MatchResult::No => return None,
+            MatchResult::Unknown(why) => Some(why),
         };
         Some(Self { has_expression: !comparisons.is_empty(), not_evaluated, ranks })
     }
 }
 
-impl Default for Found {
+impl Default for MatchRank {
     fn default() -> Self {
         Self { has_expression: false, not_evaluated: None, ranks: [(Criterion::Path, (0, 0)); 5] }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use regex::{Error, Regex, RegexBuilder};
 
-use crate::rows::expressions::is_readable;
+use crate::rows::expressions::is_valid_expression;
 
 /// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -17,7 +17,7 @@ const NAMESPACE_LIMIT: usize = 512;
 
 /// Whether a match applies to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MatchResult {
     Yes,
     No,
     Unknown(NotEvaluated),
@@ -55,21 +55,21 @@ pub(super) struct Budget<'r>(BTreeMap<&'r str, usize>);
 /// The expressions of one route.
 #[derive(Debug)]
 pub(super) struct Expressions<'b> {
-    compiled: HashMap<String, Result<Regex, Failed>>,
+    compiled: HashMap<String, Result<Regex, CompileError>>,
     /// The number of expressions compiled for the namespace.
     used: &'b mut usize,
 }
 
 /// The reason why an expression has no compiled form.
 #[derive(Clone, Copy, Debug)]
-enum Failed {
+enum CompileError {
     /// It is invalid: it matches nothing, and the route reports a fault.
-    Wrong,
+    Invalid,
     NotEvaluated(NotEvaluated),
 }
 
 /// An expression with its values. At least one value must match.
-pub(super) type Comparison<'c> = (&'c str, Vec<&'c str>);
+pub(super) type ExpressionValues<'c> = (&'c str, Vec<&'c str>);
 
 impl<'r> Budget<'r> {
     /// The expressions of one route of `namespace`.
@@ -80,22 +80,22 @@ impl<'r> Budget<'r> {
 
 impl Expressions<'_> {
     /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not evaluated.
-    pub(super) fn match_all(&mut self, comparisons: &[Comparison<'_>]) -> Verdict {
-        let mut verdict = Verdict::Yes;
+    pub(super) fn match_all(&mut self, comparisons: &[ExpressionValues<'_>]) -> MatchResult {
+        let mut verdict = MatchResult::Yes;
         for (expression, values) in comparisons {
             match self.compiled(expression) {
                 Ok(regex) if values.iter().any(|value| regex.is_match(value)) => {}
-                Ok(_) | Err(Failed::Wrong) => return Verdict::No,
-                Err(Failed::NotEvaluated(why)) => verdict = Verdict::Unknown(why),
+                Ok(_) | Err(CompileError::Invalid) => return MatchResult::No,
+                Err(CompileError::NotEvaluated(why)) => verdict = MatchResult::Unknown(why),
             }
         }
         verdict
     }
 
-    fn compiled(&mut self, expression: &str) -> Result<&Regex, Failed> {
+    fn compiled(&mut self, expression: &str) -> Result<&Regex, CompileError> {
         if !self.compiled.contains_key(expression) {
             if self.compiled.len() >= ROUTE_LIMIT || *self.used >= NAMESPACE_LIMIT {
-                return Err(Failed::NotEvaluated(NotEvaluated::TooMany));
+                return Err(CompileError::NotEvaluated(NotEvaluated::TooMany));
             }
             *self.used += 1;
             self.compiled.insert(expression.to_owned(), compile(expression));
@@ -103,21 +103,21 @@ impl Expressions<'_> {
         match self.compiled.get(expression) {
             Some(Ok(regex)) => Ok(regex),
             Some(Err(failed)) => Err(*failed),
-            None => Err(Failed::Wrong),
+            None => Err(CompileError::Invalid),
         }
     }
 }
 
 /// Compiles `expression` to match an entire text.
-fn compile(expression: &str) -> Result<Regex, Failed> {
+fn compile(expression: &str) -> Result<Regex, CompileError> {
     // Parse the expression alone first: `a)|(b` is invalid, but becomes valid between the anchors.
-    if !is_readable(expression) {
-        return Err(Failed::Wrong);
+    if !is_valid_expression(expression) {
+        return Err(CompileError::Invalid);
     }
     let whole = format!(r"\A(?:{expression})\z");
     let built = RegexBuilder::new(&whole).size_limit(SIZE_LIMIT).dfa_size_limit(STATES_LIMIT).build();
     built.map_err(|error| {
-        Failed::NotEvaluated(match error {
+        CompileError::NotEvaluated(match error {
             Error::CompiledTooBig(_) => NotEvaluated::TooLarge,
             _ => NotEvaluated::Unsupported,
         })
@@ -128,7 +128,7 @@ fn compile(expression: &str) -> Result<Regex, Failed> {
 mod tests {
     use super::*;
 
-    fn verdict(expressions: &mut Expressions<'_>, expression: &str) -> Verdict {
+    fn verdict(expressions: &mut Expressions<'_>, expression: &str) -> MatchResult {
         expressions.match_all(&[(expression, vec!["/a"])])
     }
 
@@ -136,38 +136,38 @@ mod tests {
     fn expressions_match_all_of_a_value() {
         let mut budget = Budget::default();
         let mut expressions = budget.of_route("shop");
-        assert_eq!(verdict(&mut expressions, "/."), Verdict::Yes);
-        assert_eq!(verdict(&mut expressions, "/"), Verdict::No, "of a part");
-        assert_eq!(verdict(&mut expressions, "a)|(/a"), Verdict::No, "is none by itself");
-        assert_eq!(verdict(&mut expressions, "(?!x)"), Verdict::No, "is reported as a fault");
+        assert_eq!(verdict(&mut expressions, "/."), MatchResult::Yes);
+        assert_eq!(verdict(&mut expressions, "/"), MatchResult::No, "of a part");
+        assert_eq!(verdict(&mut expressions, "a)|(/a"), MatchResult::No, "is none by itself");
+        assert_eq!(verdict(&mut expressions, "(?!x)"), MatchResult::No, "is reported as a fault");
     }
 
     #[test]
     fn expression_that_is_too_large_is_not_evaluated() {
         let mut budget = Budget::default();
         let mut expressions = budget.of_route("shop");
-        let too_large = Verdict::Unknown(NotEvaluated::TooLarge);
+        let too_large = MatchResult::Unknown(NotEvaluated::TooLarge);
         assert_eq!(verdict(&mut expressions, r"(\w{10}){20}"), too_large);
-        let unsupported = Verdict::Unknown(NotEvaluated::Unsupported);
+        let unsupported = MatchResult::Unknown(NotEvaluated::Unsupported);
         assert_eq!(verdict(&mut expressions, r"\p{NoSuchClass}"), unsupported);
         let comparisons = [(r"(\w{10}){20}", vec!["/a"]), ("/b", vec!["/a"])];
-        assert_eq!(expressions.match_all(&comparisons), Verdict::No, "the other decides");
+        assert_eq!(expressions.match_all(&comparisons), MatchResult::No, "the other decides");
     }
 
     #[test]
     fn route_has_64_distinct_expressions_and_a_namespace_512() {
         let mut budget = Budget::default();
-        let too_many = Verdict::Unknown(NotEvaluated::TooMany);
+        let too_many = MatchResult::Unknown(NotEvaluated::TooMany);
         for route in 0..8 {
             let mut expressions = budget.of_route("shop");
             for number in 0..64 {
                 let expression = format!("/[a]{{1,{}}}", number + 1);
-                assert_eq!(verdict(&mut expressions, &expression), Verdict::Yes, "{route}, {number}");
+                assert_eq!(verdict(&mut expressions, &expression), MatchResult::Yes, "{route}, {number}");
             }
             assert_eq!(verdict(&mut expressions, "/a?"), too_many, "{route}");
-            assert_eq!(verdict(&mut expressions, "/[a]{1,1}"), Verdict::Yes, "one of the 64");
+            assert_eq!(verdict(&mut expressions, "/[a]{1,1}"), MatchResult::Yes, "one of the 64");
         }
         assert_eq!(verdict(&mut budget.of_route("shop"), "/a"), too_many);
-        assert_eq!(verdict(&mut budget.of_route("other"), "/a"), Verdict::Yes);
+        assert_eq!(verdict(&mut budget.of_route("other"), "/a"), MatchResult::Yes);
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::wire::{self, Group, KindName, Name, Port};
+use super::wire::{self, GroupName, KindName, Name, Port};
 use crate::locator::{ENVOY_BACKEND, Kind, KindRef, Locator, SERVICE, SERVICE_IMPORT, Section};
-use policy_sync_api::interned::Weigh;
+use policy_sync_api::interned::MemorySize;
 
 /// The kinds of backends whose objects are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ pub struct BackendReference {
     pub port: Option<u16>,
 }
 
-impl Weigh for BackendReference {
+impl MemorySize for BackendReference {
     fn bytes(&self) -> usize {
         size_of_val(self) + self.name.len() + self.namespace.as_ref().map_or(0, |text| text.len())
     }
@@ -108,7 +108,7 @@ impl BackendReference {
 /// A reference to a backend in a route. `F` is the type of its filters.
 #[derive(Deserialize)]
 pub(super) struct Written<F> {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: Option<KindName>,
     namespace: Option<wire::Namespace>,
     name: Name,

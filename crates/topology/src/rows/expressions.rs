@@ -23,7 +23,7 @@ const CHECKED_LIMIT: usize = 64;
 /// a route cannot make reading it expensive. A [request](crate::Request) finds expressions that are too large
 /// after compilation.
 #[must_use]
-pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
+pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
     let mut is_wrong = |expression: &Arc<str>| {
         if let Some(is_wrong) = checked.get(expression) {
@@ -32,7 +32,7 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
         if checked.len() == CHECKED_LIMIT {
             return false;
         }
-        let is_wrong = !is_readable(expression);
+        let is_wrong = !is_valid_expression(expression);
         checked.insert(expression.clone(), is_wrong);
         is_wrong
     };
@@ -56,7 +56,7 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
 }
 
 /// Whether `expression` has the syntax of a regular expression. Returns true for expressions that are nested too deep to parse.
-pub fn is_readable(expression: &str) -> bool {
+pub fn is_valid_expression(expression: &str) -> bool {
     match Parser::new().parse(expression) {
         Ok(_) => true,
         Err(error) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::listener::{self, Allowed, AllowedSets, Listener};
+use super::listener::{self, AllowedNamespaces, AllowedSets, Listener};
 use super::parent::{self, ParentReference, SetKind};
 use super::wire::{self, AssignedPort, Limited, Name, Port, or_default};
 use super::{Created, Labels};
@@ -27,7 +27,7 @@ pub struct Gateway {
     /// The listeners in its spec, without those of ListenerSets.
     pub listeners: Box<[Listener]>,
     /// The namespaces whose ListenerSets may attach.
-    pub sets: Allowed,
+    pub sets: AllowedNamespaces,
     /// Whether it is a copy that a hub delivered.
     pub copy: bool,
     /// On a hub: the clusters with a copy, from its annotation.
@@ -73,7 +73,7 @@ impl Gateway {
             clusters: Box::default(),
             class: spec.gateway_class_name.0,
             listeners: listener::listeners(spec.listeners)?,
-            sets: sets.map_or(Allowed::None, |AllowedSets(allowed)| allowed),
+            sets: sets.map_or(AllowedNamespaces::None, |AllowedSets(allowed)| allowed),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::wire::{self, Group, KindName, Limited, Name, or_default};
+use super::wire::{self, GroupName, KindName, Limited, Name, or_default};
 use crate::fault::Fault;
 use crate::locator::{Kind, KindRef};
 use policy_sync_api::object::HubObject;
@@ -29,7 +29,7 @@ impl Grant {
     /// If the API server would reject the object.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         let spec: Spec = wire::spec(wire::text(object))?;
-        let kind = |group: Group, kind: KindName| Kind { group: group.0, kind: kind.0 };
+        let kind = |group: GroupName, kind: KindName| Kind { group: group.0, kind: kind.0 };
         let from = spec.from.0.into_iter().map(|from| (kind(from.group, from.kind), from.namespace.0));
         let to = spec.to.0.into_iter().map(|to| (kind(to.group, to.kind), to.name.map(|name| name.0)));
         Ok(Self { from: from.collect(), to: to.collect() })
@@ -56,14 +56,14 @@ struct Spec {
 
 #[derive(Deserialize)]
 struct From {
-    group: Group,
+    group: GroupName,
     kind: KindName,
     namespace: wire::Namespace,
 }
 
 #[derive(Deserialize)]
 struct To {
-    group: Group,
+    group: GroupName,
     kind: KindName,
     name: Option<Name>,
 }

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::namespace::{NAME_LABEL, name_label};
-use super::wire::{self, Group, Hostname, KindName, Limited, Name, or_default};
+use super::wire::{self, GroupName, Hostname, KindName, Limited, Name, or_default};
 use crate::fault::Fault;
 use crate::locator::{Kind, Locator, SECRET};
 use policy_sync_api::gateway::{CERTIFICATES_LIMIT, GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
@@ -36,7 +36,7 @@ pub struct Listener {
     /// Whether it terminates TLS.
     pub terminates: bool,
     /// The namespaces whose routes may attach.
-    pub namespaces: Allowed,
+    pub namespaces: AllowedNamespaces,
     /// The kinds of routes that may attach; `None` for all that the protocol carries.
     pub kinds: Option<Box<[Kind]>>,
     /// The certificates of a listener that terminates TLS.
@@ -140,7 +140,7 @@ impl fmt::Display for Protocol {
 
 /// The namespaces whose objects may attach.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Allowed {
+pub enum AllowedNamespaces {
     /// All namespaces.
     All,
     /// Only the namespace of the object itself.
@@ -152,7 +152,7 @@ pub enum Allowed {
     None,
 }
 
-impl Allowed {
+impl AllowedNamespaces {
     /// Whether objects of `namespace`, which has these labels, may attach to an object of the namespace
     /// `own`. `None` if that depends on unknown labels.
     #[must_use]
@@ -204,7 +204,7 @@ fn is_of_name(expression: &Expression) -> bool {
 }
 
 /// Reads `allowedRoutes.namespaces`, by default `Same`.
-impl<'de> Deserialize<'de> for Allowed {
+impl<'de> Deserialize<'de> for AllowedNamespaces {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Namespaces::deserialize(deserializer)?.or(Self::Same).map_err(D::Error::custom)
     }
@@ -212,23 +212,25 @@ impl<'de> Deserialize<'de> for Allowed {
 
 /// Reads `allowedListeners.namespaces`, by default `None`.
 #[derive(Debug)]
-pub(super) struct AllowedSets(pub(super) Allowed);
+pub(super) struct AllowedSets(pub(super) AllowedNamespaces);
 
 impl<'de> Deserialize<'de> for AllowedSets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Namespaces::deserialize(deserializer)?.or(Allowed::None).map(Self).map_err(D::Error::custom)
+        Namespaces::deserialize(deserializer)?.or(AllowedNamespaces::None).map(Self).map_err(D::Error::custom)
     }
 }
 
 impl Namespaces {
-    fn or(self, default: Allowed) -> Result<Allowed, String> {
+    fn or(self, default: AllowedNamespaces) -> Result<AllowedNamespaces, String> {
         Ok(match (self.from, self.selector) {
             (None, _) => default,
-            (Some(Source::All), _) => Allowed::All,
-            (Some(Source::Same), _) => Allowed::Same,
-            (Some(Source::Selector), Some(selector)) => Allowed::Selected(self::selector(selector)?),
+            (Some(Source::All), _) => AllowedNamespaces::All,
+            (Some(Source::Same), _) => AllowedNamespaces::Same,
+            (Some(Source::Selector), Some(selector)) => {
+                AllowedNamespaces::Selected(self::selector(selector)?)
+            }
             // `Selector` without a selector selects nothing.
-            (Some(Source::None | Source::Selector), _) => Allowed::None,
+            (Some(Source::None | Source::Selector), _) => AllowedNamespaces::None,
         })
     }
 }
@@ -331,7 +333,7 @@ struct Tls {
 
 #[derive(Deserialize)]
 struct Certificate {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: Option<KindName>,
     namespace: Option<wire::Namespace>,
     name: Name,
@@ -356,21 +358,21 @@ enum Mode {
 #[derive(Default, Deserialize)]
 struct AllowedRoutes {
     #[serde(default, deserialize_with = "or_default")]
-    namespaces: Allowed,
+    namespaces: AllowedNamespaces,
     #[serde(default, deserialize_with = "or_default")]
     kinds: Limited<RouteGroupKind, KINDS_LIMIT>,
 }
 
 #[derive(Deserialize)]
 struct RouteGroupKind {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: KindName,
 }
 
 impl<P: Into<u16>> From<Written<P>> for Listener {
     fn from(written: Written<P>) -> Self {
         let kinds = written.allowed_routes.kinds.0;
-        let group = |group: Option<Group>| group.map_or_else(|| GROUP.into(), |group| group.0);
+        let group = |group: Option<GroupName>| group.map_or_else(|| GROUP.into(), |group| group.0);
         let protocol = written.protocol.0;
         let (mode, certificates) = match written.tls {
             Some(tls) => (tls.mode, tls.certificate_refs.0),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::Listener;
-use super::wire::{self, Group, KindName, Name, Port};
+use super::wire::{self, GroupName, KindName, Name, Port};
 use crate::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section, X_LISTENER_SET};
-use policy_sync_api::interned::Weigh;
+use policy_sync_api::interned::MemorySize;
 
 /// The kinds of ListenerSets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ pub struct ParentReference {
     pub port: Option<u16>,
 }
 
-impl Weigh for ParentReference {
+impl MemorySize for ParentReference {
     fn bytes(&self) -> usize {
         let optional = [&self.namespace, &self.section].into_iter().flatten();
         size_of_val(self) + self.name.len() + optional.map(|text| text.len()).sum::<usize>()
@@ -95,7 +95,7 @@ impl ParentReference {
 
     /// Whether the reference selects `listener` of its parent.
     #[must_use]
-    pub fn means(&self, listener: &Listener) -> bool {
+    pub fn selects(&self, listener: &Listener) -> bool {
         self.section.as_ref().is_none_or(|name| *name == listener.name)
             && self.port.is_none_or(|port| port == listener.port)
     }
@@ -104,7 +104,7 @@ impl ParentReference {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Written {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: Option<KindName>,
     namespace: Option<wire::Namespace>,
     name: Name,

@@ -29,14 +29,14 @@ pub struct ParentStatus {
     /// The `controllerName` of the implementation.
     pub controller: Arc<str>,
     /// The condition `Accepted`.
-    pub accepted: Option<Verdict>,
+    pub accepted: Option<ConditionStatus>,
     /// The condition `ResolvedRefs`.
-    pub resolved: Option<Verdict>,
+    pub resolved: Option<ConditionStatus>,
 }
 
 /// A condition that is `True` or `False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ConditionStatus {
     /// Whether it is `True`.
     pub holds: bool,
     /// Its reason, shortened to 64 characters.
@@ -90,7 +90,7 @@ impl ParentStatus {
                 "False" => false,
                 _ => return None,
             };
-            is_current.then(|| Verdict { holds, reason: excerpt(&condition.reason).into() })
+            is_current.then(|| ConditionStatus { holds, reason: excerpt(&condition.reason).into() })
         };
         let (accepted, resolved) = (verdict("Accepted"), verdict("ResolvedRefs"));
         // An entry without these conditions comes from a controller that implements no Gateways.

@@ -10,11 +10,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::Created;
 use super::listener::selector;
-use super::wire::{self, Group, KindName, Limited, Name, or_default};
+use super::wire::{self, GroupName, KindName, Limited, Name, or_default};
 use crate::fault::Fault;
 use crate::locator::{GATEWAY_CLASS, Kind, Locator, Section};
 use policy_sync_api::annotations::POLICY_SYNCED;
-use policy_sync_api::condition::refusal;
+use policy_sync_api::condition::rejection;
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::object::HubObject;
 
@@ -30,7 +30,7 @@ pub struct Policy {
     pub deleting: bool,
     /// The reason and message of `Accepted=False` for the current generation, if the status has this
     /// condition.
-    pub refused: Option<Box<str>>,
+    pub rejected: Option<Box<str>>,
     /// Its target references.
     pub targets: Box<[Target]>,
     /// Its target selectors.
@@ -86,7 +86,7 @@ impl Policy {
         Ok(Self {
             created: Created::of(&object.metadata),
             deleting: object.metadata.deletion_timestamp.is_some(),
-            refused: refusal(object),
+            rejected: rejection(object),
             origin: object.metadata.annotations.get(POLICY_SYNCED).map(|origin| origin.as_str().into()),
             ..Self::of_spec(wire::text(object).into())?
         })
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for TargetSelector {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenSelector {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: KindName,
     match_labels: Option<BTreeMap<String, String>>,
     match_expressions: Option<Vec<LabelSelectorRequirement>>,
@@ -141,7 +141,7 @@ struct WrittenSelector {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
-    group: Option<Group>,
+    group: Option<GroupName>,
     kind: KindName,
     namespace: Option<wire::Namespace>,
     name: Name,

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use policy_sync_api::object::HubObject;
-use policy_sync_api::secret::{CERTIFICATE, KEY, TLS};
+use policy_sync_api::secret::{CERTIFICATE, KEY, TLS_TYPE};
 
 /// The first bytes of PEM.
 const PEM: &[u8] = b"-----BEGIN ";
@@ -34,6 +34,9 @@ impl Secret {
             STANDARD.decode(text).is_ok_and(|content| content.trim_ascii_start().starts_with(PEM))
         };
         let is_malformed = |key: &&str| data.get(*key).is_some_and(|value| !is_pem(value));
-        Self { is_tls: object.is_of_type(TLS), malformed: [CERTIFICATE, KEY].into_iter().find(is_malformed) }
+        Self {
+            is_tls: object.is_of_type(TLS_TYPE),
+            malformed: [CERTIFICATE, KEY].into_iter().find(is_malformed),
+        }
     }
 }

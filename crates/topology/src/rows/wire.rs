@@ -21,7 +21,7 @@ pub(super) fn text(object: &HubObject) -> &str {
 }
 
 /// Longer texts are not parsed again to find the path of an error: the second parser is several times slower.
-const PLACED_LIMIT: usize = 64 * 1024;
+const LOCATED_ERROR_LIMIT: usize = 64 * 1024;
 
 /// Parses the spec `text` of an object.
 ///
@@ -42,7 +42,7 @@ pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
 /// The first fault, with its path in the text; an empty path for the whole text.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).or_else(|error: serde_json::Error| {
-        if text.len() > PLACED_LIMIT {
+        if text.len() > LOCATED_ERROR_LIMIT {
             let words = error.to_string();
             // The position in one long line does not help.
             let end = words.rfind(" at line ").unwrap_or(words.len());
@@ -144,9 +144,9 @@ impl TryFrom<String> for Namespace {
 /// An API group, empty for core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Group(pub(super) Arc<str>);
+pub(super) struct GroupName(pub(super) Arc<str>);
 
-impl TryFrom<String> for Group {
+impl TryFrom<String> for GroupName {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -186,7 +186,7 @@ impl TryFrom<String> for Hostname {
 }
 
 /// The kind that a reference names. `default` supplies the group and the kind if they are missing.
-pub(super) fn kind(group: Option<Group>, kind: Option<KindName>, default: KindRef<'_>) -> Kind {
+pub(super) fn kind(group: Option<GroupName>, kind: Option<KindName>, default: KindRef<'_>) -> Kind {
     Kind {
         group: group.map_or_else(|| default.group.into(), |group| group.0),
         kind: kind.map_or_else(|| default.kind.into(), |kind| kind.0),
@@ -224,18 +224,18 @@ impl From<AssignedPort> for u16 {
 }
 
 /// The error for a number that is not a port.
-pub(super) struct NoPort(i64);
+pub(super) struct InvalidPort(i64);
 
-impl fmt::Display for NoPort {
+impl fmt::Display for InvalidPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected a port from 1 to 65535, found {}", self.0)
     }
 }
 
 impl TryFrom<i64> for Port {
-    type Error = NoPort;
+    type Error = InvalidPort;
 
-    fn try_from(number: i64) -> Result<Self, NoPort> {
-        u16::try_from(number).ok().filter(|port| *port != 0).map(Self).ok_or(NoPort(number))
+    fn try_from(number: i64) -> Result<Self, InvalidPort> {
+        u16::try_from(number).ok().filter(|port| *port != 0).map(Self).ok_or(InvalidPort(number))
     }
 }

@@ -92,7 +92,7 @@ impl<'s> Block<'s> {
         if !value.is_array() {
             return Err(Fault::expected(place, "a list", value));
         }
-        Ok(Some(PolicyRule::beside(key.to_owned(), value)))
+        Ok(Some(PolicyRule::addition(key.to_owned(), value)))
     }
 }
 

@@ -10,20 +10,20 @@ use policy_sync_api::params::{Level, Merge};
 
 /// The configuration of a kind in parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Configured {
+pub struct MergeConfig {
     /// The most specific level that its policies may target.
     pub level: Level,
     /// The fields with rules: the key and the path of each. If empty, each field is a rule.
     pub rules: Vec<(String, Vec<String>)>,
 }
 
-impl From<&Merge> for Configured {
+impl From<&Merge> for MergeConfig {
     fn from(merge: &Merge) -> Self {
         Self { level: merge.level, rules: merge.rule_paths() }
     }
 }
 
-impl Configured {
+impl MergeConfig {
     pub(super) fn rules(&self, block: &Block<'_>) -> Result<Vec<PolicyRule>, Fault> {
         let mut rules = Vec::new();
         for (key, path) in &self.rules {

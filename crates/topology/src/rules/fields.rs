@@ -30,7 +30,7 @@ fn collect(place: &str, value: &Value, to: &mut Vec<PolicyRule>) {
 
 /// Whether one of the sorted `places` contains `place`, or is inside it. Then an object at one place
 /// conflicts with a value at the other, as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396).
-pub(crate) fn has_place_of(places: &[&str], place: &str) -> bool {
+pub(crate) fn has_overlapping_path(places: &[&str], place: &str) -> bool {
     let mut outer = place.match_indices('/').skip(1).map(|(at, _)| &place[..at]);
     if outer.any(|outer| places.binary_search(&outer).is_ok()) {
         return true;

@@ -22,7 +22,8 @@ pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
             overrides.iter_mut().for_each(|rule| rule.is_override = true);
             let keys: Vec<&str> = overrides.iter().map(|rule| rule.key.as_str()).collect();
             let is_free = |rule: &PolicyRule| {
-                keys.binary_search(&rule.key.as_str()).is_err() && !fields::has_place_of(&keys, &rule.key)
+                keys.binary_search(&rule.key.as_str()).is_err()
+                    && !fields::has_overlapping_path(&keys, &rule.key)
             };
             let defaults: Vec<PolicyRule> = defaults.into_iter().filter(is_free).collect();
             let mut rules = overrides;

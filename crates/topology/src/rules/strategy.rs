@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::has_place_of;
+use super::has_overlapping_path;
 use crate::merge::{
     AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy, has_key, union,
 };
@@ -48,18 +48,18 @@ impl fmt::Display for Strategy {
 }
 
 impl Strategy {
-    /// The implementation of the strategy. With `has_places`, the keys of rules are paths in a spec;
+    /// The implementation of the strategy. With `has_path_keys`, the keys of rules are paths in a spec;
     /// otherwise they are independent of each other.
-    pub(crate) fn merging(self, has_places: bool) -> &'static dyn MergeStrategy {
-        match (self, has_places) {
+    pub(crate) fn implementation(self, has_path_keys: bool) -> &'static dyn MergeStrategy {
+        match (self, has_path_keys) {
             (Self::None | Self::JsonMerge | Self::StrategicMerge, _) => &MostSpecific,
             (Self::AtomicDefaults, _) => &AtomicDefaults,
             (Self::AtomicOverrides, _) => &AtomicOverrides,
             (Self::MergedDefaults, false) => &MergeDefaults,
             (Self::MergedOverrides, false) => &MergeOverrides,
-            (Self::MergedDefaults, true) => &MergeByPlace::Defaults,
-            (Self::MergedOverrides, true) => &MergeByPlace::Overrides,
-            (Self::Inherited, _) => &MergeByPlace::Inherited,
+            (Self::MergedDefaults, true) => &MergeByPath::Defaults,
+            (Self::MergedOverrides, true) => &MergeByPath::Overrides,
+            (Self::Inherited, _) => &MergeByPath::Inherited,
         }
     }
 }
@@ -77,7 +77,7 @@ impl MergeStrategy for MostSpecific {
 /// Merges rules whose keys are paths in a spec. A rule replaces rules at paths inside its own, and rules
 /// whose paths contain its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MergeByPlace {
+pub(crate) enum MergeByPath {
     /// The rules of the more specific policies win.
     Defaults,
     /// The rules of the less specific policy win.
@@ -86,7 +86,7 @@ pub(crate) enum MergeByPlace {
     Inherited,
 }
 
-impl MergeStrategy for MergeByPlace {
+impl MergeStrategy for MergeByPath {
     fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
         match self {
             Self::Defaults => union(target, source, is_taken),
@@ -101,5 +101,5 @@ impl MergeStrategy for MergeByPlace {
 
 /// Whether `key` is one of `keys`, which are sorted, or a place inside or around one of them.
 fn is_taken(keys: &[&str], key: &str) -> bool {
-    has_key(keys, key) || has_place_of(keys, key)
+    has_key(keys, key) || has_overlapping_path(keys, key)
 }

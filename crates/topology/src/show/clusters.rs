@@ -10,15 +10,15 @@ use serde::ser::Serializer;
 use serde_json::{Value, json};
 
 use super::effective::json_of;
-use super::{InForce, Named, ObjectFault, Scope};
-use crate::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, is_target};
-use crate::effective::Folds;
+use super::{EffectivePolicyReport, NodeLabel, ObjectFault, Scope};
+use crate::clusters::{Fleet, GatewayClusterState, PolicyClusterState, PolicyDistribution, is_target};
+use crate::effective::EffectiveCache;
 use crate::graph::{Graph, NodeId};
 use crate::locator::{GATEWAY, Kind, Locator};
 use crate::objects::{Objects, Row};
 use crate::request::Request;
 use crate::rows::{Created, Policy};
-use policy_sync_api::names::{CLUSTER, ClusterName, ObjectKey};
+use policy_sync_api::names::{CLUSTER_PLACEHOLDER, ClusterName, ObjectKey};
 
 /// Limits that apply to every report.
 const UNKNOWN: [&str; 3] = [
@@ -35,7 +35,7 @@ const ROUTES: &str = "the route that handles the request: path, method, headers 
 #[derive(Debug, Serialize)]
 pub struct ClustersReport {
     /// One for each listener and each group of clusters with the same result.
-    pub answers: Vec<ClusterAnswer>,
+    pub answers: Vec<ClusterResult>,
     /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
@@ -52,31 +52,31 @@ pub struct ClustersReport {
 
 /// The effective policies at a listener, for a group of clusters with the same result.
 #[derive(Clone, Debug)]
-pub struct ClusterAnswer {
+pub struct ClusterResult {
     /// The path to the listener, with nodes of the hub.
-    pub path: Vec<Named>,
+    pub path: Vec<NodeLabel>,
     /// The hosts of the listener.
     pub hostnames: Vec<String>,
     /// The effective policies, in the order of kinds.
-    pub effective: Vec<InForce>,
+    pub effective: Vec<EffectivePolicyReport>,
     /// The clusters.
     pub clusters: Vec<ClusterName>,
     /// Whether the result is certain.
     pub certain: bool,
     /// The state of the Gateway on the clusters.
-    pub gateway: GatewayThere,
+    pub gateway: GatewayClusterState,
     /// The policies on the Gateway and the listener, with their state on the clusters.
-    pub policies: Vec<(Named, PolicyThere)>,
+    pub policies: Vec<(NodeLabel, PolicyClusterState)>,
     /// The number of routes attached to the listener, if the clusters report it.
     pub attached_routes: Option<i64>,
 }
 
 /// A policy on a Gateway.
-struct OnGateway<'o> {
+struct GatewayPolicy<'o> {
     kind: &'o Kind,
     key: &'o ObjectKey,
     row: &'o Policy,
-    on: &'o PolicyOn,
+    on: &'o PolicyDistribution,
 }
 
 impl ClustersReport {
@@ -98,7 +98,7 @@ impl ClustersReport {
             }
         }
         report.answers.sort_by(|left, right| {
-            let order = |answer: &ClusterAnswer| (answer.path.clone(), answer.clusters.clone());
+            let order = |answer: &ClusterResult| (answer.path.clone(), answer.clusters.clone());
             order(left).cmp(&order(right))
         });
         report.unknown.extend(UNKNOWN.map(str::to_owned));
@@ -116,39 +116,39 @@ impl ClustersReport {
         objects: &Objects,
         fleet: &Fleet,
         scope: &Scope,
-        (key, clusters): (&ObjectKey, &BTreeMap<ClusterName, GatewayThere>),
+        (key, clusters): (&ObjectKey, &BTreeMap<ClusterName, GatewayClusterState>),
     ) {
         let Some(gateway) = objects.gateways().get(key) else { return };
-        let mut base = objects.without_them();
+        let mut base = objects.without_gateways_and_policies();
         base.put(GATEWAY, key.clone(), Row::Gateway(gateway.clone()));
-        let facts = base.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = base.graph_input();
+        let graph = Graph::build(&graph_input);
         let listeners: Vec<NodeId> = match &self.request {
             Some(request) => request.listeners(&graph).into_iter().collect(),
             None => graph.listeners().map(|(_, node)| node).collect(),
         };
-        let on: Vec<OnGateway<'_>> = objects
+        let on: Vec<GatewayPolicy<'_>> = objects
             .policies()
             .iter()
             .filter_map(|((kind, own), row)| {
                 let on = fleet.policies.get(&(kind.clone(), own.clone()))?;
-                on.gateways.contains(key).then_some(OnGateway { kind, key: own, row, on })
+                on.gateways.contains(key).then_some(GatewayPolicy { kind, key: own, row, on })
             })
             .collect();
         for listener in listeners.into_iter().filter_map(|node| graph.listener(node)) {
-            let is_on = |policy: &&OnGateway<'_>| {
+            let is_on = |policy: &&GatewayPolicy<'_>| {
                 let mut targets = policy.row.targets.iter();
                 targets.any(|target| {
                     is_target(target, &policy.key.namespace, key)
                         && target.section.as_ref().is_none_or(|section| *section == listener.name)
                 })
             };
-            let on: Vec<&OnGateway<'_>> = on.iter().filter(is_on).collect();
+            let on: Vec<&GatewayPolicy<'_>> = on.iter().filter(is_on).collect();
             if !scope.has_policies(on.iter().map(|policy| Locator::of(policy.kind.as_ref(), policy.key))) {
                 continue;
             }
             for group in groups(&on, clusters, &listener.name, key) {
-                self.has_unknown_ages |= group.rivals.contains(&None);
+                self.has_unknown_ages |= group.age_orders.contains(&None);
                 self.answers.extend(group.answer(&base, key, &listener.name, &mut self.faults));
             }
         }
@@ -156,34 +156,34 @@ impl ClustersReport {
 }
 
 /// Clusters with the same result at a listener.
-struct Group<'o> {
+struct ClusterGroup<'o> {
     clusters: Vec<ClusterName>,
-    gateway: &'o GatewayThere,
-    on: Vec<(&'o OnGateway<'o>, &'o PolicyThere)>,
-    rivals: Rivals,
+    gateway: &'o GatewayClusterState,
+    on: Vec<(&'o GatewayPolicy<'o>, &'o PolicyClusterState)>,
+    age_orders: AgeOrders,
     attached_routes: Option<i64>,
 }
 
 /// Groups the `clusters` of a Gateway by the result at `listener`.
 fn groups<'o>(
-    on: &[&'o OnGateway<'o>],
-    clusters: &'o BTreeMap<ClusterName, GatewayThere>,
+    on: &[&'o GatewayPolicy<'o>],
+    clusters: &'o BTreeMap<ClusterName, GatewayClusterState>,
     listener: &str,
     key: &ObjectKey,
-) -> Vec<Group<'o>> {
-    let mut groups: Vec<Group<'o>> = Vec::new();
+) -> Vec<ClusterGroup<'o>> {
+    let mut groups: Vec<ClusterGroup<'o>> = Vec::new();
     let mut places: HashMap<_, usize> = HashMap::new();
     for (cluster, gateway) in clusters {
         let attached_routes = gateway.attached_routes.get(listener).copied();
-        let GatewayThere { until, reason, certain, .. } = gateway;
-        let there: Vec<Option<&PolicyThere>> =
+        let GatewayClusterState { grace_period_end, reason, certain, .. } = gateway;
+        let there: Vec<Option<&PolicyClusterState>> =
             on.iter().map(|policy| policy.on.clusters.get(cluster)).collect();
-        let on: Vec<(&OnGateway<'_>, &PolicyThere)> =
+        let on: Vec<(&GatewayPolicy<'_>, &PolicyClusterState)> =
             on.iter().zip(&there).filter_map(|(policy, there)| Some((*policy, (*there)?))).collect();
-        let rivals = rivals(&on, cluster, key);
-        let same = (until, reason, certain, attached_routes, there, rivals.clone());
+        let age_orders = age_orders(&on, cluster, key);
+        let same = (grace_period_end, reason, certain, attached_routes, there, age_orders.clone());
         let place = *places.entry(same).or_insert_with(|| {
-            groups.push(Group { clusters: Vec::new(), gateway, on, rivals, attached_routes });
+            groups.push(ClusterGroup { clusters: Vec::new(), gateway, on, age_orders, attached_routes });
             groups.len() - 1
         });
         groups[place].clusters.push(cluster.clone());
@@ -194,38 +194,42 @@ fn groups<'o>(
 /// For each two policies of a kind with the same target that count on a cluster, in the order of `on`: which
 /// was created first there; `None` if that is unknown. Names decide between two of the same second, as on the
 /// hub.
-type Rivals = Vec<Option<Ordering>>;
+type AgeOrders = Vec<Option<Ordering>>;
 
-/// The [`Rivals`] among `on`, the policies on `cluster` that target the Gateway `key`.
-fn rivals(on: &[(&OnGateway<'_>, &PolicyThere)], cluster: &ClusterName, key: &ObjectKey) -> Rivals {
-    let sections = |policy: &OnGateway<'_>| -> BTreeSet<Option<String>> {
+/// The [`AgeOrders`] among `on`, the policies on `cluster` that target the Gateway `key`.
+fn age_orders(
+    on: &[(&GatewayPolicy<'_>, &PolicyClusterState)],
+    cluster: &ClusterName,
+    key: &ObjectKey,
+) -> AgeOrders {
+    let sections = |policy: &GatewayPolicy<'_>| -> BTreeSet<Option<String>> {
         let targets = policy.row.targets.iter();
         let targets = targets.filter(|target| is_target(target, &policy.key.namespace, key));
         targets.map(|target| target.section.as_deref().map(str::to_owned)).collect()
     };
-    let counting: Vec<_> = on.iter().filter(|(_, there)| there.counts).collect();
+    let counting: Vec<_> = on.iter().filter(|(_, there)| there.is_merged).collect();
     let sections: Vec<_> = counting.iter().map(|(policy, _)| sections(policy)).collect();
     let created = |index: usize| counting[index].0.on.created.get(cluster);
-    let mut rivals = Rivals::new();
+    let mut age_orders = AgeOrders::new();
     for later in 0..counting.len() {
         for earlier in 0..later {
             if counting[earlier].0.kind == counting[later].0.kind
                 && !sections[earlier].is_disjoint(&sections[later])
             {
                 let moments = created(earlier).zip(created(later));
-                rivals.push(moments.map(|(earlier, later)| earlier.cmp(later)));
+                age_orders.push(moments.map(|(earlier, later)| earlier.cmp(later)));
             }
         }
     }
-    rivals
+    age_orders
 }
 
-impl Group<'_> {
+impl ClusterGroup<'_> {
     /// The creation time of the copy of `policy` on the first of these clusters; the order is the same on all
     /// of them. `None` if part of the order is unknown: then the creation times on the hub apply to all
     /// policies.
-    fn created(&self, policy: &OnGateway<'_>) -> Option<Created> {
-        if self.rivals.contains(&None) {
+    fn created(&self, policy: &GatewayPolicy<'_>) -> Option<Created> {
+        if self.age_orders.contains(&None) {
             return None;
         }
         let created = policy.on.created.get(self.clusters.first()?)?;
@@ -239,18 +243,18 @@ impl Group<'_> {
         key: &ObjectKey,
         listener: &str,
         faults: &mut BTreeSet<ObjectFault>,
-    ) -> Option<ClusterAnswer> {
+    ) -> Option<ClusterResult> {
         let mut objects = base.clone();
-        for (policy, there) in self.on.iter().filter(|(_, there)| there.counts) {
+        for (policy, there) in self.on.iter().filter(|(_, there)| there.is_merged) {
             let spec = there.variant.as_ref().map(|variant| &variant.spec);
             let copy = policy.row.copy(policy.key, key, spec, self.created(policy));
             objects.put_policy(policy.kind.clone(), policy.key.clone(), copy);
         }
-        let facts = objects.facts();
-        let graph = Graph::build(&facts);
+        let graph_input = objects.graph_input();
+        let graph = Graph::build(&graph_input);
         faults.extend(super::faults(&graph, &|_| None));
-        let mut folds = Folds::new(&graph);
-        let found = graph.walk(&mut folds, &mut |path, _| {
+        let mut cache = EffectiveCache::new(&graph);
+        let found = graph.walk(&mut cache, &mut |path, _| {
             let ends = path.nodes.last().and_then(|node| graph.listener(*node));
             if ends.is_none_or(|found| *found.name != *listener) {
                 return ControlFlow::Continue(());
@@ -261,23 +265,23 @@ impl Group<'_> {
         let ControlFlow::Break((nodes, hostnames, effective)) = found else { return None };
         let policies = self.on.iter().map(|(policy, there)| {
             let locator = Locator::of(policy.kind.as_ref(), policy.key);
-            let mut there = self.worded((*there).clone());
+            let mut there = self.with_cluster_name((*there).clone());
             // A policy that is on the cluster, but has no effect on its target, has that reason.
-            let void = graph.policies().iter().find(|policy| policy.locator == locator);
-            if let Some((reason, text)) = void.and_then(|policy| policy.without_effect()) {
+            let no_effect = graph.policies().iter().find(|policy| policy.locator == locator);
+            if let Some((reason, text)) = no_effect.and_then(|policy| policy.without_effect()) {
                 there.reason.get_or_insert_with(|| (reason.word(), text.clone()));
             }
-            (Named::object(locator), there)
+            (NodeLabel::object(locator), there)
         });
-        Some(ClusterAnswer {
-            path: nodes.into_iter().map(|node| Named::on_path(&graph, node)).collect(),
+        Some(ClusterResult {
+            path: nodes.into_iter().map(|node| NodeLabel::on_path(&graph, node)).collect(),
             hostnames,
-            effective: effective.into_iter().map(|id| InForce::new(&folds, id, None)).collect(),
+            effective: effective.into_iter().map(|id| EffectivePolicyReport::new(&cache, id, None)).collect(),
             clusters: self.clusters.clone(),
             certain: self.gateway.certain
-                && !self.rivals.contains(&None)
+                && !self.age_orders.contains(&None)
                 && self.on.iter().all(|(_, there)| there.certain),
-            gateway: self.worded_gateway(),
+            gateway: self.gateway_with_cluster_name(),
             policies: policies.collect(),
             attached_routes: self.attached_routes,
         })
@@ -286,17 +290,17 @@ impl Group<'_> {
     /// Inserts the name of the cluster if the group has only one.
     fn named(&self, (word, text): (&'static str, String)) -> (&'static str, String) {
         match &*self.clusters {
-            [cluster] => (word, text.replace(CLUSTER, &cluster.0)),
+            [cluster] => (word, text.replace(CLUSTER_PLACEHOLDER, &cluster.0)),
             _ => (word, text),
         }
     }
 
-    fn worded(&self, mut there: PolicyThere) -> PolicyThere {
+    fn with_cluster_name(&self, mut there: PolicyClusterState) -> PolicyClusterState {
         there.reason = there.reason.map(|reason| self.named(reason));
         there
     }
 
-    fn worded_gateway(&self) -> GatewayThere {
+    fn gateway_with_cluster_name(&self) -> GatewayClusterState {
         let mut gateway = self.gateway.clone();
         gateway.reason = gateway.reason.map(|reason| self.named(reason));
         gateway
@@ -312,11 +316,11 @@ fn with_reason(mut json: Value, reason: Option<&(&'static str, String)>) -> Valu
 }
 
 /// The keys are sorted.
-impl Serialize for ClusterAnswer {
+impl Serialize for ClusterResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);
         let policies = self.policies.iter().map(|(policy, there)| {
-            let mut json = json!({"policy": policy.id, "state": there.state, "counts": there.counts});
+            let mut json = json!({"policy": policy.id, "state": there.state, "counts": there.is_merged});
             if !there.differs().is_empty() {
                 json["differs"] = json!(there.differs());
             }
@@ -326,8 +330,8 @@ impl Serialize for ClusterAnswer {
         json["clusters"] = json!(self.clusters);
         json["certain"] = self.certain.into();
         let mut gateway = json!({"state": self.gateway.state()});
-        if let Some(until) = &self.gateway.until {
-            gateway["until"] = until.as_str().into();
+        if let Some(grace_period_end) = &self.gateway.grace_period_end {
+            gateway["until"] = grace_period_end.as_str().into();
         }
         json["gateway"] = with_reason(gateway, self.gateway.reason.as_ref());
         if let Some(attached) = self.attached_routes {

@@ -9,7 +9,7 @@ use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::policies::PolicyNode;
 use crate::rows::{RouteKind, SetKind};
-use crate::topology::dot::{BEGIN, END, Lines, label as text};
+use crate::topology::dot::{BEGIN, DotLines, END, label as text};
 
 /// The parts of a graph that the text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
     let kept = kept(report, detail);
-    let mut lines = Lines::within(limit)?;
+    let mut lines = DotLines::within(limit)?;
     for node in report.nodes().filter(|node| kept[node.index()]) {
         lines.object(&graph.locator(node), &label(graph, node, detail))?;
     }

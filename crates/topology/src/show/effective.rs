@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use serde_json::{Map, Value, json};
 
-use super::{Named, Scope};
-use crate::effective::{EffectiveId, Folds};
+use super::{NodeLabel, Scope};
+use crate::effective::{EffectiveCache, EffectiveId};
 use crate::graph::{Graph, NodeId};
 use crate::reason::Reason;
 use crate::request::{Choice, Criterion, Request, UnknownChoice};
@@ -22,7 +22,7 @@ const UNKNOWN_LIMIT: usize = 16;
 #[serde(rename_all = "camelCase")]
 pub struct EffectiveReport {
     /// One for each path.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PathResult>,
     /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
@@ -56,29 +56,29 @@ pub struct UnknownMatch {
 
 /// The effective policies along a path.
 #[derive(Debug)]
-pub struct Answer {
+pub struct PathResult {
     /// Its nodes.
-    pub path: Vec<Named>,
+    pub path: Vec<NodeLabel>,
     /// The hosts that the path serves.
     pub hostnames: Vec<String>,
     /// The effective policies, in the order of kinds.
-    pub effective: Vec<InForce>,
+    pub effective: Vec<EffectivePolicyReport>,
     /// For a request, why its rule is on this path.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<RuleChoice>,
 }
 
 /// Why the rule of a path serves a request.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct RuleChoice {
     /// Whether a regular expression took part. Its evaluation depends on the implementation.
     pub implementation_specific: bool,
     /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
-    pub decided: Option<(Criterion, Named)>,
+    pub decided: Option<(Criterion, NodeLabel)>,
 }
 
 /// The effective policy of one kind.
 #[derive(Clone, Debug)]
-pub struct InForce {
+pub struct EffectivePolicyReport {
     /// The kind: `AuthPolicy.kuadrant.io`.
     pub kind: String,
     /// Equal if equal rules come from the same policies.
@@ -86,20 +86,20 @@ pub struct InForce {
     /// Whether the merge is assumed.
     pub assumed: bool,
     /// The rules, in the order of their keys.
-    pub rules: Vec<RuleInForce>,
+    pub rules: Vec<EffectiveRule>,
     /// The policies with a rule in force.
-    pub sources: Vec<Named>,
+    pub sources: Vec<NodeLabel>,
     /// The policies without a rule in force.
-    pub lost: Vec<Named>,
+    pub lost: Vec<NodeLabel>,
 }
 
 /// A rule in force.
 #[derive(Clone, Debug)]
-pub struct RuleInForce {
+pub struct EffectiveRule {
     /// The identity of the rule: of two rules with the same key, only one applies.
     pub key: String,
     /// The policy that it comes from.
-    pub source: Named,
+    pub source: NodeLabel,
     /// The value in the policy.
     pub value: Value,
     /// The number of paths on which it is in force; `None` if unknown.
@@ -110,15 +110,15 @@ impl EffectiveReport {
     /// Reports on the paths of `graph` in `scope`; with a `request`, only on those that serve it.
     #[must_use]
     pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, mut unknown: Vec<String>) -> Self {
-        let mut folds = Folds::new(graph);
+        let mut cache = EffectiveCache::new(graph);
         let found = request.as_ref().map(|request| request.choices(graph));
         let unknown_choices = found.as_ref().map(|found| found.unknown.clone()).unwrap_or_default();
         unknown.extend(not_evaluated(graph, &unknown_choices));
         unknown.extend(unknown_targets(graph));
         unknown.extend(unknown_attachments(graph));
-        let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = found.map(|found| {
+        let choices: Option<HashMap<(NodeId, NodeId), RuleChoice>> = found.map(|found| {
             let chosen = found.chosen.into_iter();
-            chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
+            chosen.map(|choice| ((choice.listener, choice.rule), RuleChoice::new(graph, choice))).collect()
         });
         // On a path, the listener precedes the route and its rule.
         let choice = |nodes: &[NodeId]| {
@@ -126,9 +126,9 @@ impl EffectiveReport {
             nodes.iter().find_map(|listener| choices.get(&(*listener, *nodes.last()?)).cloned())
         };
         let mut found: Vec<(Vec<NodeId>, Vec<String>, Vec<EffectiveId>)> = Vec::new();
-        let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
-            path.effective.iter().for_each(|id| folds.count(*id, 1));
-            let along = || path.effective.iter().flat_map(|id| folds.stack(*id).to_vec()).collect();
+        let _ = graph.walk::<()>(&mut cache, &mut |path, cache| {
+            path.effective.iter().for_each(|id| cache.count(*id, 1));
+            let along = || path.effective.iter().flat_map(|id| cache.stack(*id).to_vec()).collect();
             let is_chosen = choices.is_none() || choice(path.nodes).is_some();
             if is_chosen && scope.has_path(graph, path, along) {
                 let hostnames = path.hostnames().into_iter().map(str::to_owned).collect();
@@ -136,12 +136,15 @@ impl EffectiveReport {
             }
             ControlFlow::Continue(())
         });
-        let shared = folds.shared();
-        let answers = found.into_iter().map(|(nodes, hostnames, effective)| Answer {
+        let shared = cache.shared();
+        let answers = found.into_iter().map(|(nodes, hostnames, effective)| PathResult {
             chosen: choice(&nodes),
-            path: nodes.into_iter().map(|node| Named::on_path(graph, node)).collect(),
+            path: nodes.into_iter().map(|node| NodeLabel::on_path(graph, node)).collect(),
             hostnames,
-            effective: effective.into_iter().map(|id| InForce::new(&folds, id, Some(&shared))).collect(),
+            effective: effective
+                .into_iter()
+                .map(|id| EffectivePolicyReport::new(&cache, id, Some(&shared)))
+                .collect(),
         });
         let unknown_matches = unknown_choices.iter().take(UNKNOWN_LIMIT).map(|choice| UnknownMatch {
             listener: graph.locator(choice.listener).to_string(),
@@ -170,7 +173,7 @@ impl EffectiveReport {
 
     /// The message for a report without paths.
     #[must_use]
-    pub fn no_answer(&self) -> &'static str {
+    pub fn empty_message(&self) -> &'static str {
         match &self.request {
             None if self.is_partial => {
                 "It is unknown whether such a path exists: some objects cannot be read."
@@ -190,7 +193,7 @@ impl EffectiveReport {
 fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
     let line = |choice: &UnknownChoice| {
         let [rule, listener] =
-            [choice.rule, choice.listener].map(|node| Named::object(graph.locator(node)).words);
+            [choice.rule, choice.listener].map(|node| NodeLabel::object(graph.locator(node)).words);
         format!("{rule} at {listener} was not evaluated, and may match this request: {}", choice.why.words())
     };
     let mut lines: Vec<String> = choices.iter().take(UNKNOWN_LIMIT).map(line).collect();
@@ -204,7 +207,7 @@ fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
 fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
     let policies = graph.policies().iter();
     let mut all = policies.flat_map(|policy| {
-        let named = Named::object(policy.locator).words;
+        let named = NodeLabel::object(policy.locator).words;
         policy.unknown.iter().map(move |message| format!("{named} may be in force: {message}"))
     });
     let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
@@ -224,7 +227,7 @@ fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
             reason if reason.differs() => "",
             _ => return None,
         };
-        Some(format!("{}{words}: {}", Named::object(item.from).words, item.message))
+        Some(format!("{}{words}: {}", NodeLabel::object(item.from).words, item.message))
     });
     let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
     let more = all.count();
@@ -234,23 +237,23 @@ fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
     lines
 }
 
-impl Chosen {
+impl RuleChoice {
     fn new(graph: &Graph<'_>, choice: Choice) -> Self {
-        let against = |(criterion, rule)| (criterion, Named::object(graph.locator(rule)));
+        let against = |(criterion, rule)| (criterion, NodeLabel::object(graph.locator(rule)));
         Self { implementation_specific: choice.implementation_specific, decided: choice.decided.map(against) }
     }
 }
 
-impl InForce {
+impl EffectivePolicyReport {
     pub(super) fn new(
-        folds: &Folds<'_, '_>,
+        cache: &EffectiveCache<'_, '_>,
         id: EffectiveId,
         shared: Option<&HashMap<(PolicyId, &str), u64>>,
     ) -> Self {
-        let effective = folds.get(id);
-        let policy = |number: PolicyId| Named::object(folds.policy(number).locator);
+        let effective = cache.get(id);
+        let policy = |number: PolicyId| NodeLabel::object(cache.policy(number).locator);
         let policies = |numbers: &[PolicyId]| numbers.iter().map(|number| policy(*number)).collect();
-        let rules = folds.rules(id).into_iter().map(|entry| RuleInForce {
+        let rules = cache.rules(id).into_iter().map(|entry| EffectiveRule {
             key: entry.rule.key.clone(),
             source: policy(entry.policy),
             value: entry.rule.value.clone(),
@@ -269,8 +272,8 @@ impl InForce {
     }
 
     fn json(&self) -> Value {
-        let rule = |rule: &RuleInForce| {
-            let RuleInForce { key, source, value, shared_by } = rule;
+        let rule = |rule: &EffectiveRule| {
+            let EffectiveRule { key, source, value, shared_by } = rule;
             let mut json = json!({"source": source.id, "value": value});
             if let Some(shared_by) = shared_by {
                 json["sharedBy"] = (*shared_by).into();
@@ -287,7 +290,11 @@ impl InForce {
 }
 
 /// An effective policy as JSON. The field `lost` is present only if a policy lost.
-pub(super) fn json_of(path: &[Named], hostnames: &[String], effective: &[InForce]) -> Value {
+pub(super) fn json_of(
+    path: &[NodeLabel],
+    hostnames: &[String],
+    effective: &[EffectivePolicyReport],
+) -> Value {
     let in_force: Map<String, Value> = effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
     let mut json = json!({"path": ids(path), "hostnames": hostnames, "effective": in_force});
     let lost = effective.iter().filter(|of| !of.lost.is_empty());
@@ -298,12 +305,12 @@ pub(super) fn json_of(path: &[Named], hostnames: &[String], effective: &[InForce
     json
 }
 
-fn ids(named: &[Named]) -> Vec<&str> {
+fn ids(named: &[NodeLabel]) -> Vec<&str> {
     named.iter().map(|named| named.id.as_str()).collect()
 }
 
 /// The keys are sorted.
-impl Serialize for Answer {
+impl Serialize for PathResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);
         if self.chosen.as_ref().is_some_and(|chosen| chosen.implementation_specific) {

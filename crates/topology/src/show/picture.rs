@@ -11,7 +11,7 @@ mod order;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Named, TopologyReport};
+use super::{NodeLabel, TopologyReport};
 use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::rows::SetKind;
@@ -88,7 +88,7 @@ pub struct Row {
     /// The tooltip, which may be longer.
     pub title: String,
     /// The policies on the object or section.
-    pub policies: Vec<Named>,
+    pub policies: Vec<NodeLabel>,
     /// Whether the object or section has a fault.
     pub faulty: bool,
 }
@@ -97,7 +97,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// The object; `None` for the box that counts omitted objects.
-    pub object: Option<Named>,
+    pub object: Option<NodeLabel>,
     /// Its title, followed by its sections.
     pub rows: Vec<Row>,
     /// Its faults: why it is not attached or has no effect, each with the reason first.
@@ -105,7 +105,7 @@ pub struct Tile {
 }
 
 /// The position of a row: the index of the column, of the box in it, and of the row in the box.
-pub type Place = (usize, usize, usize);
+pub type RowPosition = (usize, usize, usize);
 
 /// A picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct Picture {
     /// The columns with boxes, from left to right.
     pub columns: Vec<(Column, Vec<Tile>)>,
     /// The lines between rows.
-    pub lines: BTreeSet<(Place, Place)>,
+    pub lines: BTreeSet<(RowPosition, RowPosition)>,
 }
 
 impl Picture {
@@ -127,12 +127,12 @@ impl Picture {
     /// `text`, ignoring case.
     #[must_use]
     pub fn with_routes(report: &TopologyReport<'_, '_>, text: &str) -> Self {
-        Drawing::new(report, text).picture()
+        PictureBuilder::new(report, text).picture()
     }
 }
 
 /// A box under construction.
-struct Draft {
+struct TileDraft {
     node: NodeId,
     /// The nodes of its rows: the object and the sections to show.
     rows: Vec<NodeId>,
@@ -140,7 +140,7 @@ struct Draft {
     more: usize,
 }
 
-struct Drawing<'r, 'g, 'f> {
+struct PictureBuilder<'r, 'g, 'f> {
     report: &'r TopologyReport<'g, 'f>,
     graph: &'g Graph<'f>,
     /// The text that the names or hosts of routes must contain, in lower case; empty for all routes.
@@ -151,11 +151,11 @@ struct Drawing<'r, 'g, 'f> {
     unresolved: HashMap<Locator<'f>, Vec<(bool, String)>>,
     /// Other faults of objects, by their locators.
     faults: HashMap<&'r str, Vec<String>>,
-    columns: BTreeMap<Column, Vec<Draft>>,
+    columns: BTreeMap<Column, Vec<TileDraft>>,
     rest: BTreeMap<Column, usize>,
 }
 
-impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
+impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
     fn new(report: &'r TopologyReport<'g, 'f>, routes: &str) -> Self {
         let graph = report.graph();
         let mut unattached: HashMap<Locator<'f>, Vec<String>> = HashMap::new();
@@ -215,10 +215,10 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         }
         for (column, mut all) in nodes {
             if column == Column::Routes && !self.routes.is_empty() {
-                all.retain(|node| self.is_asked(*node));
+                all.retain(|node| self.matches_filter(*node));
             }
             if column == Column::Backends {
-                let led = self.led_to();
+                let led = self.routed_backends();
                 let count = all.len();
                 all.retain(|node| led.contains(node) || self.graph.policies_on(*node).next().is_some());
                 *self.rest.entry(column).or_default() += count - all.len();
@@ -233,23 +233,23 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     }
 
     /// Whether a route contains the searched text.
-    fn is_asked(&self, route: NodeId) -> bool {
+    fn matches_filter(&self, route: NodeId) -> bool {
         let hosts = match &self.graph.object(route).row {
             ObjectRow::Route(_, route) => &*route.hostnames,
             _ => &[],
         };
-        Named::object(self.graph.locator(route)).words.to_lowercase().contains(&self.routes)
+        NodeLabel::object(self.graph.locator(route)).words.to_lowercase().contains(&self.routes)
             || hosts.iter().any(|host| host.to_string().contains(&self.routes))
     }
 
     /// The backends of the routes in the picture.
-    fn led_to(&self) -> BTreeSet<NodeId> {
+    fn routed_backends(&self) -> BTreeSet<NodeId> {
         let routes = self.columns.get(&Column::Routes).into_iter().flatten();
         let rules = routes.flat_map(|draft| self.graph.sections(draft.node));
-        rules.flat_map(|rule| self.graph.links(rule)).map(|to| self.graph.holder(to)).collect()
+        rules.flat_map(|rule| self.graph.links(rule)).map(|to| self.graph.object_node(to)).collect()
     }
 
-    fn draft(&self, node: NodeId) -> Draft {
+    fn draft(&self, node: NodeId) -> TileDraft {
         let mut sections: Vec<NodeId> = self.graph.sections(node).collect();
         let count = sections.len();
         // All listeners of a Gateway are shown. Of other sections, those with faults or policies come first.
@@ -262,7 +262,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             sections.sort();
         }
         let more = count - sections.len();
-        Draft { node, rows: [node].into_iter().chain(sections).collect(), more }
+        TileDraft { node, rows: [node].into_iter().chain(sections).collect(), more }
     }
 
     fn picture(mut self) -> Picture {
@@ -271,7 +271,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         let unattached: BTreeSet<NodeId> =
             nodes.filter(|node| self.unattached.contains_key(&self.graph.locator(*node))).collect();
         order::order(&mut self.columns, &lines, &unattached);
-        let mut places: HashMap<NodeId, Place> = HashMap::new();
+        let mut places: HashMap<NodeId, RowPosition> = HashMap::new();
         let mut columns = Vec::new();
         for (column, drafts) in &self.columns {
             for (index, draft) in drafts.iter().enumerate() {
@@ -292,9 +292,9 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 columns.push((*column, tiles));
             }
         }
-        let void = self.void();
-        if !void.is_empty() {
-            columns.push((Column::Policies, void));
+        let no_effect = self.no_effect();
+        if !no_effect.is_empty() {
+            columns.push((Column::Policies, no_effect));
         }
         let placed = lines.iter().filter_map(|(from, to)| Some((*places.get(from)?, *places.get(to)?)));
         Picture { lines: placed.collect(), columns }
@@ -308,7 +308,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         for draft in self.columns.values().flatten() {
             for from in [draft.node].into_iter().chain(self.graph.sections(draft.node)) {
                 for to in self.graph.links(from) {
-                    let object = self.graph.holder(to);
+                    let object = self.graph.object_node(to);
                     if object != draft.node && drawn.contains(&object) {
                         lines.entry((draft.node, to)).or_default().push(from);
                     }
@@ -325,11 +325,11 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     }
 
     /// The policies without effect.
-    fn void(&self) -> Vec<Tile> {
-        let policies = self.report.policies().filter_map(|policy| Some((policy, policy.void.as_ref()?)));
+    fn no_effect(&self) -> Vec<Tile> {
+        let policies = self.report.policies().filter_map(|policy| Some((policy, policy.no_effect.as_ref()?)));
         let mut tiles: Vec<Tile> = policies
             .map(|(policy, (reason, message))| {
-                let object = Named::object(policy.locator);
+                let object = NodeLabel::object(policy.locator);
                 let why = format!("{reason}: {message}");
                 let mut rows = vec![Row::plain(object.words.clone(), reason.is_fault())];
                 let faults = if reason.is_fault() {
@@ -347,12 +347,12 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         tiles
     }
 
-    fn tile(&self, draft: &Draft) -> Tile {
+    fn tile(&self, draft: &TileDraft) -> Tile {
         let mut rows: Vec<Row> = draft.rows.iter().map(|node| self.row(*node)).collect();
         if draft.more > 0 {
             rows.push(Row::plain(format!("{} more", draft.more), false));
         }
-        let object = Named::object(self.graph.locator(draft.node));
+        let object = NodeLabel::object(self.graph.locator(draft.node));
         let unattached = self.unattached.get(&self.graph.locator(draft.node)).into_iter().flatten();
         let faults = self.faults.get(&*object.id).into_iter().flatten();
         let faults = unattached.chain(faults).cloned().collect();
@@ -362,7 +362,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     fn row(&self, node: NodeId) -> Row {
         let graph = self.graph;
         let locator = graph.locator(node);
-        let words = Named::on_path(graph, node).words;
+        let words = NodeLabel::on_path(graph, node).words;
         let reasons = || {
             let unattached = self.unattached.get(&locator).into_iter().flatten();
             let unresolved = self.unresolved.get(&locator).into_iter().flatten().map(|(_, why)| why);
@@ -392,7 +392,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             ),
         };
         let title = if more.is_empty() { text.clone() } else { format!("{text}: {}", named(&more)) };
-        let policies = graph.policies_on(node).map(|policy| Named::object(policy.locator)).collect();
+        let policies = graph.policies_on(node).map(|policy| NodeLabel::object(policy.locator)).collect();
         Row { text, title, policies, faulty: self.is_faulty(node) }
     }
 }

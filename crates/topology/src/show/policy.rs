@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use serde_json::{Value, json};
 
-use super::Named;
-use crate::effective::{EffectiveId, Folds};
+use super::NodeLabel;
+use crate::effective::{EffectiveCache, EffectiveId};
 use crate::graph::{Graph, NodeId};
 use crate::locator::{KindRef, Locator};
 use crate::policies::PolicyNode;
@@ -20,57 +20,57 @@ use policy_sync_api::text::named;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyReport {
     /// Whether the policy has an effect; `None` if its targets are unknown.
-    pub counts: Option<bool>,
+    pub has_effect: Option<bool>,
     /// Whether the merge of its kind is assumed.
     pub assumed: bool,
     /// The reason why the policy has no effect: a code and a sentence.
-    pub void: Option<(&'static str, String)>,
+    pub no_effect: Option<(&'static str, String)>,
     /// The effect along paths, grouped by the fate of the policy.
-    pub fates: Vec<OnPaths>,
+    pub effects: Vec<PathsEffect>,
     /// Messages about facts that the report could not determine.
     pub unknown: Vec<String>,
 }
 
 /// The fate of a policy along some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnPaths {
+pub struct PathsEffect {
     /// The fate of the policy.
-    pub fate: Fate,
+    pub effect: PolicyEffect,
     /// The number of paths.
     pub paths: u64,
     /// The ends of the paths: rules of routes, or listeners without routes.
-    pub at: BTreeSet<Named>,
+    pub at: BTreeSet<NodeLabel>,
 }
 
 /// How much of a policy is in force.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum PolicyEffect {
     /// All of its rules are in force.
     InForce,
     /// Some of its rules are in force.
-    InPart(Instead),
+    Partial(Replacement),
     /// None of its rules is in force.
-    Lost(Instead),
+    Lost(Replacement),
     /// It has no rules.
     NoRules,
 }
 
 /// The replacement of rules of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instead {
+pub struct Replacement {
     /// The keys of the policy's rules that are not in force.
     pub keys: BTreeSet<String>,
     /// The policies whose rules are in force instead.
-    pub policies: BTreeSet<Named>,
+    pub policies: BTreeSet<NodeLabel>,
 }
 
-impl Fate {
+impl PolicyEffect {
     /// The fate as one word, for programs.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::InForce => "InForce",
-            Self::InPart(_) => "InPart",
+            Self::Partial(_) => "InPart",
             Self::Lost(_) => "Lost",
             Self::NoRules => "NoRules",
         }
@@ -78,42 +78,42 @@ impl Fate {
 
     /// The rules that are not in force, with their replacement.
     #[must_use]
-    pub fn instead(&self) -> Option<&Instead> {
+    pub fn replacement(&self) -> Option<&Replacement> {
         match self {
-            Self::InPart(instead) | Self::Lost(instead) => Some(instead),
+            Self::Partial(replacement) | Self::Lost(replacement) => Some(replacement),
             Self::InForce | Self::NoRules => None,
         }
     }
 
     /// The fate of the policy `number` in the effective policy `id`.
-    fn of(folds: &Folds<'_, '_>, id: EffectiveId, number: PolicyId) -> Self {
-        let in_force = folds.rules(id);
-        let rules = &folds.policy(number).rules.rules;
+    fn of(cache: &EffectiveCache<'_, '_>, id: EffectiveId, number: PolicyId) -> Self {
+        let in_force = cache.rules(id);
+        let rules = &cache.policy(number).rules.rules;
         if rules.is_empty() {
             return Self::NoRules;
         }
-        let mut instead = Instead::default();
-        let named = |number: PolicyId| Named::object(folds.policy(number).locator);
+        let mut replacement = Replacement::default();
+        let named = |number: PolicyId| NodeLabel::object(cache.policy(number).locator);
         for rule in rules {
             match in_force.iter().find(|entry| entry.rule.key == rule.key) {
                 Some(entry) if entry.policy == number => {}
                 Some(entry) => {
-                    instead.keys.insert(rule.key.clone());
-                    instead.policies.insert(named(entry.policy));
+                    replacement.keys.insert(rule.key.clone());
+                    replacement.policies.insert(named(entry.policy));
                 }
                 // Another policy replaces the whole policy, or has a rule at a path that contains or is
                 // inside the rule's own.
                 None => {
-                    instead.keys.insert(rule.key.clone());
-                    let others = folds.get(id).sources.iter().filter(|source| **source != number);
-                    instead.policies.extend(others.map(|source| named(*source)));
+                    replacement.keys.insert(rule.key.clone());
+                    let others = cache.get(id).sources.iter().filter(|source| **source != number);
+                    replacement.policies.extend(others.map(|source| named(*source)));
                 }
             }
         }
-        match instead.keys.len() {
+        match replacement.keys.len() {
             0 => Self::InForce,
-            lost if lost < rules.len() => Self::InPart(instead),
-            _ => Self::Lost(instead),
+            lost if lost < rules.len() => Self::Partial(replacement),
+            _ => Self::Lost(replacement),
         }
     }
 }
@@ -126,34 +126,34 @@ impl PolicyReport {
         let place = graph.policies().iter().position(|policy| policy.locator == locator)?;
         let policy = &graph.policies()[place];
         let mut report = Self {
-            counts: policy.counts(),
-            assumed: policy.manner.is_assumed(),
+            has_effect: policy.has_effect(),
+            assumed: policy.merge_behavior.is_assumed(),
             unknown: unknown.into_iter().chain(policy.unknown.iter().cloned()).collect(),
-            void: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
+            no_effect: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
             ..Self::default()
         };
-        if policy.manner.is_direct() {
-            report.fates.extend(at_targets(graph, policy));
+        if policy.merge_behavior.is_direct() {
+            report.effects.extend(at_targets(graph, policy));
             return Some(report);
         }
         let number = PolicyId::new(place);
-        let mut folds = Folds::new(graph);
+        let mut cache = EffectiveCache::new(graph);
         let mut ends: BTreeMap<EffectiveId, (u64, BTreeSet<NodeId>)> = BTreeMap::new();
-        let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
-            for id in path.effective.iter().filter(|id| folds.stack(**id).contains(&number)) {
+        let _ = graph.walk::<()>(&mut cache, &mut |path, cache| {
+            for id in path.effective.iter().filter(|id| cache.stack(**id).contains(&number)) {
                 let (paths, at) = ends.entry(*id).or_default();
                 *paths += 1;
                 at.extend(path.nodes.last());
             }
             ControlFlow::Continue(())
         });
-        let mut on: BTreeMap<Fate, (u64, BTreeSet<Named>)> = BTreeMap::new();
+        let mut on: BTreeMap<PolicyEffect, (u64, BTreeSet<NodeLabel>)> = BTreeMap::new();
         for (id, (more, nodes)) in ends {
-            let (paths, at) = on.entry(Fate::of(&folds, id, number)).or_default();
+            let (paths, at) = on.entry(PolicyEffect::of(&cache, id, number)).or_default();
             *paths += more;
-            at.extend(nodes.into_iter().map(|node| Named::object(graph.locator(node))));
+            at.extend(nodes.into_iter().map(|node| NodeLabel::object(graph.locator(node))));
         }
-        report.fates.extend(on.into_iter().map(|(fate, (paths, at))| OnPaths { fate, paths, at }));
+        report.effects.extend(on.into_iter().map(|(effect, (paths, at))| PathsEffect { effect, paths, at }));
         Some(report)
     }
 }
@@ -162,12 +162,14 @@ impl PolicyReport {
     /// The report as sentences without full stops.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.fates.iter().map(OnPaths::sentence).collect();
-        lines.extend(self.void.as_ref().map(|(reason, text)| format!("It has no effect: {text} ({reason})")));
+        let mut lines: Vec<String> = self.effects.iter().map(PathsEffect::sentence).collect();
+        lines.extend(
+            self.no_effect.as_ref().map(|(reason, text)| format!("It has no effect: {text} ({reason})")),
+        );
         if lines.is_empty() && self.unknown.is_empty() {
             lines.push("No listener or route is on a path through its targets".to_owned());
         }
-        if self.assumed && !self.fates.is_empty() {
+        if self.assumed && !self.effects.is_empty() {
             lines.push("The merge strategy of its kind is assumed".to_owned());
         }
         lines.extend(self.unknown.iter().map(|unknown| format!("Unknown: {unknown}")));
@@ -175,53 +177,54 @@ impl PolicyReport {
     }
 }
 
-impl OnPaths {
+impl PathsEffect {
     fn sentence(&self) -> String {
         let words =
-            |named: &BTreeSet<Named>| named.iter().map(|named| named.words.clone()).collect::<Vec<_>>();
+            |named: &BTreeSet<NodeLabel>| named.iter().map(|named| named.words.clone()).collect::<Vec<_>>();
         let at = named(&words(&self.at));
         let on = match self.paths {
             0 => format!("at {at}"),
             1 => format!("on 1 path: {at}"),
             paths => format!("on {paths} paths: {at}"),
         };
-        let instead = |instead: &Instead| named(&words(&instead.policies));
-        let keys = |instead: &Instead| named(&instead.keys.iter().collect::<Vec<_>>());
-        match &self.fate {
-            Fate::InForce => format!("In force {on}"),
-            Fate::InPart(of) => {
-                format!("Partly in force {on}; for {}, replaced by {}", keys(of), instead(of))
+        let replacement = |replacement: &Replacement| named(&words(&replacement.policies));
+        let keys = |replacement: &Replacement| named(&replacement.keys.iter().collect::<Vec<_>>());
+        match &self.effect {
+            PolicyEffect::InForce => format!("In force {on}"),
+            PolicyEffect::Partial(of) => {
+                format!("Partly in force {on}; for {}, replaced by {}", keys(of), replacement(of))
             }
-            Fate::Lost(of) => format!("Not in force {on}; replaced by {}", instead(of)),
-            Fate::NoRules => format!("It has no rules {on}"),
+            PolicyEffect::Lost(of) => format!("Not in force {on}; replaced by {}", replacement(of)),
+            PolicyEffect::NoRules => format!("It has no rules {on}"),
         }
     }
 }
 
 /// The effect of a policy that applies to its targets only.
-fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<OnPaths> {
+fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<PathsEffect> {
     let at = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
-    let at: BTreeSet<Named> = at.map(|node| Named::object(graph.locator(*node))).collect();
-    if at.is_empty() { None } else { Some(OnPaths { fate: Fate::InForce, paths: 0, at }) }
+    let at: BTreeSet<NodeLabel> = at.map(|node| NodeLabel::object(graph.locator(*node))).collect();
+    if at.is_empty() { None } else { Some(PathsEffect { effect: PolicyEffect::InForce, paths: 0, at }) }
 }
 
 /// The keys are sorted.
 impl Serialize for PolicyReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ids = |named: &BTreeSet<Named>| named.iter().map(|named| named.id.clone()).collect::<Vec<_>>();
-        let on_paths = |on: &OnPaths| {
-            let mut json = json!({"at": ids(&on.at), "fate": on.fate.word(), "paths": on.paths});
-            if let Some(Instead { keys, policies }) = on.fate.instead() {
+        let ids =
+            |named: &BTreeSet<NodeLabel>| named.iter().map(|named| named.id.clone()).collect::<Vec<_>>();
+        let on_paths = |on: &PathsEffect| {
+            let mut json = json!({"at": ids(&on.at), "fate": on.effect.word(), "paths": on.paths});
+            if let Some(Replacement { keys, policies }) = on.effect.replacement() {
                 json["instead"] = json!({"policies": ids(policies), "keys": keys});
             }
             json
         };
-        let fates: Vec<Value> = self.fates.iter().map(on_paths).collect();
-        let mut json = json!({"counts": self.counts, "fates": fates, "unknown": self.unknown});
+        let effects: Vec<Value> = self.effects.iter().map(on_paths).collect();
+        let mut json = json!({"counts": self.has_effect, "fates": effects, "unknown": self.unknown});
         if self.assumed {
             json["assumed"] = true.into();
         }
-        if let Some((reason, message)) = &self.void {
+        if let Some((reason, message)) = &self.no_effect {
             json["reason"] = (*reason).into();
             json["message"] = message.as_str().into();
         }

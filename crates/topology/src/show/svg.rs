@@ -4,8 +4,8 @@
 
 use std::fmt::{self, Write};
 
-use super::Named;
-use super::picture::{Picture, Place, Row, Tile};
+use super::NodeLabel;
+use super::picture::{Picture, Row, RowPosition, Tile};
 use policy_sync_api::text::{named, printable};
 
 /// Lengths in pixels.
@@ -25,16 +25,16 @@ pub const LEGEND: &str = "Boxes are objects, and their rows are sections. Lines 
 
 /// Writes `picture` as an SVG document. `link` returns the address of an object's page, if it has one.
 #[must_use]
-pub fn svg(picture: &Picture, link: &dyn Fn(&Named) -> Option<String>) -> String {
-    let mut svg = Writer { out: String::new(), link };
+pub fn svg(picture: &Picture, link: &dyn Fn(&NodeLabel) -> Option<String>) -> String {
+    let mut svg = SvgWriter { out: String::new(), link };
     // Writing to a string cannot fail.
     let _ = svg.document(picture);
     svg.out
 }
 
-struct Writer<'l> {
+struct SvgWriter<'l> {
     out: String,
-    link: &'l dyn Fn(&Named) -> Option<String>,
+    link: &'l dyn Fn(&NodeLabel) -> Option<String>,
 }
 
 impl Tile {
@@ -59,7 +59,7 @@ fn left(column: usize) -> usize {
     MARGIN + column * (WIDTH + GAP)
 }
 
-impl Writer<'_> {
+impl SvgWriter<'_> {
     fn document(&mut self, picture: &Picture) -> fmt::Result {
         let seats: Vec<(Vec<usize>, usize)> = picture.columns.iter().map(|(_, tiles)| tops(tiles)).collect();
         let height = seats.iter().map(|(_, bottom)| *bottom).max().unwrap_or(MARGIN + HEADING);
@@ -83,8 +83,8 @@ impl Writer<'_> {
         writeln!(self.out, "</svg>")
     }
 
-    fn line(&mut self, seats: &[(Vec<usize>, usize)], from: Place, to: Place) -> fmt::Result {
-        let middle = |(column, tile, row): Place| seats[column].0[tile] + row * ROW + ROW / 2;
+    fn line(&mut self, seats: &[(Vec<usize>, usize)], from: RowPosition, to: RowPosition) -> fmt::Result {
+        let middle = |(column, tile, row): RowPosition| seats[column].0[tile] + row * ROW + ROW / 2;
         let (x1, y1) = (left(from.0) + WIDTH, middle(from));
         let (x2, y2) = (left(to.0), middle(to));
         let half = x1.midpoint(x2);
@@ -118,7 +118,7 @@ impl Writer<'_> {
         writeln!(self.out, "</g>")
     }
 
-    fn row(&mut self, row: &Row, object: Option<&Named>, x: usize, y: usize) -> fmt::Result {
+    fn row(&mut self, row: &Row, object: Option<&NodeLabel>, x: usize, y: usize) -> fmt::Result {
         let chip = match row.policies.len() {
             0 => None,
             1 => Some("1 policy".to_owned()),

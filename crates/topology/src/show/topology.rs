@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use super::{ObjectFault, Scope};
 use crate::conditions::{ConditionText, ListenerConditions};
-use crate::effective::{EffectiveId, Folds};
+use crate::effective::{EffectiveCache, EffectiveId};
 use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::paths::Path;
 use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::BackendKind;
-use crate::rules::Manner;
+use crate::rules::MergeBehavior;
 use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
 
@@ -24,7 +24,7 @@ use policy_sync_api::json::Hash;
 #[derive(Debug)]
 pub struct TopologyReport<'g, 'f> {
     graph: &'g Graph<'f>,
-    folds: RefCell<Folds<'g, 'f>>,
+    cache: RefCell<EffectiveCache<'g, 'f>>,
     scope: Scope,
     faults: Vec<ObjectFault>,
     /// The messages about missing rights.
@@ -37,7 +37,7 @@ pub struct TopologyReport<'g, 'f> {
 
 /// Whether a topology has faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TopologyStatus {
     /// All objects were read, and have no fault.
     Fine,
     /// Something is not attached, has no effect, or is invalid.
@@ -53,10 +53,10 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
     /// Reports on the part of `graph` in `scope`, with the `faults` of its objects.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>, scope: Scope, mut faults: Vec<ObjectFault>) -> Self {
-        let mut folds = Folds::new(graph);
+        let mut cache = EffectiveCache::new(graph);
         let mut shown: Vec<bool> = graph.nodes().map(|node| scope.has_object(&graph.locator(node))).collect();
         let mut used: BTreeSet<EffectiveId> = BTreeSet::new();
-        let _ = graph.walk::<()>(&mut folds, &mut |path, _| {
+        let _ = graph.walk::<()>(&mut cache, &mut |path, _| {
             if scope.has_path(graph, path, Vec::new) {
                 used.extend(path.effective);
                 for node in path.nodes {
@@ -70,9 +70,9 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
             }
             ControlFlow::Continue(())
         });
-        let effective = used.into_iter().map(|id| (folds.get(id).id, id)).collect();
+        let effective = used.into_iter().map(|id| (cache.get(id).id, id)).collect();
         faults.sort();
-        Self { graph, folds: RefCell::new(folds), scope, faults, unread: Vec::new(), shown, effective }
+        Self { graph, cache: RefCell::new(cache), scope, faults, unread: Vec::new(), shown, effective }
     }
 
     /// Adds the messages about missing rights.
@@ -83,16 +83,16 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
 
     /// The overall result: whether all routes and policies are attached, and all references resolve.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TopologyStatus {
         let has_faults = !self.faults.is_empty()
             || self.policies().any(|policy| policy.without_effect().is_some())
             || self.unattached().any(|item| item.reason.is_fault())
             || self.unresolved().any(|item| item.reason.is_fault());
         match (self.unread.is_empty(), self.unknown_attachment()) {
-            _ if has_faults => Verdict::Faulty,
-            (false, _) => Verdict::Unknown { cause: "some objects cannot be read" },
-            (true, Some(cause)) => Verdict::Unknown { cause },
-            (true, None) => Verdict::Fine,
+            _ if has_faults => TopologyStatus::Faulty,
+            (false, _) => TopologyStatus::Unknown { cause: "some objects cannot be read" },
+            (true, Some(cause)) => TopologyStatus::Unknown { cause },
+            (true, None) => TopologyStatus::Fine,
         }
     }
 
@@ -176,15 +176,15 @@ impl Serialize for TopologyReport<'_, '_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(
             "effective",
-            &Each(
+            &LazyMap(
                 || self.effective.keys(),
-                |id: &Hash| (id.to_string(), effective(&self.folds.borrow(), self.effective[id])),
+                |id: &Hash| (id.to_string(), effective(&self.cache.borrow(), self.effective[id])),
             ),
         )?;
         map.serialize_entry("faults", &self.faults)?;
         map.serialize_entry(
             "links",
-            &List(
+            &LazyList(
                 || self.links(),
                 |(from, to): (NodeId, NodeId)| {
                     json!([graph.locator(from).to_string(), graph.locator(to).to_string()])
@@ -192,31 +192,34 @@ impl Serialize for TopologyReport<'_, '_> {
             ),
         )?;
         let conditions = ListenerConditions::new(graph);
-        map.serialize_entry("nodes", &List(|| self.nodes(), |node| json_of_node(graph, node, &conditions)))?;
+        map.serialize_entry(
+            "nodes",
+            &LazyList(|| self.nodes(), |node| json_of_node(graph, node, &conditions)),
+        )?;
         map.serialize_entry("paths", &Paths(self))?;
-        map.serialize_entry("policies", &List(|| self.policies(), json_of_policy))?;
-        map.serialize_entry("unattached", &List(|| self.unattached(), json_of_unattached))?;
+        map.serialize_entry("policies", &LazyList(|| self.policies(), json_of_policy))?;
+        map.serialize_entry("unattached", &LazyList(|| self.unattached(), json_of_unattached))?;
         if !self.unread.is_empty() {
             map.serialize_entry("unread", &self.unread)?;
         }
-        map.serialize_entry("unresolved", &List(|| self.unresolved(), json_of_unresolved))?;
+        map.serialize_entry("unresolved", &LazyList(|| self.unresolved(), json_of_unresolved))?;
         map.end()
     }
 }
 
 /// A list whose items are created while it is written.
-struct List<I, W>(I, W);
+struct LazyList<I, W>(I, W);
 
-impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> Value> Serialize for List<I, W> {
+impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> Value> Serialize for LazyList<I, W> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq((self.0)().map(&self.1))
     }
 }
 
 /// An object whose fields are created while it is written.
-struct Each<I, W>(I, W);
+struct LazyMap<I, W>(I, W);
 
-impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> (String, Value)> Serialize for Each<I, W> {
+impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> (String, Value)> Serialize for LazyMap<I, W> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map((self.0)().map(&self.1))
     }
@@ -226,13 +229,13 @@ struct Paths<'r, 'g, 'f>(&'r TopologyReport<'g, 'f>);
 
 impl Serialize for Paths<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let TopologyReport { graph, folds, scope, .. } = self.0;
+        let TopologyReport { graph, cache, scope, .. } = self.0;
         let mut list = serializer.serialize_seq(None)?;
-        let written = graph.walk(&mut folds.borrow_mut(), &mut |path, folds| {
+        let written = graph.walk(&mut cache.borrow_mut(), &mut |path, cache| {
             if !scope.has_path(graph, path, Vec::new) {
                 return ControlFlow::Continue(());
             }
-            match list.serialize_element(&json_of_path(graph, path, folds)) {
+            match list.serialize_element(&json_of_path(graph, path, cache)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => ControlFlow::Break(error),
             }
@@ -244,45 +247,45 @@ impl Serialize for Paths<'_, '_, '_> {
     }
 }
 
-fn json_of_path(graph: &Graph<'_>, path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Value {
+fn json_of_path(graph: &Graph<'_>, path: &Path<'_, '_>, cache: &EffectiveCache<'_, '_>) -> Value {
     let nodes: Vec<String> = path.nodes.iter().map(|node| graph.locator(*node).to_string()).collect();
-    let kind = |id: &EffectiveId| folds.get(*id).kind.to_string();
+    let kind = |id: &EffectiveId| cache.get(*id).kind.to_string();
     let effective: Map<String, Value> =
-        path.effective.iter().map(|id| (kind(id), folds.get(*id).id.to_string().into())).collect();
+        path.effective.iter().map(|id| (kind(id), cache.get(*id).id.to_string().into())).collect();
     let mut json = json!({"nodes": nodes, "hostnames": path.hostnames(), "effective": effective});
-    if let Some(lost) = lost(path, folds) {
+    if let Some(lost) = lost(path, cache) {
         json["lost"] = lost;
     }
     json
 }
 
 /// The policies of each kind without a rule in force.
-fn lost(path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Option<Value> {
-    let lost = path.effective.iter().map(|id| folds.get(*id)).filter(|effective| !effective.lost.is_empty());
+fn lost(path: &Path<'_, '_>, cache: &EffectiveCache<'_, '_>) -> Option<Value> {
+    let lost = path.effective.iter().map(|id| cache.get(*id)).filter(|effective| !effective.lost.is_empty());
     let lost: Map<String, Value> =
-        lost.map(|effective| (effective.kind.to_string(), locators(folds, &effective.lost))).collect();
+        lost.map(|effective| (effective.kind.to_string(), locators(cache, &effective.lost))).collect();
     (!lost.is_empty()).then_some(lost.into())
 }
 
 /// The locators of policies.
-fn locators(folds: &Folds<'_, '_>, numbers: &[PolicyId]) -> Value {
-    numbers.iter().map(|number| folds.policy(*number).locator.to_string()).collect()
+fn locators(cache: &EffectiveCache<'_, '_>, numbers: &[PolicyId]) -> Value {
+    numbers.iter().map(|number| cache.policy(*number).locator.to_string()).collect()
 }
 
-fn effective(folds: &Folds<'_, '_>, id: EffectiveId) -> Value {
-    let effective = folds.get(id);
-    let rules: Map<String, Value> = folds
+fn effective(cache: &EffectiveCache<'_, '_>, id: EffectiveId) -> Value {
+    let effective = cache.get(id);
+    let rules: Map<String, Value> = cache
         .rules(id)
         .into_iter()
         .map(|entry| {
-            let source = folds.policy(entry.policy).locator.to_string();
+            let source = cache.policy(entry.policy).locator.to_string();
             (entry.rule.key.clone(), json!({"source": source, "value": entry.rule.value}))
         })
         .collect();
     let mut json = json!({
         "kind": effective.kind.to_string(),
         "rules": rules,
-        "sources": locators(folds, &effective.sources),
+        "sources": locators(cache, &effective.sources),
     });
     if effective.assumed {
         json["assumed"] = true.into();
@@ -306,7 +309,7 @@ fn json_of_node(graph: &Graph<'_>, node: NodeId, conditions: &ListenerConditions
         json["section"] = section.to_string().into();
     }
     let is_backend = BackendKind::named(locator.kind).is_some();
-    let is_direct = |policy: &&&PolicyNode<'_>| policy.manner == Manner::Direct || is_backend;
+    let is_direct = |policy: &&&PolicyNode<'_>| policy.merge_behavior == MergeBehavior::Direct || is_backend;
     let direct = policies.iter().filter(is_direct);
     let direct: Map<String, Value> =
         direct.map(|policy| (policy.locator.kind.to_string(), policy.locator.to_string().into())).collect();
@@ -349,9 +352,9 @@ fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
     let mut json = json!({
         "id": policy.locator.to_string(),
         "kind": policy.locator.kind.to_string(),
-        "counts": policy.counts(),
+        "counts": policy.has_effect(),
         "strategy": policy.rules.strategy.to_string(),
-        "assumed": policy.manner.is_assumed(),
+        "assumed": policy.merge_behavior.is_assumed(),
         "targets": targets,
     });
     if let Some(origin) = &policy.row.origin {
@@ -360,7 +363,7 @@ fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
     if !policy.unknown.is_empty() {
         json["unknown"] = json!(policy.unknown);
     }
-    if let Some((reason, message)) = &policy.void {
+    if let Some((reason, message)) = &policy.no_effect {
         json["reason"] = reason.to_string().into();
         json["message"] = message.clone().into();
     }

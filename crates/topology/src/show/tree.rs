@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Named, TopologyReport};
+use super::{NodeLabel, TopologyReport};
 use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unresolved};
@@ -32,18 +32,18 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
         unresolved.into_iter().partition(|item| item.reason.differs());
     section(&mut lines, "Unresolved references:", unresolved.into_iter().map(line).collect());
     section(&mut lines, "Implementations differ:", differs.into_iter().map(line).collect());
-    let void = report.policies().filter_map(|policy| {
+    let no_effect = report.policies().filter_map(|policy| {
         let (reason, message) = policy.without_effect()?;
         Some(format!("  {}: {reason}: {message}", named(policy.locator)))
     });
-    section(&mut lines, "Policies without effect:", void.collect());
+    section(&mut lines, "Policies without effect:", no_effect.collect());
     let unknown = report.policies().flat_map(|policy| {
         policy.unknown.iter().map(|message| format!("  {}: {message}", named(policy.locator)))
     });
     section(&mut lines, "Policies with unknown targets:", unknown.collect());
     let assumed: BTreeSet<String> = report
         .policies()
-        .filter(|policy| policy.manner.is_assumed())
+        .filter(|policy| policy.merge_behavior.is_assumed())
         .map(|policy| format!("  {}", policy.locator.kind))
         .collect();
     section(&mut lines, "Kinds with an assumed merge strategy:", assumed.into_iter().collect());
@@ -88,7 +88,7 @@ fn node(graph: &Graph<'_>, node: NodeId) -> String {
             let host = listener.hostname.as_deref().unwrap_or("*");
             format!("listener {}: {} {} {host}", listener.name, listener.protocol, listener.port)
         }
-        (_, Some(_), _) => Named::on_path(graph, node).words,
+        (_, Some(_), _) => NodeLabel::on_path(graph, node).words,
         (_, _, ObjectRow::Route(_, route)) if !route.hostnames.is_empty() => {
             let hosts: Vec<&str> = route.hostnames.iter().map(|name| &**name).collect();
             format!("{}: {}", named(locator), hosts.join(", "))
@@ -112,5 +112,5 @@ fn of_origin(what: String, origin: Option<&str>) -> String {
 }
 
 fn named(locator: Locator<'_>) -> String {
-    Named::object(locator).words
+    NodeLabel::object(locator).words
 }

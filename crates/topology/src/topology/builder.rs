@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::dot::{self, Lines};
+use super::dot::{self, DotLines};
 use super::{PolicyId, Topology};
 use crate::graph::Graph;
 use crate::locator::Locator;
@@ -69,11 +69,11 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
     #[must_use]
     pub fn dot(&self) -> String {
         // Without a limit there is always room.
-        self.lines().map(Lines::sorted).unwrap_or_default()
+        self.lines().map(DotLines::sorted).unwrap_or_default()
     }
 
-    fn lines(&self) -> Option<Lines> {
-        let mut lines = Lines::within(usize::MAX)?;
+    fn lines(&self) -> Option<DotLines> {
+        let mut lines = DotLines::within(usize::MAX)?;
         let label = |locator: &Locator<'_>| {
             let section = locator.section.map(|section| format!("#{section}")).unwrap_or_default();
             dot::label(&[locator.kind.kind, &(locator.object() + &section)])

@@ -11,20 +11,20 @@ pub(crate) const BEGIN: &str = "strict digraph {\n  graph [rankdir=LR];\n";
 pub(crate) const END: &str = "}\n";
 
 /// The lines of a document, with a limit of bytes.
-pub(crate) struct Lines {
+pub(crate) struct DotLines {
     text: String,
     /// The bytes of each line.
     places: Vec<Range<usize>>,
-    room: usize,
+    remaining: usize,
 }
 
-impl Lines {
+impl DotLines {
     /// No lines yet, for a document of at most `limit` bytes; `None` if an empty document has more.
     pub(crate) fn within(limit: usize) -> Option<Self> {
-        let room = limit.checked_sub(BEGIN.len() + END.len())?;
+        let remaining = limit.checked_sub(BEGIN.len() + END.len())?;
         // A string that grows would take half as much again.
-        let reserved = if limit == usize::MAX { 0 } else { room };
-        Some(Self { text: String::with_capacity(reserved), places: Vec::new(), room })
+        let reserved = if limit == usize::MAX { 0 } else { remaining };
+        Some(Self { text: String::with_capacity(reserved), places: Vec::new(), remaining })
     }
 
     /// Adds an object of the topology; `None` if there is no room for it, as below.
@@ -51,7 +51,7 @@ impl Lines {
         let begin = self.text.len();
         // Writing to a string cannot fail.
         let _ = self.text.write_fmt(line);
-        self.room = self.room.checked_sub(self.text.len() - begin + 1)?;
+        self.remaining = self.remaining.checked_sub(self.text.len() - begin + 1)?;
         self.places.push(begin..self.text.len());
         Some(())
     }

@@ -2,13 +2,13 @@
 
 /// For each node some numbers, in ascending order and without duplicates.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct AdjacencyLists {
     /// The end of each node's list in `numbers`.
     ends: Vec<u32>,
     numbers: Vec<u32>,
 }
 
-impl Lists {
+impl AdjacencyLists {
     /// The lists of `nodes` nodes, from pairs of a node and a number.
     pub(super) fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();

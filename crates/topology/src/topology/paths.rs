@@ -9,22 +9,22 @@ pub struct PathsBetween<'t, N, P> {
     topology: &'t Topology<N, P>,
     to: NodeId,
     /// Whether a path leads from each node to `to`.
-    leads: Vec<bool>,
+    reaches_target: Vec<bool>,
     /// The nodes of the present path, each with its children that were not visited.
     open: Vec<(NodeId, std::vec::IntoIter<NodeId>)>,
 }
 
 impl<'t, N, P> PathsBetween<'t, N, P> {
     pub(super) fn new(topology: &'t Topology<N, P>, from: NodeId, to: NodeId) -> Self {
-        let mut leads = vec![false; topology.nodes.len()];
+        let mut reaches_target = vec![false; topology.nodes.len()];
         let mut found = vec![to];
         while let Some(node) = found.pop() {
-            if !std::mem::replace(&mut leads[node.index()], true) {
+            if !std::mem::replace(&mut reaches_target[node.index()], true) {
                 found.extend(topology.parents(node));
             }
         }
-        let mut paths = Self { topology, to, leads, open: Vec::new() };
-        if paths.leads[from.index()] {
+        let mut paths = Self { topology, to, reaches_target, open: Vec::new() };
+        if paths.reaches_target[from.index()] {
             paths.enter(from);
         }
         paths
@@ -32,7 +32,7 @@ impl<'t, N, P> PathsBetween<'t, N, P> {
 
     fn enter(&mut self, node: NodeId) {
         let children: Vec<NodeId> =
-            self.topology.children(node).filter(|child| self.leads[child.index()]).collect();
+            self.topology.children(node).filter(|child| self.reaches_target[child.index()]).collect();
         self.open.push((node, children.into_iter()));
     }
 }

@@ -6,8 +6,8 @@ use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_report::fleet::Cell;
 
-fn column(cluster: &str, lacking: usize) -> Column {
-    Column { cluster: ClusterName::from(cluster), silent_since: None, lacking }
+fn column(cluster: &str, out_of_sync: usize) -> Column {
+    Column { cluster: ClusterName::from(cluster), unavailable_since: None, out_of_sync }
 }
 
 fn row(name: &str, message: Option<&str>, cells: Vec<Option<Cell>>) -> MatrixRow {
@@ -17,7 +17,7 @@ fn row(name: &str, message: Option<&str>, cells: Vec<Option<Cell>>) -> MatrixRow
         resource: GroupResource::new("kuadrant.io", "ratelimitpolicies"),
         key: ObjectKey::new("shop", name),
         in_sync: synced && message.is_none(),
-        is_told: true,
+        is_annotated: true,
         summary: Some(Summary {
             clusters: 2,
             applied: 1,
@@ -51,7 +51,7 @@ fn page(query: &str, matrix: Matrix) -> FleetPage {
     }
 }
 
-fn some() -> Matrix {
+fn sample_matrix() -> Matrix {
     Matrix {
         rows: vec![
             row(
@@ -71,7 +71,7 @@ fn some() -> Matrix {
 
 #[test]
 fn the_page_is_a_table_with_words_and_links() {
-    let text = fleet(&page("kind=ratelimitpolicy&not-synced=1", some())).into_string();
+    let text = fleet(&page("kind=ratelimitpolicy&not-synced=1", sample_matrix())).into_string();
     // One line for each element makes snapshot differences readable.
     insta::assert_snapshot!(text.replace('>', ">\n"));
 }
@@ -79,7 +79,7 @@ fn the_page_is_a_table_with_words_and_links() {
 #[test]
 fn fleet_page_escapes_names_and_messages() {
     let evil = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
-    let mut matrix = some();
+    let mut matrix = sample_matrix();
     matrix.rows[0] = row(evil, Some(evil), vec![cell(PolicyState::Rejected, Some(evil)), None]);
     matrix.rows[0].kind = evil.to_owned();
     matrix.columns[0] = column(evil, 1);
@@ -91,7 +91,7 @@ fn fleet_page_escapes_names_and_messages() {
     let mut shown = page(&query, matrix);
     (shown.hub, shown.controller, shown.kinds) = (evil.to_owned(), evil.to_owned(), vec![evil.to_owned()]);
     shown.notices = Notices {
-        away: vec![evil.to_owned()],
+        watch_errors: vec![evil.to_owned()],
         unread: vec![evil.to_owned()],
         faults: vec![evil.to_owned()],
         is_read_once: true,
@@ -110,11 +110,11 @@ fn fleet_page_escapes_names_and_messages() {
 
 #[test]
 fn links_to_further_rows_keep_the_filters() {
-    let text = fleet(&page("kind=ratelimitpolicy&policy=100", some())).into_string();
+    let text = fleet(&page("kind=ratelimitpolicy&policy=100", sample_matrix())).into_string();
     assert!(text.contains("Policies: 101 to 102 of 240"), "{text}");
     assert!(text.contains(r#"href="/?kind=ratelimitpolicy""#), "{text}");
     assert!(text.contains(r#"href="/?kind=ratelimitpolicy&amp;policy=102""#), "{text}");
-    let past = fleet(&page("policy=1000", Matrix { rows: Vec::new(), ..some() })).into_string();
+    let past = fleet(&page("policy=1000", Matrix { rows: Vec::new(), ..sample_matrix() })).into_string();
     assert!(past.contains("There are only 240 of them"), "{past}");
 }
 

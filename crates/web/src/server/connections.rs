@@ -4,11 +4,11 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::headed::Headed;
+use super::security_headers::WithSecurityHeaders;
 use policy_sync_connections::{Limits, serve_with};
 
 /// Serves `router` on `listener` until `stop`.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    let headed = async |stream| Ok(Headed::new(stream));
-    serve_with(listener, router, Limits::pages(), headed, stop).await;
+    let wrap = async |stream| Ok(WithSecurityHeaders::new(stream));
+    serve_with(listener, router, Limits::pages(), wrap, stop).await;
 }

@@ -13,12 +13,12 @@ use form_urlencoded::parse;
 use rustls::crypto::CryptoProvider;
 
 use crate::address::FLEET;
-use policy_sync_connections::Caller;
+use policy_sync_connections::ClientConnection;
 
 /// The length of a key, in random bytes.
-const KEY: usize = 16;
+const KEY_LENGTH: usize = 16;
 /// Maximum length of path and query, in bytes. Kubernetes names are short.
-const LONGEST: usize = 4 << 10;
+const URL_LIMIT: usize = 4 << 10;
 
 /// The headers of every response: only resources of this origin, no caching and no framing.
 pub(super) const HEADERS: [(HeaderName, &str); 6] = [
@@ -44,10 +44,10 @@ impl Key {
     /// # Errors
     ///
     /// If the system provides no random bytes.
-    pub fn new() -> Result<Self, NoDice> {
-        let mut bytes = [0; KEY];
-        let provider = CryptoProvider::get_default().ok_or(NoDice)?;
-        provider.secure_random.fill(&mut bytes).map_err(|_| NoDice)?;
+    pub fn new() -> Result<Self, NoRandomBytes> {
+        let mut bytes = [0; KEY_LENGTH];
+        let provider = CryptoProvider::get_default().ok_or(NoRandomBytes)?;
+        provider.secure_random.fill(&mut bytes).map_err(|_| NoRandomBytes)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()))
     }
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Key {
 /// The system provides no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot get random bytes from the operating system")]
-pub struct NoDice;
+pub struct NoRandomBytes;
 
 /// Checks each request before it is processed.
 #[derive(Clone, Debug)]
@@ -99,15 +99,15 @@ impl Guard {
     }
 
     /// Checks `request`, handles it if admitted, and adds the security headers.
-    pub(super) async fn answer(self, request: Request, next: Next) -> Response {
+    pub(super) async fn handle(self, request: Request, next: Next) -> Response {
         let mut response = match self.check(&request) {
-            Verdict::Enters => {
-                if let Some(caller) = Caller::of(&request) {
+            GuardDecision::LogIn => {
+                if let Some(caller) = ClientConnection::of(&request) {
                     caller.prefer();
                 }
                 next.run(request).await
             }
-            Verdict::Answered(response) => *response,
+            GuardDecision::Respond(response) => *response,
         };
         let headers = response.headers_mut();
         for (name, value) in HEADERS {
@@ -116,43 +116,45 @@ impl Guard {
         response
     }
 
-    fn check(&self, request: &Request) -> Verdict {
+    fn check(&self, request: &Request) -> GuardDecision {
         let (uri, headers) = (request.uri(), request.headers());
         let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
         let is_ours = matches!(hosts[..], [host] if host.as_bytes() == self.host.as_bytes());
         if !is_ours || uri.authority().is_some_and(|authority| *authority.as_str() != *self.host) {
-            return refused(StatusCode::MISDIRECTED_REQUEST, &format!("expected the host {}\n", self.host));
+            return reject(StatusCode::MISDIRECTED_REQUEST, &format!("expected the host {}\n", self.host));
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response =
-                plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET: these pages are read-only\n");
+                text_response(StatusCode::METHOD_NOT_ALLOWED, "expected GET: these pages are read-only\n");
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return Verdict::Answered(Box::new(response));
+            return GuardDecision::Respond(Box::new(response));
         }
-        if uri.path_and_query().is_none_or(|path| path.as_str().len() > LONGEST) || !is_plain(uri.path()) {
-            return refused(StatusCode::NOT_FOUND, "no such page\n");
+        if uri.path_and_query().is_none_or(|path| path.as_str().len() > URL_LIMIT)
+            || !is_canonical(uri.path())
+        {
+            return reject(StatusCode::NOT_FOUND, "no such page\n");
         }
         if !self.is_of_this_origin(headers) {
-            return refused(StatusCode::FORBIDDEN, "requests from other sites are not allowed\n");
+            return reject(StatusCode::FORBIDDEN, "requests from other sites are not allowed\n");
         }
         let shown = parse(uri.query().unwrap_or_default().as_bytes()).find(|(name, _)| name == "key");
         if let Some((_, key)) = shown.filter(|_| uri.path() == FLEET)
             && self.is_key(&key)
         {
-            return self.enters();
+            return self.log_in();
         }
         if cookies(headers).any(|(name, value)| *name == *self.cookie && self.is_key(value)) {
-            return Verdict::Enters;
+            return GuardDecision::LogIn;
         }
-        refused(
+        reject(
             StatusCode::UNAUTHORIZED,
             "A key is required: open the address that policy-sync web printed.\n",
         )
     }
 
     /// Sets the key as a cookie, and redirects to the address without it.
-    fn enters(&self) -> Verdict {
-        let mut response = plain(StatusCode::SEE_OTHER, "");
+    fn log_in(&self) -> GuardDecision {
+        let mut response = text_response(StatusCode::SEE_OTHER, "");
         let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.text.as_str());
         let headers = response.headers_mut();
         headers.insert(header::LOCATION, HeaderValue::from_static(FLEET));
@@ -160,7 +162,7 @@ impl Guard {
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             headers.insert(header::SET_COOKIE, cookie);
         }
-        Verdict::Answered(Box::new(response))
+        GuardDecision::Respond(Box::new(response))
     }
 
     /// Compares hashes, in constant time.
@@ -184,19 +186,19 @@ impl Guard {
     }
 }
 
-enum Verdict {
-    Enters,
-    Answered(Box<Response>),
+enum GuardDecision {
+    LogIn,
+    Respond(Box<Response>),
 }
 
-fn refused(status: StatusCode, why: &str) -> Verdict {
-    let mut response = plain(status, why);
+fn reject(status: StatusCode, why: &str) -> GuardDecision {
+    let mut response = text_response(status, why);
     // Unauthenticated clients must not keep connections open.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    Verdict::Answered(Box::new(response))
+    GuardDecision::Respond(Box::new(response))
 }
 
-fn plain(status: StatusCode, text: &str) -> Response {
+fn text_response(status: StatusCode, text: &str) -> Response {
     let mut response = Response::new(Body::from(text.to_owned()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -205,7 +207,7 @@ fn plain(status: StatusCode, text: &str) -> Response {
 }
 
 /// Whether a path has no parts that servers interpret differently.
-fn is_plain(path: &str) -> bool {
+fn is_canonical(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains("//")
         && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._".contains(&byte))

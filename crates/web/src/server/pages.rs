@@ -9,44 +9,50 @@ use axum::response::{IntoResponse, Response};
 use maud::Markup;
 use tokio::time::timeout;
 
-use super::news::News;
-use super::rendered::Rendered;
+use super::change_events::ChangeEvents;
+use super::page_cache::PageCache;
 use crate as web;
-use crate::{FleetPage, FleetQuery, Notices, OnHub, Why};
+use crate::{ClusterExplanation, FleetPage, FleetQuery, Notices, PolicyOnHub};
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::HubError;
-use policy_sync_report::fleet::{Attached, AttachedError, GraphOf, Live, Matrix};
-use policy_sync_report::{Asked, PolicyReport, QueryError, Report};
+use policy_sync_report::fleet::{GraphSnapshot, Live, Matrix, TopologyError, WatchedTopology};
+use policy_sync_report::{PolicyReport, QueryError, Report, RequestedKinds};
 use policy_sync_sync::Settings;
 use policy_sync_topology::locator::{KindRef, Locator};
-use policy_sync_topology::show::{self, Named};
+use policy_sync_topology::show::{self, NodeLabel};
 
 /// The message while the topology is still being read.
-const LISTING: &str = "Attachments are still being loaded: try again.";
+const STILL_LOADING: &str = "Attachments are still being loaded: try again.";
 /// How long a page waits for optional data.
-pub(super) const A_MOMENT: Duration = Duration::from_secs(2);
+pub(super) const OPTIONAL_DATA_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The data for all pages. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pages {
     pub(super) live: Arc<Live>,
-    pub(super) news: News,
-    pub(super) fleets: Arc<Rendered<FleetQuery>>,
-    pub(super) gateways: Arc<Rendered<(ObjectKey, String, Notices)>>,
+    pub(super) change_events: ChangeEvents,
+    pub(super) fleets: Arc<PageCache<FleetQuery>>,
+    pub(super) gateways: Arc<PageCache<(ObjectKey, String, Notices)>>,
     pub(super) settings: Arc<Settings>,
 }
 
 impl Pages {
-    /// Pages about the objects in `live`. `news` announces changes; `settings` are those of the sync.
+    /// Pages about the objects in `live`. `change_events` announces changes; `settings` are those of the sync.
     #[must_use]
-    pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
-        Self { live, news, fleets: Arc::default(), gateways: Arc::default(), settings: settings.into() }
+    pub fn new(live: Arc<Live>, change_events: ChangeEvents, settings: Settings) -> Self {
+        Self {
+            live,
+            change_events,
+            fleets: Arc::default(),
+            gateways: Arc::default(),
+            settings: settings.into(),
+        }
     }
 }
 
 /// The error page, with its status.
-pub(super) type Refusal = (StatusCode, Page);
+pub(super) type ErrorPage = (StatusCode, Page);
 
 /// A rendered page.
 pub(super) struct Page(pub(super) Markup);
@@ -66,11 +72,11 @@ pub(super) fn html(text: impl Into<axum::body::Body>) -> Response {
 }
 
 /// Why the hub returned no data.
-pub(super) enum Unanswered {
+pub(super) enum HubReadError {
     /// Access is forbidden.
     Forbidden(String),
     /// Another error, with its page.
-    Other(Refusal),
+    Other(ErrorPage),
 }
 
 impl Pages {
@@ -80,12 +86,12 @@ impl Pages {
     }
 
     /// The page for an unknown object.
-    pub(super) fn missing(&self, why: &str) -> Refusal {
+    pub(super) fn not_found(&self, why: &str) -> ErrorPage {
         (StatusCode::NOT_FOUND, Page(web::error(&self.hub(), "Not found", why)))
     }
 
     /// The error page for a failed request to the hub.
-    pub(super) fn failed(&self, error: &HubError) -> Refusal {
+    pub(super) fn hub_failed(&self, error: &HubError) -> ErrorPage {
         let (status, title) = match error {
             HubError::NotServed { .. } | HubError::Absent { .. } | HubError::Spoke { .. } => {
                 (StatusCode::NOT_FOUND, "Not found")
@@ -97,90 +103,97 @@ impl Pages {
     }
 
     /// The error page for missing data.
-    pub(super) fn refused(&self, unanswered: Unanswered) -> Refusal {
-        match unanswered {
-            Unanswered::Forbidden(text) => {
+    pub(super) fn read_failed(&self, error: HubReadError) -> ErrorPage {
+        match error {
+            HubReadError::Forbidden(text) => {
                 (StatusCode::FORBIDDEN, Page(web::error(&self.hub(), "Forbidden", &text)))
             }
-            Unanswered::Other(refusal) => refusal,
+            HubReadError::Other(refusal) => refusal,
         }
     }
 
     /// The notices at the top of each page.
     pub(super) fn notices(&self) -> Notices {
-        let attached = self.live.watched().into_iter().flat_map(Attached::away);
-        let away: BTreeSet<String> = self.live.look().away().into_iter().chain(attached).collect();
+        let watched_topology =
+            self.live.started_topology().into_iter().flat_map(WatchedTopology::watch_errors);
+        let watch_errors: BTreeSet<String> =
+            self.live.view().watch_errors().into_iter().chain(watched_topology).collect();
         // On a hub, faults are shown with their policies.
-        let faults =
-            if self.live.is_of_files() { self.live.look().roster().faults.clone() } else { Vec::new() };
-        Notices { away: away.into_iter().collect(), faults, ..Notices::default() }
+        let faults = if self.live.is_from_files() {
+            self.live.view().watched_kinds().faults.clone()
+        } else {
+            Vec::new()
+        };
+        Notices { watch_errors: watch_errors.into_iter().collect(), faults, ..Notices::default() }
     }
 
     /// The matrix of policies and clusters for `query`.
     pub(super) fn fleet(&self, query: FleetQuery) -> FleetPage {
-        let look = self.live.look();
-        let roster = look.roster();
+        let view = self.live.view();
+        let watched_kinds = view.watched_kinds();
         let matrix =
-            query.matrix().map(|query| Matrix::new(&look, &query)).map_err(|error| error.to_string());
-        let (away, unread, faults) = (look.away(), look.unread(), roster.faults.clone());
+            query.matrix().map(|query| Matrix::new(&view, &query)).map_err(|error| error.to_string());
+        let (watch_errors, unread, faults) =
+            (view.watch_errors(), view.unread(), watched_kinds.faults.clone());
         FleetPage {
             hub: self.hub(),
             controller: self.live.controller().as_str().to_owned(),
             namespace: self.live.namespace().map(str::to_owned),
-            notices: Notices { away, unread, faults, ..Notices::default() },
-            kinds: roster.kinds.iter().map(|kind| kind.kind.clone()).collect(),
-            unlisted: look.unlisted().into_iter().map(str::to_owned).collect(),
-            has_classes: roster.has_classes,
+            notices: Notices { watch_errors, unread, faults, ..Notices::default() },
+            kinds: watched_kinds.kinds.iter().map(|kind| kind.kind.clone()).collect(),
+            unlisted: view.unlisted().into_iter().map(str::to_owned).collect(),
+            has_classes: watched_kinds.has_classes,
             query,
             matrix,
         }
     }
 
-    /// Calls `ask` with the topology, after waiting for it up to `patience`.
+    /// Calls `query` with the topology, after waiting for it up to `timeout_after`.
     pub(super) async fn graph<T: Send + 'static>(
         &self,
-        patience: Duration,
-        ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let attached = self.live.attached().await.map_err(|error| match &error {
-            AttachedError::Hub(error) => self.failed(error),
-            AttachedError::Unstarted(_) => self.unmade(),
+        timeout_after: Duration,
+        query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,
+    ) -> Result<T, ErrorPage> {
+        let watched_topology = self.live.watched_topology().await.map_err(|error| match &error {
+            TopologyError::Hub(error) => self.hub_failed(error),
+            TopologyError::ThreadStart(_) => self.internal_error(),
         })?;
-        match timeout(patience, attached.ask(ask)).await {
+        match timeout(timeout_after, watched_topology.query(query)).await {
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(self.unmade()),
+            Ok(None) => Err(self.internal_error()),
             Err(_) => {
-                let away = attached.away();
-                let why = if away.is_empty() { LISTING.to_owned() } else { away.join(" ") };
+                let watch_errors = watched_topology.watch_errors();
+                let why =
+                    if watch_errors.is_empty() { STILL_LOADING.to_owned() } else { watch_errors.join(" ") };
                 Err((StatusCode::SERVICE_UNAVAILABLE, Page(web::error(&self.hub(), "Not loaded yet", &why))))
             }
         }
     }
 
     /// The attachments of a policy on the hub; `None` if the object is not a policy.
-    pub(super) async fn on_hub(&self, policy: &PolicyReport) -> Option<OnHub> {
+    pub(super) async fn on_hub(&self, policy: &PolicyReport) -> Option<PolicyOnHub> {
         let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
-        let asked = self.graph(A_MOMENT, move |GraphOf { found, graph, .. }| {
+        let on_hub = self.graph(OPTIONAL_DATA_TIMEOUT, move |GraphSnapshot { found, graph, .. }| {
             let kind = KindRef { group: &origin.kind().group, kind: &kind };
             let report = show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))?;
             let locator = Locator::of(kind, origin.object());
             let policy = graph.policies().iter().find(|policy| policy.locator == locator)?;
-            let targets = policy.targets.iter().map(|target| Named::object(target.locator)).collect();
-            Some(OnHub { targets, report })
+            let targets = policy.targets.iter().map(|target| NodeLabel::object(target.locator)).collect();
+            Some(PolicyOnHub { targets, report })
         });
-        asked.await.unwrap_or_else(|_| {
+        on_hub.await.unwrap_or_else(|_| {
             let unknown = vec!["attachments are not loaded yet".to_owned()];
             let report = show::PolicyReport { unknown, ..show::PolicyReport::default() };
-            Some(OnHub { report, ..OnHub::default() })
+            Some(PolicyOnHub { report, ..PolicyOnHub::default() })
         })
     }
 
     /// Why `policy` is on the cluster, or is not; `None` if the pages are about files.
-    pub(super) async fn why(&self, policy: &PolicyReport, cluster: String) -> Option<Why> {
+    pub(super) async fn explain(&self, policy: &PolicyReport, cluster: String) -> Option<ClusterExplanation> {
         let answer = match ClusterName::parse(&cluster) {
             None => Err(format!("{cluster:?} is not a valid cluster name.")),
             Some(name) => {
-                let kind = self.live.look().roster().kind(policy.origin.kind()).cloned();
+                let kind = self.live.view().watched_kinds().kind(policy.origin.kind()).cloned();
                 match kind {
                     None => Err(format!("{} is no longer a synced kind.", policy.kind)),
                     Some(kind) => {
@@ -191,11 +204,11 @@ impl Pages {
                 }
             }
         };
-        Some(Why { cluster, answer })
+        Some(ClusterExplanation { cluster, answer })
     }
 
     /// The error page after an internal error.
-    pub(super) fn unmade(&self) -> Refusal {
+    pub(super) fn internal_error(&self) -> ErrorPage {
         let why = "The page could not be rendered: see standard error.";
         (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
     }
@@ -203,15 +216,15 @@ impl Pages {
     /// Reads objects from the hub that are not watched.
     pub(super) async fn read(
         &self,
-        asked: Asked<'_>,
+        requested: RequestedKinds<'_>,
         scope: policy_sync_mirror::Scope,
         cluster: Option<ClusterName>,
-    ) -> Result<Report, Unanswered> {
-        self.live.report(asked, scope, cluster).await.map_err(|error| match error {
-            QueryError::Hub(error) if error.is_forbidden() => Unanswered::Forbidden(error.to_string()),
-            QueryError::Hub(error) => Unanswered::Other(self.failed(&error)),
-            QueryError::Unread(text) => Unanswered::Forbidden(text),
-            QueryError::Kind(text) => Unanswered::Other(self.missing(&text)),
+    ) -> Result<Report, HubReadError> {
+        self.live.report(requested, scope, cluster).await.map_err(|error| match error {
+            QueryError::Hub(error) if error.is_forbidden() => HubReadError::Forbidden(error.to_string()),
+            QueryError::Hub(error) => HubReadError::Other(self.hub_failed(&error)),
+            QueryError::Unread(text) => HubReadError::Forbidden(text),
+            QueryError::Kind(text) => HubReadError::Other(self.not_found(&text)),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Writes plans as the controller does, to a simulated server that accepts everything.
 
-use policy_sync_api::annotations::{DISPLACED_SINCE, OF_POLICY};
+use policy_sync_api::annotations::{DISPLACED_SINCE, POLICY_ANNOTATIONS};
 use policy_sync_api::json::normalize;
 use policy_sync_api::names::{ObjectKey, Origin};
-use policy_sync_mirror::Change;
+use policy_sync_mirror::SourceEvent;
 use policy_sync_sync::Key;
 use policy_sync_sync::delete_guard::DeleteGuard;
 use policy_sync_sync::desired::access;
@@ -85,7 +85,7 @@ impl Hub {
         metadata.remove("managedFields");
         let found = metadata.entry("annotations").or_insert_with(|| json!({}));
         let found = found.as_object_mut().expect("annotations are an object");
-        OF_POLICY.iter().for_each(|key| drop(found.remove(*key)));
+        POLICY_ANNOTATIONS.iter().for_each(|key| drop(found.remove(*key)));
         found.extend(annotations.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
         self.show(&address);
         true
@@ -98,7 +98,7 @@ impl Hub {
         let planned = match action {
             WorkAction::Delete { .. } => {
                 self.works.remove(&key);
-                return self.change(Change::Deleted {
+                return self.change(SourceEvent::Deleted {
                     source: WORKS.all(),
                     key: name,
                     version: self.version,

@@ -5,12 +5,12 @@ use anyhow::Result;
 
 use super::pods;
 use crate::Options;
-use crate::allowing::{Allowing, MUTATING, VALIDATING};
+use crate::allowing::{AllowWebhook, MUTATING, VALIDATING};
 use crate::creates::over_raw;
 use crate::documents::{self, PODS, Variety};
 use crate::hub::MeasuredHub;
 use crate::pace::{create, take_turns};
-use crate::policed::{self, Reviewing};
+use crate::rego_policies::{self, Reviewer};
 use crate::report::Measure;
 use crate::sample::Sample;
 
@@ -21,21 +21,21 @@ const ALLOWED: &str = "allowed";
 
 /// Measures creates with the controller and with the raw webhook.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    let exempt = format!("{},{ALLOWED}", policed::exempt());
-    let reviewing = Reviewing::start(hub, ADMITTED, options.documents, &[exempt]).await?;
-    let allowing = Allowing::start(&hub.client, ALLOWED, PODS, &[MUTATING, VALIDATING], None).await?;
+    let exempt = format!("{},{ALLOWED}", rego_policies::exempt());
+    let reviewer = Reviewer::start(hub, ADMITTED, options.documents, &[exempt]).await?;
+    let allowing = AllowWebhook::start(&hub.client, ALLOWED, PODS, &[MUTATING, VALIDATING], None).await?;
     pods::until_denied(&hub.client, ADMITTED).await?;
     let took = take_turns(options, [ADMITTED, ALLOWED], async |namespace, numbers| {
         let pod = |index| pods::fine(namespace, index);
-        let answered = create(&hub.client, &PODS.within(namespace), options.rate, numbers, pod).await?;
+        let completed = create(&hub.client, &PODS.within(namespace), options.rate, numbers, pod).await?;
         // The pods are documents as well, whose number must stay constant.
         documents::clear(&hub.client, PODS, [namespace.to_owned()].into_iter()).await?;
-        Ok(answered)
+        Ok(completed)
     })
     .await?;
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     allowing.stop(&hub.client).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let [admitted, allowed] = took.map(|took| Sample::seconds(&took));

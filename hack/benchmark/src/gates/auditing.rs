@@ -10,25 +10,25 @@ use serde_json::Value;
 use tokio::time::sleep_until;
 
 use crate::hub::MeasuredHub;
-use crate::policed::Reviewing;
+use crate::rego_policies::Reviewer;
 
 /// Lifetime of a cached audit, plus a margin.
 const FRESH: Duration = Duration::from_millis(10_100);
 
 /// Reads a controller's audit as a ServiceAccount.
-pub(super) struct Reader {
+pub(super) struct AuditReader {
     port: u16,
     authority: String,
     token: String,
     last: Option<Instant>,
 }
 
-impl Reader {
+impl AuditReader {
     /// Creates a ServiceAccount with the right to read audits.
-    pub(super) async fn new(hub: &MeasuredHub, reviewing: &Reviewing, namespace: &str) -> Result<Self> {
+    pub(super) async fn new(hub: &MeasuredHub, reviewer: &Reviewer, namespace: &str) -> Result<Self> {
         apply_all(&hub.client, &audit_reader(namespace, "reader")).await?;
         let token = token(&hub.client, namespace, "reader", &[]).await?;
-        let (port, authority) = reviewing.webhooks()?;
+        let (port, authority) = reviewer.webhooks()?;
         Ok(Self { port, authority, token, last: None })
     }
 

@@ -6,20 +6,20 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use http::{Method, Request, StatusCode};
 use kube::Client;
-use policy_sync_hub::json_client::{Files, JsonClient, Token};
+use policy_sync_hub::json_client::{CredentialFiles, JsonClient, Token};
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::authorization::TOKEN;
 use policy_sync_testenv::wait;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::asked::{AskedAboutUsers, client_of};
+use super::authorizer::{Authorizer, client_of};
 use crate::Options;
 use crate::creates::spread;
 use crate::hub::{LIMIT, MeasuredHub};
 use crate::modules;
 use crate::pace::{at_rate, take_turns};
-use crate::policed;
+use crate::rego_policies;
 use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
@@ -28,9 +28,9 @@ const NAMESPACE: &str = "authorized";
 /// Number of Rego policies.
 const POLICIES: usize = 10;
 /// The user whose requests are reviewed.
-const ASKED: &str = "jane";
+const REVIEWED_USER: &str = "jane";
 /// A user whose requests are not reviewed: the name looks like a part of Kubernetes other than a ServiceAccount.
-const UNASKED: &str = "system:unasked";
+const UNREVIEWED_USER: &str = "system:unasked";
 /// Rate of reviews as a multiple of the usual rate: numerator and denominator.
 const FASTER: (usize, usize) = (5, 2);
 /// Goal for a review, in milliseconds.
@@ -40,19 +40,22 @@ const MORE_GOAL: f64 = 5.0;
 
 /// Measures reviews, and requests with and without them.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set_policies(hub, &modules::authorizing(POLICIES)).await?;
-    let asked = AskedAboutUsers::start(hub, NAMESPACE, POLICIES).await?;
+    rego_policies::set_policies(hub, &modules::authorizing(POLICIES)).await?;
+    let authorizer = Authorizer::start(hub, NAMESPACE, POLICIES).await?;
     let rate = options.rate * FASTER.0 / FASTER.1;
     progress(&format!("{rate} reviews a second"));
-    let reviews = reviews(&asked, rate, rate * options.load).await?;
+    let reviews = reviews(&authorizer, rate, rate * options.load).await?;
 
     let objects = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "read", "namespace": NAMESPACE}});
     apply(&hub.client, &objects).await?;
-    let clients = [(ASKED, client_of(hub, ASKED).await?), (UNASKED, client_of(hub, UNASKED).await?)];
+    let clients = [
+        (REVIEWED_USER, client_of(hub, REVIEWED_USER).await?),
+        (UNREVIEWED_USER, client_of(hub, UNREVIEWED_USER).await?),
+    ];
     for (_, client) in &clients {
         wait::until("the rights are there", LIMIT, || read(client)).await?;
     }
-    let took = take_turns(options, [ASKED, UNASKED], async |user, numbers| {
+    let took = take_turns(options, [REVIEWED_USER, UNREVIEWED_USER], async |user, numbers| {
         let client = clients.iter().find(|(name, _)| *name == user).map(|(_, client)| client.clone());
         let client = client.context("no such user")?;
         at_rate(options.rate, numbers.len(), |_| {
@@ -62,7 +65,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         .await
     })
     .await?;
-    asked.stop(hub).await?;
+    authorizer.stop(hub).await?;
     let [with, without] = took.map(|took| Sample::seconds(&took));
     let p99 = |sample: &Sample| 1e3 * sample.quantile(0.99);
     Ok(vec![
@@ -86,11 +89,11 @@ async fn read(client: &Client) -> Result<()> {
 }
 
 /// The durations of reviews at this rate.
-async fn reviews(asked: &AskedAboutUsers, rate: usize, count: usize) -> Result<Sample> {
-    let address = format!("https://localhost:{}", asked.webhooks.port());
-    let files = Files {
+async fn reviews(authorizer: &Authorizer, rate: usize, count: usize) -> Result<Sample> {
+    let address = format!("https://localhost:{}", authorizer.webhooks.port());
+    let files = CredentialFiles {
         token: Some(Token::Text(TOKEN.into())),
-        authority: Some(asked.files.path("ca.crt")),
+        authority: Some(authorizer.files.path("ca.crt")),
         identity: None,
     };
     let client = JsonClient::new(address.parse()?, files)?;
@@ -98,12 +101,12 @@ async fn reviews(asked: &AskedAboutUsers, rate: usize, count: usize) -> Result<S
         let (client, body) = (client.clone(), review(number).into_bytes());
         async move {
             let began = Instant::now();
-            let answer = client.once(Method::POST, "/authorize", body.into(), LIMIT).await?;
-            ensure!(answer.status == StatusCode::OK, "{}", client.refused(&answer));
+            let answer = client.send_once(Method::POST, "/authorize", body.into(), LIMIT).await?;
+            ensure!(answer.status == StatusCode::OK, "{}", client.status_error(&answer));
             Ok(began.elapsed())
         }
     });
-    let took: Vec<_> = took.await?.into_iter().map(|answered| answered.value).collect();
+    let took: Vec<_> = took.await?.into_iter().map(|completed| completed.value).collect();
     Ok(Sample::seconds(&took))
 }
 
@@ -112,7 +115,7 @@ fn review(number: usize) -> String {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
         "spec": {
-            "user": ASKED, "groups": ["dev", "system:authenticated"],
+            "user": REVIEWED_USER, "groups": ["dev", "system:authenticated"],
             "resourceAttributes": {"namespace": NAMESPACE, "verb": "get", "version": "v1", "resource": "configmaps",
                 "name": format!("read-{number}")},
         },

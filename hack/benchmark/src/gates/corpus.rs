@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
 use policy_sync_api::names::GroupVersionResource;
-use policy_sync_controller::admission::audit::{Existing, Findings, audit};
+use policy_sync_controller::admission::audit::{ExistingObject, Findings, audit};
 use policy_sync_rego::engine::{Engine, Evaluator};
 use policy_sync_rego::snapshot::Snapshot;
 use regorus::Value;
@@ -38,13 +38,13 @@ impl Corpus {
         let snapshot = Snapshot::new(engine.clone(), Default::default());
         let (mut findings, began) = (Findings::default(), Instant::now());
         for (namespace, name, object) in &self.pods {
-            let judged = audit(&snapshot, Existing { gvr: &self.gvr, namespace, name, object });
+            let judged = audit(&snapshot, ExistingObject { gvr: &self.gvr, namespace, name, object });
             if let Some(why) = judged.unreached {
                 return Err(Error::msg(why));
             }
             judged.violations.into_iter().for_each(|violation| findings.add(violation));
         }
-        Ok((began.elapsed(), findings.in_order().count()))
+        Ok((began.elapsed(), findings.sorted().count()))
     }
 }
 

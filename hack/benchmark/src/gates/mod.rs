@@ -8,9 +8,9 @@
 //! ```
 
 pub(super) mod admitted;
-mod asked;
 mod auditing;
 pub(super) mod authorized;
+mod authorizer;
 mod corpus;
 pub(super) mod growth;
 mod pods;

@@ -6,13 +6,13 @@ use kube::core::request::Request as Requests;
 use policy_sync_testenv::{Controller, crds, wait};
 use serde_json::Value;
 
-use super::auditing::Reader;
+use super::auditing::AuditReader;
 use crate::Options;
 use crate::counts::Counts;
 use crate::documents::{self, PODS, Variety};
 use crate::hub::{LIMIT, MeasuredHub};
 use crate::modules::{self, DENYING};
-use crate::policed::{self, Reviewing};
+use crate::rego_policies::{self, Reviewer};
 use crate::report::{Measure, progress};
 use crate::sample;
 
@@ -30,24 +30,24 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     let of_pod = modules::owners(DENYING).count() + 1;
     let pods = (VIOLATIONS * options.documents).div_ceil(of_pod);
     crds::install(&hub.client, &crds::reports()?).await?;
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, pods, Variety::Different).await?;
     let before = Counts::now(&hub.client).await?;
-    let reviewing = Reviewing::start(hub, NAMESPACE, pods, &["--audit-interval=10s".to_owned()]).await?;
+    let reviewer = Reviewer::start(hub, NAMESPACE, pods, &["--audit-interval=10s".to_owned()]).await?;
     let violations = sample::count(pods * of_pod);
     progress(&format!("{violations} violations"));
-    until_audited(&reviewing.controller, 0.0, violations).await?;
+    until_audited(&reviewer.controller, 0.0, violations).await?;
     let reports = until_reported(hub, violations).await?;
     let first = Counts::now(&hub.client).await?;
     // All writes of one audit are complete when the second audit after it ends.
     let mut last = 0.0;
     for _ in 0..3 {
-        last = until_audited(&reviewing.controller, last, violations).await?;
+        last = until_audited(&reviewer.controller, last, violations).await?;
     }
     let later = Counts::now(&hub.client).await?.since(&first);
-    let answer = Reader::new(hub, &reviewing, NAMESPACE).await?.read().await?;
+    let answer = AuditReader::new(hub, &reviewer, NAMESPACE).await?.read().await?;
     ensure!(answer["message"] == format!("total violations:{violations}"), "{}", answer["message"]);
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let results = |report: &Value| report["results"].as_array().map_or(0, Vec::len);
     let most = reports.iter().map(results).max().unwrap_or_default();

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use policy_sync_rego::engine::Evaluator;
 
 use crate::Options;
-use crate::asking::{Arm, Question, in_opa, spread, take_turns};
+use crate::asking::{Query, QueryArm, in_opa, spread, take_turns};
 use crate::documents::{self, INGRESSES};
 use crate::modules::{self, DENYING};
 use crate::report::{Measure, progress};
@@ -28,12 +28,12 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let [of_few, of_many] = [embedded(&few)?, embedded(&many)?];
     let (_server, in_opa) = in_opa(&bundle, many).await?;
     let ingresses = options.documents / INGRESSES;
-    let join = Question::ReviewOfIngress(ingresses);
+    let join = Query::ReviewOfIngress(ingresses);
     let arms = [
-        Arm::new(of_few, Question::Review),
-        Arm::new(of_many.clone(), Question::Review),
-        Arm::new(of_many, join),
-        Arm::new(in_opa, join),
+        QueryArm::new(of_few, Query::Review),
+        QueryArm::new(of_many.clone(), Query::Review),
+        QueryArm::new(of_many, join),
+        QueryArm::new(in_opa, join),
     ];
     progress("reviews, embedded and by OPA");
     let turns = options.turns;

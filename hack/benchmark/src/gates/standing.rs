@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::Controller;
 use tokio::time::Instant;
 
-use super::auditing::Reader;
+use super::auditing::AuditReader;
 use super::corpus::{self, Corpus};
 use super::pods;
 use crate::Options;
@@ -14,8 +14,8 @@ use crate::creates::spread;
 use crate::documents::{self, PODS, Variety};
 use crate::hub::MeasuredHub;
 use crate::modules::{self, DENYING};
-use crate::pace::{self, Answered};
-use crate::policed::{self, Reviewing};
+use crate::pace::{self, CompletedRequest};
+use crate::rego_policies::{self, Reviewer};
 use crate::report::{Measure, against, progress};
 use crate::sample::Sample;
 use crate::usage::Memory;
@@ -74,17 +74,17 @@ async fn alone(options: &Options) -> Result<Vec<Measure>> {
 
 /// Audits by a controller.
 async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set(hub).await?;
+    rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
     // Audits run only on request.
-    let reviewing =
-        Reviewing::start(hub, NAMESPACE, options.documents, &["--audit-interval=0".to_owned()]).await?;
-    let mut reader = Reader::new(hub, &reviewing, NAMESPACE).await?;
+    let reviewer =
+        Reviewer::start(hub, NAMESPACE, options.documents, &["--audit-interval=0".to_owned()]).await?;
+    let mut reader = AuditReader::new(hub, &reviewer, NAMESPACE).await?;
     pods::until_denied(&hub.client, NAMESPACE).await?;
     tokio::time::sleep(options.settles).await;
     let mut memory = Vec::new();
     for _ in 0..options.runs {
-        memory.push(taken(&reviewing.controller, &mut reader).await?);
+        memory.push(taken(&reviewer.controller, &mut reader).await?);
     }
     let (mut quiet, mut meanwhile) = (Vec::new(), Vec::new());
     for turn in 0..=pace::turns(options) {
@@ -95,7 +95,7 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
         }
         progress(&format!("creates beside audits: turn {turn} of {}", pace::turns(options)));
     }
-    reviewing.stop(hub).await?;
+    reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let (memory, quiet, meanwhile) = (Sample::new(memory), Sample::new(quiet), Sample::new(meanwhile));
     let ratio = meanwhile.quantile(0.99) / quiet.quantile(0.99);
@@ -117,10 +117,10 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
 }
 
 /// The additional memory of `controller` during an audit, in MiB.
-async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
+async fn taken(controller: &Controller, reader: &mut AuditReader) -> Result<f64> {
     reader.until_stale().await;
     let pid = controller.pid();
-    Memory::forget_peak(pid)?;
+    Memory::reset_peak(pid)?;
     let before = Memory::of_process(pid)?.resident;
     let found = reader.read().await?;
     ensure!(found["message"] != "total violations:0", "it finds nothing");
@@ -131,7 +131,7 @@ async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
 /// duration of the audit count.
 async fn creates(
     hub: &MeasuredHub,
-    reader: &mut Reader,
+    reader: &mut AuditReader,
     turn: usize,
     options: &Options,
 ) -> Result<(Vec<f64>, Vec<f64>)> {
@@ -139,9 +139,9 @@ async fn creates(
     let create = async |number: usize| {
         let numbers = number * count..(number + 1) * count;
         let pod = |index| pods::fine(NAMESPACE, index);
-        let (began, answered) =
+        let (began, completed) =
             (Instant::now(), pace::create(&hub.client, &path, options.rate, numbers, pod).await?);
-        anyhow::Ok((began, answered))
+        anyhow::Ok((began, completed))
     };
     let clear = || documents::clear(&hub.client, PODS, [NAMESPACE.to_owned()].into_iter());
     reader.until_stale().await;
@@ -154,9 +154,9 @@ async fn creates(
     clear().await?;
     let quiet = create(2 * turn + 1).await?;
     clear().await?;
-    let within = |(began, answered): (Instant, Vec<Answered<()>>)| {
-        let first = answered.into_iter().filter(|answered| answered.due <= began + span);
-        first.map(|answered| answered.took.as_secs_f64()).collect()
+    let within = |(began, completed): (Instant, Vec<CompletedRequest<()>>)| {
+        let first = completed.into_iter().filter(|completed| completed.due <= began + span);
+        first.map(|completed| completed.took.as_secs_f64()).collect()
     };
     Ok((within(quiet), within(during)))
 }

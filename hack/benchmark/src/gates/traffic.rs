@@ -16,13 +16,13 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::time::interval;
 
-use super::asked::{AskedAboutUsers, client_of};
+use super::authorizer::{Authorizer, client_of};
 use super::pods;
 use crate::Options;
 use crate::documents::PODS;
 use crate::hub::{LIMIT, MeasuredHub};
 use crate::pace::at_rate;
-use crate::policed;
+use crate::rego_policies;
 use crate::report::{Measure, progress};
 use crate::sample::{self, Sample};
 use crate::usage::Memory;
@@ -55,17 +55,17 @@ enum Step {
 
 /// The defect of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wrong {
+enum Defect {
     /// There was no response.
-    Lost,
+    NoResponse,
     /// The verdict was wrong.
-    Verdict,
+    WrongVerdict,
 }
 
 /// Measures lost requests, wrong verdicts, and memory.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    policed::set_policies(hub, &modules(0)).await?;
-    let asked = AskedAboutUsers::start(hub, NAMESPACE, modules(0).len()).await?;
+    rego_policies::set_policies(hub, &modules(0)).await?;
+    let authorizer = Authorizer::start(hub, NAMESPACE, modules(0).len()).await?;
     let read = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "read", "namespace": NAMESPACE}});
     apply(&hub.client, &read).await?;
     let client = client_of(hub, USER).await?;
@@ -81,19 +81,19 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     let count = rate * LONGER * options.load;
     progress(&format!("{rate} requests a second for {} s", LONGER * options.load));
     let mut memory = Vec::new();
-    let answered = tokio::select! {
-        answered = at_rate(rate, count, |number| {
+    let completed = tokio::select! {
+        completed = at_rate(rate, count, |number| {
             let client = client.clone();
             async move { Ok(Step::of(number).take(&client, number).await) }
-        }) => answered?,
-        ended = change(hub, asked.controller.pid(), &mut memory) => bail!("no more changes: {ended:?}"),
+        }) => completed?,
+        ended = change(hub, authorizer.controller.pid(), &mut memory) => bail!("no more changes: {ended:?}"),
     };
-    asked.stop(hub).await?;
-    let mut wrong: BTreeMap<Wrong, Vec<String>> = BTreeMap::new();
-    for (what, text) in answered.into_iter().filter_map(|answered| answered.value) {
+    authorizer.stop(hub).await?;
+    let mut wrong: BTreeMap<Defect, Vec<String>> = BTreeMap::new();
+    for (what, text) in completed.into_iter().filter_map(|completed| completed.value) {
         wrong.entry(what).or_default().push(text);
     }
-    let row = |of: Wrong, what: &str| {
+    let row = |of: Defect, what: &str| {
         let wrong = wrong.get(&of).map(Vec::as_slice).unwrap_or_default();
         let measure = Measure::at_most("G7", what, sample::count(wrong.len()), "requests", 0.0);
         measure.detail(
@@ -105,8 +105,8 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     };
     let [begins, ends] = [1..2, 9..10].map(|tenths| tenth(&memory, &tenths));
     Ok(vec![
-        row(Wrong::Lost, "lost"),
-        row(Wrong::Verdict, "judged wrongly"),
+        row(Defect::NoResponse, "lost"),
+        row(Defect::WrongVerdict, "judged wrongly"),
         Measure::at_most("G7", "memory at the end, over the beginning", ends / begins, "×", MEMORY_GOAL)
             .detail(format!("{ends:.1} MiB against {begins:.1} MiB")),
     ])
@@ -124,7 +124,7 @@ async fn change(hub: &MeasuredHub, pid: u32, memory: &mut Vec<f64>) -> Result<()
     let mut every = interval(CHANGES);
     for number in 1.. {
         every.tick().await;
-        policed::set_policies(hub, &modules(number)).await?;
+        rego_policies::set_policies(hub, &modules(number)).await?;
         memory.push(Memory::of_process(pid)?.resident);
     }
     Ok(())
@@ -170,13 +170,13 @@ impl Step {
     }
 
     /// Sends the request as `client`. Returns the defect of the response, if any.
-    async fn take(self, client: &Client, number: usize) -> Option<(Wrong, String)> {
+    async fn take(self, client: &Client, number: usize) -> Option<(Defect, String)> {
         match self.ask(client, number).await {
             Ok(()) if matches!(self, Self::Pod | Self::Read) => None,
-            Ok(()) => Some((Wrong::Verdict, format!("{self:?} is let in"))),
+            Ok(()) => Some((Defect::WrongVerdict, format!("{self:?} is let in"))),
             Err(Error::Api(status)) if self.is_denied_by(&status.message) => None,
-            Err(Error::Api(status)) if status.code == 403 => Some((Wrong::Verdict, status.message)),
-            Err(error) => Some((Wrong::Lost, format!("{self:?}: {error}"))),
+            Err(Error::Api(status)) if status.code == 403 => Some((Defect::WrongVerdict, status.message)),
+            Err(error) => Some((Defect::NoResponse, format!("{self:?}: {error}"))),
         }
     }
 

@@ -15,7 +15,7 @@ const MEMORY_GOAL: f64 = 1.0;
 
 /// Measurements of one arm.
 #[derive(Default)]
-struct Arm {
+struct ArmMeasurements {
     fan_out: Vec<std::time::Duration>,
     restart: Vec<std::time::Duration>,
     settled: Vec<f64>,
@@ -23,7 +23,7 @@ struct Arm {
 
 /// Fan-outs, restarts and settled memory, in turns.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    let mut arms = [Arm::default(), Arm::default()];
+    let mut arms = [ArmMeasurements::default(), ArmMeasurements::default()];
     for run in 1..=options.runs {
         for place in [run % 2, (run + 1) % 2] {
             hub.topology = place == 1;
@@ -33,7 +33,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     }
     hub.topology = false;
     let [off, on] = arms;
-    let ratio = |what: String, of: fn(&Arm) -> &Vec<std::time::Duration>| {
+    let ratio = |what: String, of: fn(&ArmMeasurements) -> &Vec<std::time::Duration>| {
         Measure::ratio("T7", what, &Sample::seconds(of(&on)), &Sample::seconds(of(&off)), TIME_GOAL)
     };
     let (with, without) =
@@ -47,13 +47,13 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     ])
 }
 
-async fn one(hub: &mut MeasuredHub, arm: &mut Arm) -> Result<()> {
+async fn one(hub: &mut MeasuredHub, arm: &mut ArmMeasurements) -> Result<()> {
     hub.clear().await?;
     let (took, controller) = fan_out::by_controller(hub).await?;
-    hub.answer_all("all is well").await?;
+    hub.report_all("all is well").await?;
     hub.quiet().await?;
     controller.terminate().await?;
-    hub.note_settled();
+    hub.mark_settled();
     let (ready, controller) = hub.start_controller().await?;
     hub.quiet().await?;
     let memory = Memory::of_process(controller.pid())?;

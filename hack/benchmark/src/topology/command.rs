@@ -56,14 +56,14 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     ])
 }
 
-struct Printed {
+struct CommandRun {
     first: Duration,
     bytes: usize,
     peak: f64,
 }
 
 /// Prints the topology of the Gateway `gateway` in `folder`.
-async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed> {
+async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<CommandRun> {
     let mut command = Command::new(&options.controller);
     command.args(["topology", "-o", "json", "--gateway", gateway, "-f"]).arg(folder);
     let began = Instant::now();
@@ -90,7 +90,7 @@ async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed>
         peak = peak.max(of_now());
     }
     child.kill().await.ok();
-    Ok(Printed { first, bytes, peak })
+    Ok(CommandRun { first, bytes, peak })
 }
 
 fn world(routes: usize) -> Vec<Value> {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use policy_sync_topology::{Folds, Graph, Objects};
+use policy_sync_topology::{EffectiveCache, Graph, Objects};
 
 use super::world::{World, take};
 use crate::Options;
@@ -89,11 +89,11 @@ fn read(world: &World) -> Result<Duration> {
 /// The time to build the graph with the stacks of all paths.
 fn build(objects: &Objects) -> Duration {
     let began = Instant::now();
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
-    let mut folds = Folds::new(&graph);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
+    let mut cache = EffectiveCache::new(&graph);
     let mut paths = 0_usize;
-    let _ = graph.walk::<()>(&mut folds, &mut |path, _| {
+    let _ = graph.walk::<()>(&mut cache, &mut |path, _| {
         paths += path.nodes.len();
         ControlFlow::Continue(())
     });

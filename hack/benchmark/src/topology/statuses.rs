@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Options;
 use crate::counts::Counts;
 use crate::hub::MeasuredHub;
-use crate::observer::Seen;
+use crate::observer::ObservedEvent;
 use crate::raw;
 use crate::report::{Measure, progress};
 use crate::sample::{self, Sample};
@@ -103,7 +103,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     cost(hub, &controller, &format!("{ROUTES}/route-0"), &elsewhere).await?;
     // Waits until the controller may write the ConfigMap again.
     hub.quiet().await?;
-    Memory::forget_peak(controller.pid())?;
+    Memory::reset_peak(controller.pid())?;
     let before = Memory::of_process(controller.pid())?;
     let there = json!({"spec": {"parentRefs": [{"name": scene::NAME}]}});
     let route_cost = cost(hub, &controller, &format!("{ROUTES}/route-0"), &there).await?;
@@ -163,7 +163,7 @@ async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
         let mut observer = hub.observe().await?;
         let began = Instant::now();
         hub.scene.add(0..1).await?;
-        let last = observer.until(hub.clusters.len(), Seen::came).await?;
+        let last = observer.until(hub.clusters.len(), ObservedEvent::added).await?;
         took.push(last.saturating_duration_since(began));
         hub.scene.remove(0..1).await?;
         wait::until("the works go", crate::hub::LIMIT, || async {

@@ -12,7 +12,7 @@ use policy_sync_testenv::web::Pages;
 use tokio::task::JoinSet;
 
 use super::paint;
-use super::world::{EMPTY, pages, say_all, saying, time, until};
+use super::world::{EMPTY, annotate_all, annotation_request, pages, time, until};
 use crate::Options;
 use crate::hub::MeasuredHub;
 use crate::raw;
@@ -37,7 +37,7 @@ const FLAT_GOAL: f64 = 4.0;
 /// Measures all four rows.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     progress(&format!("{} policies that say how they are on {} clusters", hub.policies, hub.clusters.len()));
-    say_all(hub, &hub.clusters).await?;
+    annotate_all(hub, &hub.clusters).await?;
     let empty = {
         let shown = pages(hub, Some(EMPTY)).await;
         until(&shown, "/", "There is no policy").await?;
@@ -54,7 +54,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     for turn in 0..TIMES {
         raw::send(
             &hub.client,
-            vec![saying(hub, &hub.clusters, 0, Some((turn + 1) % hub.clusters.len()))?],
+            vec![annotation_request(hub, &hub.clusters, 0, Some((turn + 1) % hub.clusters.len()))?],
             1,
         )
         .await?;
@@ -85,7 +85,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     ];
     measures.push(paint::measure(&shown, options.runs).await?);
     measures.extend(tabs(hub, &shown, options).await?);
-    hub.unsettle();
+    hub.mark_unsettled();
     Ok(measures)
 }
 
@@ -133,7 +133,8 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
             every.tick().await;
             // A different cluster rejects the policy each time.
             let refusing = Some(turn / hub.policies % few.len());
-            let (client, request) = (hub.client.clone(), saying(hub, few, turn % hub.policies, refusing)?);
+            let (client, request) =
+                (hub.client.clone(), annotation_request(hub, few, turn % hub.policies, refusing)?);
             sent.spawn(async move { raw::send(&client, vec![request], 1).await });
             // Once each policy has changed, memory should not grow.
             if memory.is_none() && turn >= hub.policies {

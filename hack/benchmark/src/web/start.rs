@@ -9,7 +9,7 @@ use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use policy_sync_api::object::HubObject;
 
-use super::world::{pages, say_all};
+use super::world::{annotate_all, pages};
 use crate::Options;
 use crate::hub::MeasuredHub;
 use crate::report::{Measure, progress};
@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 /// Number of clusters in the annotations of each policy.
 const CLUSTERS: usize = 3;
 /// Poll interval for the page.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts and lists in turns.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
@@ -29,7 +29,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     progress(&format!("{} policies", options.objects));
     hub.set_policies(options.objects).await?;
     let few = hub.clusters[..hub.clusters.len().min(CLUSTERS)].to_vec();
-    say_all(hub, &few).await?;
+    annotate_all(hub, &few).await?;
     let (mut ready, mut listed) = (Vec::new(), Vec::new());
     for _ in 0..options.runs {
         ready.push(start(hub).await?);
@@ -52,7 +52,7 @@ async fn start(hub: &MeasuredHub) -> Result<Duration> {
             return Ok(began.elapsed());
         }
         ensure!(began.elapsed() < crate::hub::LIMIT, "{}", page.body);
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -7,13 +7,13 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use kube::core::request::Request as Requests;
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
-use policy_sync_testenv::http::Answer;
+use policy_sync_testenv::http::Response;
 use policy_sync_testenv::wait;
 use policy_sync_testenv::web::Pages;
 use serde_json::{Value, json};
 
 use crate::hub::{LIMIT, MeasuredHub};
-use crate::raw::{self, Ready};
+use crate::raw::{self, PreparedRequest};
 use crate::scene::AT_ONCE;
 
 /// A namespace that each hub has, and in which the benchmark creates nothing.
@@ -30,7 +30,7 @@ pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
 }
 
 /// Waits until a page contains the text `says`.
-pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Answer> {
+pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Response> {
     wait::until("the page says so", LIMIT, || async {
         let page = pages.get(path).await?;
         ensure!(page.body.contains(says), "{} without {says:?}", page.status);
@@ -40,7 +40,7 @@ pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Answe
 }
 
 /// Requests a page. Returns the elapsed time and the page.
-pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Answer)> {
+pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Response)> {
     let began = Instant::now();
     let page = pages.get(path).await?;
     let took = began.elapsed();
@@ -64,12 +64,12 @@ fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Resul
 }
 
 /// The request that annotates the policy `number` for these clusters; the one at index `refusing` rejects it.
-pub(super) fn saying(
+pub(super) fn annotation_request(
     hub: &MeasuredHub,
     clusters: &[String],
     number: usize,
     refusing: Option<usize>,
-) -> Result<Ready> {
+) -> Result<PreparedRequest> {
     let entries = entries(clusters, number, refusing)?;
     let annotations = json!({
         POLICIES_SYNCED: serde_json::to_string(&entries).context("writing entries")?,
@@ -78,14 +78,14 @@ pub(super) fn saying(
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let name = crate::scene::policy(number);
     let request = Requests::new(hub.scene.path()).patch(&name, &PatchParams::default(), &patch);
-    Ok(raw::answered_by_metadata(request.context("making a patch")?))
+    Ok(raw::with_metadata_response(request.context("making a patch")?))
 }
 
 /// Annotates all policies for these clusters.
-pub(super) async fn say_all(hub: &MeasuredHub, clusters: &[String]) -> Result<()> {
+pub(super) async fn annotate_all(hub: &MeasuredHub, clusters: &[String]) -> Result<()> {
     let all = (0..hub.policies).map(|number| {
         let refusing = number.is_multiple_of(FAULTY).then_some(number / FAULTY % clusters.len());
-        saying(hub, clusters, number, refusing)
+        annotation_request(hub, clusters, number, refusing)
     });
     let all = all.collect::<Result<_>>()?;
     raw::send(&hub.client, all, AT_ONCE).await.map(drop).context("annotating policies")

@@ -37,7 +37,7 @@ impl External {
             format!("--feature-gates=RawFeedbackJsonString={}", config.raw_feedback),
         ];
         let server =
-            config.workplace.spawn(&format!("work-agent-{}", config.cluster), &binary, &arguments)?;
+            config.runtime_directory.spawn(&format!("work-agent-{}", config.cluster), &binary, &arguments)?;
         Ok(Self { _server: server, _port: port })
     }
 }

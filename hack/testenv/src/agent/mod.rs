@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::process::Workplace;
+use crate::process::RuntimeDirectory;
 
 /// Configuration of a work agent.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct AgentConfig {
     /// Whether lists, objects and fractions are reported as JSON: the feature gate `RawFeedbackJsonString`.
     pub raw_feedback: bool,
     /// Runs and logs the process of OCM's agent.
-    pub workplace: Workplace,
+    pub runtime_directory: RuntimeDirectory,
 }
 
 /// A running agent. Dropping it stops the agent.

@@ -9,12 +9,12 @@ use std::sync::LazyLock;
 use policy_sync_api::annotations::{CLUSTER_ATTRIBUTES, PARENT};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
-use policy_sync_rego::carrier::DATA;
+use policy_sync_rego::carrier::DATA_LABEL;
 use serde_json::{Map, Value, json};
 
 /// An expensive object and a plain one.
 #[derive(Clone, Debug)]
-pub struct Costly {
+pub struct CostlyObject {
     /// The part of the object that is expensive.
     pub name: &'static str,
     /// Plural name of the kind.
@@ -74,7 +74,7 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: 
 
 /// All pairs.
 #[must_use]
-pub fn costly() -> Vec<Costly> {
+pub fn costly() -> Vec<CostlyObject> {
     let mut all = routes();
     all.extend(calls());
     all.extend(others_of_gateway_api());
@@ -85,10 +85,10 @@ pub fn costly() -> Vec<Costly> {
     all
 }
 
-fn routes() -> Vec<Costly> {
-    let of = |name, hostile, plain| Costly { name, plural: "httproutes", hostile, plain };
+fn routes() -> Vec<CostlyObject> {
+    let of = |name, hostile, plain| CostlyObject { name, plural: "httproutes", hostile, plain };
     let names = ["classes", "repetitions", "groups", "unicode", "alternatives", "sets"];
-    let mut all: Vec<Costly> = names
+    let mut all: Vec<CostlyObject> = names
         .into_iter()
         .zip(EXPRESSIONS)
         .map(|(name, expression)| {
@@ -113,7 +113,7 @@ fn routes() -> Vec<Costly> {
 }
 
 /// GRPCRoutes with expressions for headers and methods.
-fn calls() -> Vec<Costly> {
+fn calls() -> Vec<CostlyObject> {
     let of = |comparison: &str, value: &dyn Fn(usize) -> String| {
         let mut calls = route("GRPCRoute", ("mob", "r"), comparison, value);
         for number in 0..256 {
@@ -124,7 +124,7 @@ fn calls() -> Vec<Costly> {
     };
     let named = [("classes of calls", EXPRESSIONS[0]), ("unicode of calls", EXPRESSIONS[3])];
     named
-        .map(|(name, expression)| Costly {
+        .map(|(name, expression)| CostlyObject {
             name,
             plural: "grpcroutes",
             hostile: of("RegularExpression", &expression),
@@ -133,7 +133,7 @@ fn calls() -> Vec<Costly> {
         .into()
 }
 
-fn others_of_gateway_api() -> Vec<Costly> {
+fn others_of_gateway_api() -> Vec<CostlyObject> {
     let listener = |number: usize, routes: Value| json!({"name": format!("l{number}"), "port": 80 + number, "protocol": "HTTP", "allowedRoutes": routes});
     let gateway = |kind: &str, listeners: Vec<Value>| {
         let spec = json!({"gatewayClassName": "c", "parentRef": {"name": "web"}, "listeners": listeners});
@@ -167,31 +167,31 @@ fn others_of_gateway_api() -> Vec<Costly> {
     let mut deep = json!(1);
     (0..100).for_each(|_| deep = json!({ "a": [deep] }));
     vec![
-        Costly {
+        CostlyObject {
             name: "selector of a listener",
             plural: "gateways",
             hostile: gateway("Gateway", vec![listener(0, selector.clone())]),
             plain: plain("Gateway"),
         },
-        Costly {
+        CostlyObject {
             name: "selector of a listener of a set",
             plural: "listenersets",
             hostile: gateway("ListenerSet", vec![listener(0, selector)]),
             plain: plain("ListenerSet"),
         },
-        Costly {
+        CostlyObject {
             name: "ports",
             plural: "services",
             hostile: service((0..20_000).map(port).collect()),
             plain: service((0..2_000).map(port).collect()),
         },
-        Costly {
+        CostlyObject {
             name: "targets",
             plural: "ratelimitpolicies",
             hostile: policy(10_000, json!({})),
             plain: policy(1_000, limits()),
         },
-        Costly {
+        CostlyObject {
             name: "depth",
             plural: "ratelimitpolicies",
             hostile: policy(16, json!(vec![deep; 500])),
@@ -201,7 +201,7 @@ fn others_of_gateway_api() -> Vec<Costly> {
 }
 
 /// ManagedClusters and PlacementDecisions.
-fn clusters() -> Vec<Costly> {
+fn clusters() -> Vec<CostlyObject> {
     const GROUP: &str = "cluster.open-cluster-management.io";
     let cluster = |labels: Vec<String>, conditions: usize| {
         let labels: Map<String, Value> = labels.into_iter().map(|key| (key, "v".into())).collect();
@@ -226,8 +226,9 @@ fn clusters() -> Vec<Costly> {
         decision["status"] = json!({"decisions": decisions});
         decision
     };
-    let of_cluster = |name, hostile, plain| Costly { name, plural: "managedclusters", hostile, plain };
-    let of_decision = |name, hostile, plain| Costly { name, plural: "placementdecisions", hostile, plain };
+    let of_cluster = |name, hostile, plain| CostlyObject { name, plural: "managedclusters", hostile, plain };
+    let of_decision =
+        |name, hostile, plain| CostlyObject { name, plural: "placementdecisions", hostile, plain };
     let plain_cluster = || cluster(labels("team-", 100), 10);
     let plain_decision = || decision((0..1_000).map(|number| format!("cluster-{number}")).collect());
     vec![
@@ -246,7 +247,7 @@ fn clusters() -> Vec<Costly> {
     ]
 }
 
-fn grants_and_secrets() -> Vec<Costly> {
+fn grants_and_secrets() -> Vec<CostlyObject> {
     let grant = |items: usize| {
         let from = |number: usize| json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": format!("n{number}")});
         let to = |number: usize| json!({"group": "", "kind": "Secret", "name": format!("s{number}")});
@@ -264,29 +265,34 @@ fn grants_and_secrets() -> Vec<Costly> {
         secret
     };
     vec![
-        Costly { name: "grants", plural: "referencegrants", hostile: grant(10_000), plain: grant(16) },
-        Costly { name: "keys of a secret", plural: "secrets", hostile: secret(40_000), plain: secret(1_000) },
+        CostlyObject { name: "grants", plural: "referencegrants", hostile: grant(10_000), plain: grant(16) },
+        CostlyObject {
+            name: "keys of a secret",
+            plural: "secrets",
+            hostile: secret(40_000),
+            plain: secret(1_000),
+        },
     ]
 }
 
 /// ConfigMaps with Rego modules, and ConfigMaps with data for them.
-fn carriers() -> Vec<Costly> {
+fn carriers() -> Vec<CostlyObject> {
     let config_map = |keys: usize, ending: &str, text: &str| {
         let keys = (0..keys).map(|number| (format!("key-{number}{ending}"), Value::from(text)));
         let keys: Map<String, Value> = keys.collect();
         let mut map = object("v1", "ConfigMap", ("policies", "c"), Value::Null);
-        map["metadata"]["labels"] = json!({ DATA.0: DATA.1 });
+        map["metadata"]["labels"] = json!({ DATA_LABEL.0: DATA_LABEL.1 });
         map["data"] = keys.into();
         map
     };
-    let of = |name, hostile, plain| Costly { name, plural: "configmaps", hostile, plain };
+    let of = |name, hostile, plain| CostlyObject { name, plural: "configmaps", hostile, plain };
     let modules = |keys: usize| config_map(keys, ".rego", "package a");
     let data = |keys: usize| config_map(keys, "", r#"{"limit": 1}"#);
     vec![of("modules", modules(20_000), modules(500)), of("data", data(20_000), data(500))]
 }
 
 /// Works, where an agent can change everything.
-fn works() -> Vec<Costly> {
+fn works() -> Vec<CostlyObject> {
     let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits");
     let name = WorkName::planned(&CONTROLLER, "RateLimitPolicy", &origin).to_string();
     let manifest = |kind: String| json!({"apiVersion": "kuadrant.io/v1", "kind": kind, "metadata": {"name": "limits", "namespace": "n"}});
@@ -297,7 +303,7 @@ fn works() -> Vec<Costly> {
         work["status"] = status;
         work
     };
-    let of = |name, hostile, plain| Costly { name, plural: "manifestworks", hostile, plain };
+    let of = |name, hostile, plain| CostlyObject { name, plural: "manifestworks", hostile, plain };
     let (nothing, parent) = (|| json!({}), origin.to_string());
     let plain_manifests =
         || -> Vec<Value> { (0..5_000).map(|_| manifest("RateLimitPolicy".to_owned())).collect() };

@@ -106,7 +106,7 @@ impl Hostile {
 
     /// Changes the status of a work. Usually it has the values that the work's feedback rules request, with other
     /// content.
-    pub fn answer(&mut self, work: &mut Value) {
+    pub fn respond(&mut self, work: &mut Value) {
         let (spec, generation) = (work["spec"].clone(), work["metadata"]["generation"].as_i64().unwrap_or(1));
         match self.below(8) {
             0 => work["status"] = json!({}),

@@ -2,7 +2,7 @@
 
 use policy_sync_api::annotations::{
     CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
-    OF_POLICY, POLICY_SYNCED, REMEDIATE,
+    POLICY_ANNOTATIONS, POLICY_SYNCED, REMEDIATE,
 };
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::fixtures::{self, topology};
 
 /// A write operation of a tenant.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
+pub enum Operation {
     /// Writes this object, with its status if it has one.
     Write(Value),
     /// Deletes this object if it exists.
@@ -35,7 +35,7 @@ const KEYS: usize = 4_000;
 
 impl Hostile {
     /// A random operation in `namespace`. Placement decisions select from `clusters`.
-    pub fn deed(&mut self, namespace: &str, clusters: &[&str]) -> Deed {
+    pub fn operation(&mut self, namespace: &str, clusters: &[&str]) -> Operation {
         let name = self.name(&NAMES);
         let object = match self.below(10) {
             0..=2 => self.policy(namespace, &name),
@@ -64,12 +64,12 @@ impl Hostile {
                 fixtures::placement_decision(namespace, &name, slice, &chosen)
             }
         };
-        if self.once_in(4) { Deed::Delete(object) } else { Deed::Write(object) }
+        if self.once_in(4) { Operation::Delete(object) } else { Operation::Write(object) }
     }
 
     /// Operations of the tenant `namespace`, in order. The objects are large, expensive to read or terminating,
     /// or have an annotation against remediation.
-    pub fn deeds(&mut self, namespace: &str) -> Vec<Deed> {
+    pub fn operations(&mut self, namespace: &str) -> Vec<Operation> {
         let name = self.name(&NAMES);
         let mut object = match self.below(8) {
             0..=2 => self.route(namespace, &name),
@@ -87,14 +87,14 @@ impl Hostile {
             self.keep(&mut object);
         }
         match self.below(6) {
-            0 => vec![Deed::Delete(object)],
+            0 => vec![Operation::Delete(object)],
             1 => self.terminate(object),
-            _ => vec![Deed::Write(object)],
+            _ => vec![Operation::Write(object)],
         }
     }
 
     /// Creates `object` with a finalizer, deletes it, and changes it while it is terminating.
-    fn terminate(&mut self, mut object: Value) -> Vec<Deed> {
+    fn terminate(&mut self, mut object: Value) -> Vec<Operation> {
         object["metadata"]["finalizers"] = json!([FINALIZER]);
         let mut changed = object.clone();
         strings(&mut changed, "labels").insert("example.com/touched".to_owned(), "late".into());
@@ -103,7 +103,7 @@ impl Hostile {
             kind if kind.ends_with("Policy") => self.enlarge(&mut changed, "spec"),
             _ => {}
         }
-        vec![Deed::Write(object.clone()), Deed::Delete(object), Deed::Write(changed)]
+        vec![Operation::Write(object.clone()), Operation::Delete(object), Operation::Write(changed)]
     }
 
     /// A policy with a random value in every field that a user can write.
@@ -207,7 +207,7 @@ impl Hostile {
     fn claim(&mut self, object: &mut Value) {
         if self.once_in(3) {
             let key = if self.once_in(2) {
-                self.one(&OF_POLICY)
+                self.one(&POLICY_ANNOTATIONS)
             } else {
                 self.one(&[POLICY_SYNCED, GATEWAY_CLUSTERS])
             };

@@ -11,10 +11,10 @@ use tokio::time::sleep;
 
 use super::{Faultless, MemoryServer};
 use crate::hostile::ROGUE;
-use crate::tenant::Answer;
+use crate::tenant::WorkReport;
 
 /// Delay of the agents.
-const TAKES: Duration = Duration::from_millis(200);
+const AGENT_DELAY: Duration = Duration::from_millis(200);
 /// The finalizer of OCM's agent.
 const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
@@ -28,14 +28,14 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
     let mut changed = server.changed();
     loop {
         changed.mark_unchanged();
-        sleep(TAKES).await;
+        sleep(AGENT_DELAY).await;
         for work in server.objects_of("work.open-cluster-management.io", "manifestworks") {
             let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
             if text("namespace") == ROGUE {
                 continue;
             }
             let api: Api<ManifestWork> = Api::namespaced(client.clone(), text("namespace"));
-            match look_after(&api, text("name"), &work).await {
+            match reconcile_work(&api, text("name"), &work).await {
                 // The controller has changed the work meanwhile: handled by the next pass.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 other => other.with_context(|| format!("looking after the work {}", text("name")))?,
@@ -46,7 +46,7 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
 }
 
 /// Performs the agent's next step for a work.
-pub(super) async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
+pub(super) async fn reconcile_work(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
     let metadata = &work["metadata"];
     let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
     let params = PatchParams::default();
@@ -59,7 +59,7 @@ pub(super) async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value
     }
     if work["status"]["conditions"][0]["observedGeneration"] != metadata["generation"] {
         let work: ManifestWork = serde_json::from_value(work.clone()).map_err(kube::Error::SerdeError)?;
-        let answer = Answer::applied().condition("Accepted", "True", "Accepted", "");
+        let answer = WorkReport::applied().condition("Accepted", "True", "Accepted", "");
         let status = json!({ "status": answer.status_of(&work) });
         api.patch_status(name, &params, &Patch::Merge(status)).await?;
     }

@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::agents::look_after;
+use super::agents::reconcile_work;
 use super::{Faultless, MemoryServer};
 use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::fixtures::{managed_cluster, namespace};
-use crate::hostile::{Deed, Hostile, MOB, REGION, ROGUE};
+use crate::hostile::{Hostile, MOB, Operation, REGION, ROGUE};
 
 /// User of the attackers' requests.
 const USER: &str = "attacker";
@@ -29,7 +29,7 @@ pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
     /// A second source of values, so that new operations do not change the sequence of `hostile`.
-    beside: Hostile,
+    extra_values: Hostile,
     /// Clusters on which the tenant may place objects.
     clusters: Vec<String>,
     /// Number of accepted writes.
@@ -58,8 +58,8 @@ impl Attackers {
         let objects = [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(MOB)];
         apply_all(&server.client(), &objects).await?;
         let clusters = clusters.iter().chain([&ROGUE]).map(|&cluster| cluster.to_owned()).collect();
-        let (hostile, beside) = (Hostile::new(seed), Hostile::new(!seed));
-        let mut attackers = Self { server: server.clone(), hostile, beside, clusters, written: 0 };
+        let (hostile, extra_values) = (Hostile::new(seed), Hostile::new(!seed));
+        let mut attackers = Self { server: server.clone(), hostile, extra_values, clusters, written: 0 };
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let working = tokio::spawn(async move {
@@ -79,22 +79,22 @@ impl Attackers {
             5 => self.work_honestly().await,
             _ => {
                 let clusters: Vec<&str> = self.clusters.iter().map(String::as_str).collect();
-                let deed = self.hostile.deed(MOB, &clusters);
-                self.write_object(deed).await
+                let operation = self.hostile.operation(MOB, &clusters);
+                self.write_object(operation).await
             }
         };
         self.written += usize::from(done.is_ok());
-        unless_refused(done)?;
-        unless_refused(self.act_beside().await)
+        unless_rejected(done)?;
+        unless_rejected(self.act_additionally().await)
     }
 
     /// Sometimes flips a label of the spoke, or writes expensive objects as the tenant.
-    async fn act_beside(&mut self) -> Result<()> {
-        match self.beside.below(20) {
+    async fn act_additionally(&mut self) -> Result<()> {
+        match self.extra_values.below(20) {
             0 => self.flip_label().await,
             1..=3 => {
-                for deed in self.beside.deeds(MOB) {
-                    self.write_object(deed).await?;
+                for operation in self.extra_values.operations(MOB) {
+                    self.write_object(operation).await?;
                 }
                 Ok(())
             }
@@ -112,7 +112,7 @@ impl Attackers {
         let api: Api<ManifestWork> = Api::namespaced(self.client(), ROGUE);
         for work in self.works() {
             let name = work["metadata"]["name"].as_str().unwrap_or_default();
-            look_after(&api, name, &work).await.context("working as an agent")?;
+            reconcile_work(&api, name, &work).await.context("working as an agent")?;
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Attackers {
         let mut work = works.swap_remove(index).as_ref().clone();
         let subresource = self.hostile.below(2).checked_sub(1).map(|_| "status");
         match subresource {
-            Some(_) => self.hostile.answer(&mut work),
+            Some(_) => self.hostile.respond(&mut work),
             None => self.hostile.work(&mut work),
         }
         let path = format!("/apis/{GROUP}/v1/namespaces/{ROGUE}/manifestworks");
@@ -135,8 +135,8 @@ impl Attackers {
 
     /// Flips the label [`REGION`] of the spoke's ManagedCluster.
     async fn flip_label(&mut self) -> Result<()> {
-        let pause = [0, 100, 1_500][self.beside.below(3)];
-        for region in self.beside.flips() {
+        let pause = [0, 100, 1_500][self.extra_values.below(3)];
+        for region in self.extra_values.flips() {
             let flip =
                 |_: &mut Hostile, cluster: &mut Value| cluster["metadata"]["labels"][REGION] = region.into();
             self.write_cluster(flip).await?;
@@ -158,12 +158,12 @@ impl Attackers {
         self.replace(Request::new(path), in_status.then_some("status"), &cluster).await
     }
 
-    async fn write_object(&self, deed: Deed) -> Result<()> {
+    async fn write_object(&self, operation: Operation) -> Result<()> {
         let client = self.client();
-        match deed {
-            Deed::Delete(object) => delete(&client, &object).await,
-            Deed::Write(object) if object["status"].is_null() => apply(&client, &object).await.map(drop),
-            Deed::Write(object) => apply_with_status(&client, &object).await.map(drop),
+        match operation {
+            Operation::Delete(object) => delete(&client, &object).await,
+            Operation::Write(object) if object["status"].is_null() => apply(&client, &object).await.map(drop),
+            Operation::Write(object) => apply_with_status(&client, &object).await.map(drop),
         }
     }
 
@@ -172,7 +172,7 @@ impl Attackers {
         let client = self.client();
         for (_, object) in self.server.objects() {
             if object["metadata"]["namespace"] == *MOB && object["kind"] != "Event" {
-                unless_refused(delete(&client, &object).await)?;
+                unless_rejected(delete(&client, &object).await)?;
             }
         }
         Ok(())
@@ -214,13 +214,13 @@ async fn delete(client: &Client, object: &Value) -> Result<()> {
     api.delete(&name, &DeleteParams::default()).await.map(drop).with_context(|| format!("deleting {name}"))
 }
 
-fn unless_refused(done: Result<()>) -> Result<()> {
+fn unless_rejected(done: Result<()>) -> Result<()> {
     match done {
-        Err(error) if error.downcast_ref::<kube::Error>().is_some_and(is_refusal) => Ok(()),
+        Err(error) if error.downcast_ref::<kube::Error>().is_some_and(is_rejection) => Ok(()),
         other => other,
     }
 }
 
-fn is_refusal(error: &kube::Error) -> bool {
+fn is_rejection(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::request::Asked;
+use super::request::RequestInfo;
 
 /// Outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +14,9 @@ pub enum Fate {
     /// It is not processed, and the connection is reset.
     Reset,
     /// It is processed, then the connection is reset.
-    AnswerLost,
+    ResponseLost,
     /// It is processed at once, and the response is delayed.
-    AnswerLate(Duration),
+    ResponseLate(Duration),
     /// It is rejected with this status code.
     Refused {
         /// The status code.
@@ -44,25 +44,25 @@ pub enum EventFate {
     /// The stream contains a line of invalid JSON instead of the event.
     Garbled,
     /// From this event on the stream is silent like a dead connection, until the client's transport gives up.
-    Silence,
+    Stalled,
     /// From this event on the stream has only bookmarks, for the events sent before, until it times out.
-    Withheld,
+    BookmarksOnly,
     /// This event and later ones are delayed.
     Late(Duration),
     /// Events during this time are not sent. Then the stream reports an expired version.
-    Missed(Duration),
+    Dropped(Duration),
 }
 
 /// Decides the outcomes of a client's requests and of the events of its watches.
 pub trait Interposer: Send + Sync + 'static {
     /// The outcome of a request, including a watch request.
-    fn request(&self, request: &Asked) -> Fate {
+    fn request(&self, request: &RequestInfo) -> Fate {
         let _ = request;
         Fate::Served
     }
 
     /// The outcome of an event about `object` (`<namespace>/<name>`) on `watch`.
-    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
         let _ = (watch, object);
         EventFate::Sent
     }

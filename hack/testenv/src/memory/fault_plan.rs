@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use policy_sync_hub::IDLE_TIMEOUT;
-use policy_sync_hub::watch::ANSWERED_WITHIN;
+use policy_sync_hub::watch::RESPONSE_TIMEOUT;
 use tokio::time::{Instant, sleep};
 
-use super::{Asked, EventFate, Fate, Interposer, MemoryServer};
+use super::{EventFate, Fate, Interposer, MemoryServer, RequestInfo};
 
 /// Faults of a request.
-pub const OF_REQUESTS: [(&str, Fate); 13] = [
+pub const REQUEST_FAULTS: [(&str, Fate); 13] = [
     ("never sent", Fate::Lost),
-    ("answer lost", Fate::AnswerLost),
+    ("answer lost", Fate::ResponseLost),
     ("reset", Fate::Reset),
     ("403", Fate::Refused { code: 403, retry_after: None }),
     ("409", Fate::Refused { code: 409, retry_after: None }),
@@ -28,23 +28,23 @@ pub const OF_REQUESTS: [(&str, Fate); 13] = [
     ("30 s late", Fate::Late(Duration::from_secs(30))),
     // Later than the timeout of any write: the client has sent it again by then.
     ("45 s late", Fate::Late(Duration::from_secs(45))),
-    ("answer 20 s late", Fate::AnswerLate(Duration::from_secs(20))),
+    ("answer 20 s late", Fate::ResponseLate(Duration::from_secs(20))),
 ];
 
 /// Faults of a watch event, and of the requests that follow it.
-pub const OF_EVENTS: [(&str, EventFate); 12] = [
+pub const EVENT_FAULTS: [(&str, EventFate); 12] = [
     ("cut", EventFate::Cut),
     ("cut within", EventFate::CutWithin),
     ("expired", EventFate::Expired),
     (EXPIRED_AFTER_CUT, EventFate::Cut),
     (LIST_FAILS, EventFate::Expired),
-    ("silence", EventFate::Silence),
+    ("silence", EventFate::Stalled),
     ("twice", EventFate::Twice),
-    ("bookmarks only", EventFate::Withheld),
+    ("bookmarks only", EventFate::BookmarksOnly),
     ("garbled", EventFate::Garbled),
     ("5 s late", EventFate::Late(Duration::from_secs(5))),
     ("30 s late", EventFate::Late(Duration::from_secs(30))),
-    ("15 s missed", EventFate::Missed(Duration::from_secs(15))),
+    ("15 s missed", EventFate::Dropped(Duration::from_secs(15))),
 ];
 /// The stream ends, and the next watch is rejected as expired.
 const EXPIRED_AFTER_CUT: &str = "cut, then expired";
@@ -57,11 +57,11 @@ const REVIEWS: usize = 20;
 /// Time limit of a write in the controller.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum duration of a watch.
-const WATCH_LASTS: Duration = Duration::from_secs(290);
+const WATCH_DURATION: Duration = Duration::from_secs(290);
 /// Poll interval while waiting for the end of a fault.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Tolerance when a fault ends, because unrelated requests may be in progress at a poll.
-const SEEMS: Duration = Duration::from_secs(1);
+const END_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Prefix of the names of events.
 const EVENT: &str = "event of ";
@@ -72,7 +72,7 @@ const EVENT: &str = "event of ";
 pub struct Plan {
     /// The request or the event.
     pub at: String,
-    /// The fault, from [`OF_REQUESTS`] or [`OF_EVENTS`].
+    /// The fault, from [`REQUEST_FAULTS`] or [`EVENT_FAULTS`].
     pub fault: &'static str,
 }
 
@@ -110,7 +110,7 @@ struct State {
     events: Vec<String>,
     ordinals: HashMap<String, usize>,
     /// The disturbed request, or the watch of the disturbed event, and the time.
-    disturbed: Option<(Asked, Instant)>,
+    disturbed: Option<(RequestInfo, Instant)>,
     /// The kind whose next watch is rejected as expired.
     expires: Option<String>,
     /// The kind whose next list fails.
@@ -132,8 +132,8 @@ impl Faults {
 
     /// The disturbed request, or the watch of the disturbed event.
     #[must_use]
-    pub fn disturbed(&self) -> Option<Asked> {
-        self.0.state.lock().disturbed.clone().map(|(asked, _)| asked)
+    pub fn disturbed(&self) -> Option<RequestInfo> {
+        self.0.state.lock().disturbed.clone().map(|(info, _)| info)
     }
 
     /// Waits until the fault on `server` has ended. Returns its duration.
@@ -147,35 +147,35 @@ impl Faults {
             let struck = self.0.state.lock().disturbed.clone();
             match struck {
                 Some((_, at)) if server.is_undisturbed() => return Ok(at.elapsed()),
-                Some((asked, at)) => {
-                    let lasts = self.lasts(&asked);
+                Some((info, at)) => {
+                    let lasts = self.lasts(&info);
                     ensure!(
-                        at.elapsed() <= lasts + SEEMS,
+                        at.elapsed() <= lasts + END_TOLERANCE,
                         "it lasts longer than {} s: somebody waits too long",
                         lasts.as_secs()
                     );
                 }
                 None => ensure!(start.elapsed() <= limit, "it disturbed nothing"),
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Maximum duration of the fault at `asked`: the delay on the server, or the controller's timeout.
-    fn lasts(&self, asked: &Asked) -> Duration {
+    /// Maximum duration of the fault at `info`: the delay on the server, or the controller's timeout.
+    fn lasts(&self, info: &RequestInfo) -> Duration {
         let Some(plan) = &self.0.plan else { return Duration::ZERO };
-        if asked.verb == "watch" && plan.at.starts_with(EVENT) {
-            return match fate_of(&OF_EVENTS, plan.fault) {
-                Some(EventFate::Silence) => IDLE_TIMEOUT,
-                Some(EventFate::Withheld) => WATCH_LASTS,
-                Some(EventFate::Late(late) | EventFate::Missed(late)) => late,
+        if info.verb == "watch" && plan.at.starts_with(EVENT) {
+            return match fate_of(&EVENT_FAULTS, plan.fault) {
+                Some(EventFate::Stalled) => IDLE_TIMEOUT,
+                Some(EventFate::BookmarksOnly) => WATCH_DURATION,
+                Some(EventFate::Late(late) | EventFate::Dropped(late)) => late,
                 _ => Duration::ZERO,
             };
         }
-        match fate_of(&OF_REQUESTS, plan.fault) {
-            Some(Fate::Lost) if asked.is_write() => WRITE_TIMEOUT,
-            Some(Fate::Lost) => ANSWERED_WITHIN,
-            Some(Fate::Late(late) | Fate::AnswerLate(late)) => late,
+        match fate_of(&REQUEST_FAULTS, plan.fault) {
+            Some(Fate::Lost) if info.is_write() => WRITE_TIMEOUT,
+            Some(Fate::Lost) => RESPONSE_TIMEOUT,
+            Some(Fate::Late(late) | Fate::ResponseLate(late)) => late,
             _ => Duration::ZERO,
         }
     }
@@ -183,13 +183,13 @@ impl Faults {
     /// All plans for the requests recorded so far.
     #[must_use]
     pub fn request_plans(&self) -> Vec<Plan> {
-        plans(&self.0.state.lock().requests, OF_REQUESTS.iter().map(|(fault, _)| *fault))
+        plans(&self.0.state.lock().requests, REQUEST_FAULTS.iter().map(|(fault, _)| *fault))
     }
 
     /// All plans for the events recorded so far.
     #[must_use]
     pub fn event_plans(&self) -> Vec<Plan> {
-        plans(&self.0.state.lock().events, OF_EVENTS.iter().map(|(fault, _)| *fault))
+        plans(&self.0.state.lock().events, EVENT_FAULTS.iter().map(|(fault, _)| *fault))
     }
 
     /// The fault at `at`, unless one was injected already.
@@ -208,7 +208,7 @@ fn fate_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
 }
 
 impl Interposer for Faults {
-    fn request(&self, request: &Asked) -> Fate {
+    fn request(&self, request: &RequestInfo) -> Fate {
         // Nothing depends on Events, and each has a unique name.
         if request.resource == "events" {
             return Fate::Served;
@@ -226,14 +226,14 @@ impl Interposer for Faults {
         if request.resource != "selfsubjectaccessreviews" || request.ordinal <= REVIEWS {
             state.requests.push(at);
         }
-        let fate = fault.and_then(|fault| fate_of(&OF_REQUESTS, fault));
+        let fate = fault.and_then(|fault| fate_of(&REQUEST_FAULTS, fault));
         if fate.is_some() {
             state.disturbed = Some((request.clone(), Instant::now()));
         }
         fate.unwrap_or(Fate::Served)
     }
 
-    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
         let mut state = self.0.state.lock();
         let about = format!("{EVENT}{}.{} {object}", watch.resource, watch.group);
         let ordinal = state.ordinals.entry(format!("{about} for {}", watch.namespace)).or_default();
@@ -241,7 +241,7 @@ impl Interposer for Faults {
         let at = format!("{about}#{ordinal}");
         let fault = self.fault(&state, &at);
         state.events.push(at);
-        let fate = fault.and_then(|fault| fate_of(&OF_EVENTS, fault));
+        let fate = fault.and_then(|fault| fate_of(&EVENT_FAULTS, fault));
         if fate.is_some() {
             state.disturbed = Some((watch.clone(), Instant::now()));
         }

@@ -12,7 +12,7 @@ type Path = Vec<String>;
 pub(super) type Fields = BTreeSet<Path>;
 
 /// Metadata fields without manager.
-const OF_THE_SERVER: [&str; 10] = [
+const SERVER_FIELDS: [&str; 10] = [
     "f:name",
     "f:namespace",
     "f:uid",
@@ -74,7 +74,7 @@ impl ListKeys {
         self.collect(value, &mut Vec::new(), &mut fields);
         fields.retain(|path| match path.first().map(String::as_str) {
             Some("f:apiVersion" | "f:kind") | None => false,
-            Some("f:metadata") => path.get(1).is_some_and(|step| !OF_THE_SERVER.contains(&step.as_str())),
+            Some("f:metadata") => path.get(1).is_some_and(|step| !SERVER_FIELDS.contains(&step.as_str())),
             Some(_) => true,
         });
         fields

@@ -1,7 +1,7 @@
 //! Builds the controller's flow on a server in memory, in the test process.
 
 use anyhow::Result;
-use policy_sync_controller::flow::Flow;
+use policy_sync_controller::manager::Manager;
 
 use super::{Interposer, MemoryServer};
 use crate::flow::flow;
@@ -13,7 +13,7 @@ impl MemoryServer {
     /// # Errors
     ///
     /// Returns an error if the metrics cannot be registered.
-    pub fn flow_of(&self, user: &str, name: &str, interposer: impl Interposer) -> Result<Flow> {
+    pub fn flow_of(&self, user: &str, name: &str, interposer: impl Interposer) -> Result<Manager> {
         flow(self.client_of(user, interposer), name, self.clock())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::MemoryServer;
 use super::kinds::Kind;
-use crate::crds::{Crd, Side, generated};
+use crate::crds::{ClusterType, Crd, generated};
 
 impl MemoryServer {
     /// A server with the kinds of a hub: those of OCM, the sample policies, GatewayClasses, Gateways and
@@ -21,7 +21,7 @@ impl MemoryServer {
         let definitions = match DEFINITIONS.get() {
             Some(definitions) => definitions,
             None => {
-                let mut definitions = generated(Side::Hub)?;
+                let mut definitions = generated(ClusterType::Hub)?;
                 definitions.push(gateway_api("gatewayclasses", "GatewayClass", "Cluster", "v1")?);
                 definitions.push(gateway_api("gateways", "Gateway", "Namespaced", "v1")?);
                 definitions.push(gateway_api("referencegrants", "ReferenceGrant", "Namespaced", "v1beta1")?);

@@ -24,12 +24,12 @@ mod flow;
 mod hub;
 mod kinds;
 mod read;
-mod refusal;
 mod request;
 mod selector;
+mod status_error;
 mod store;
 mod topology;
-mod watching;
+mod watch_stream;
 mod write;
 
 use std::collections::{BTreeMap, HashMap};
@@ -58,22 +58,22 @@ use tower::{BoxError, Layer};
 pub use self::agents::agents;
 pub use self::attackers::{Attack, Attackers};
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
-pub use self::request::Asked;
-pub use self::topology::{keep_topology, topology_stands};
+pub use self::request::RequestInfo;
+pub use self::topology::{check_topology, keep_topology};
 
 use self::kinds::Kind;
-use self::refusal::Refusal;
 use self::request::Request;
+use self::status_error::StatusError;
 use self::store::{Change, KindKey, Store};
-use self::watching::Watching;
-use self::write::Write;
+use self::watch_stream::WatchStream;
+use self::write::ObjectWrite;
 
 /// Delay of each request and each event.
 pub const LATENCY: Duration = Duration::from_millis(1);
 /// Start time of servers: 2026-01-01.
 const EPOCH: Moment = Moment(1_767_225_600_000);
 
-type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+type HttpResponse = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// An API server in memory. Clones share the same server.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ struct Inner {
     store: Mutex<Store>,
     changed: watch::Sender<u64>,
     clock: Clock,
-    asked: Mutex<Vec<Asked>>,
+    info: Mutex<Vec<RequestInfo>>,
     ordinals: Mutex<HashMap<String, usize>>,
     in_flight: Arc<AtomicUsize>,
     disturbances: Arc<AtomicUsize>,
@@ -120,7 +120,7 @@ impl MemoryServer {
             store: Mutex::new(Store::new()),
             changed,
             clock: Clock::starting_at(EPOCH),
-            asked: Mutex::default(),
+            info: Mutex::default(),
             ordinals: Mutex::default(),
             in_flight: Arc::default(),
             disturbances: Arc::default(),
@@ -162,23 +162,23 @@ impl MemoryServer {
 
     /// All requests so far, in the order in which they were sent.
     #[must_use]
-    pub fn requests(&self) -> Vec<Asked> {
-        self.0.asked.lock().clone()
+    pub fn requests(&self) -> Vec<RequestInfo> {
+        self.0.info.lock().clone()
     }
 
     /// The requests of `user` so far, one per line with time and status code.
     #[must_use]
     pub fn log_of(&self, user: &str) -> String {
         let requests = self.requests();
-        let asked = requests.iter().filter(|asked| asked.user == user);
-        let lines = asked.map(|asked| format!("{:>9} ms  {:>3}  {asked}", asked.at.0, asked.code));
+        let info = requests.iter().filter(|info| info.user == user);
+        let lines = info.map(|info| format!("{:>9} ms  {:>3}  {info}", info.at.0, info.code));
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// Number of matching requests so far.
     #[must_use]
-    pub fn count(&self, is_such: impl Fn(&Asked) -> bool) -> usize {
-        self.0.asked.lock().iter().filter(|asked| is_such(asked)).count()
+    pub fn count(&self, is_such: impl Fn(&RequestInfo) -> bool) -> usize {
+        self.0.info.lock().iter().filter(|info| is_such(info)).count()
     }
 
     /// All objects, by `<resource>.<group> <namespace>/<name>`.
@@ -252,16 +252,16 @@ impl MemoryServer {
         user: Arc<str>,
         interposer: Arc<dyn Interposer>,
         request: HttpRequest<Body>,
-    ) -> Result<Answer, BoxError> {
+    ) -> Result<HttpResponse, BoxError> {
         let _in_flight = Disturbance::new(&self.0.in_flight);
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?.to_vec();
         let mut request = Request::read(&user, &parts, body, self.0.clock.now());
-        let index = self.note(&mut request.asked);
+        let index = self.note(&mut request.info);
         let reset = || Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
-        let fate = interposer.request(&request.asked);
+        let fate = interposer.request(&request.info);
         let late = match fate {
-            Fate::Served | Fate::AnswerLost | Fate::AnswerLate(_) => Duration::ZERO,
+            Fate::Served | Fate::ResponseLost | Fate::ResponseLate(_) => Duration::ZERO,
             Fate::Late(late) => late,
             Fate::Lost => {
                 let _disturbance = self.disturb();
@@ -271,12 +271,12 @@ impl MemoryServer {
             Fate::Reset => return reset(),
             Fate::Refused { code, retry_after } => {
                 sleep(LATENCY).await;
-                let refusal = Refusal::made_up(code, retry_after);
-                let mut answer = unary(code, &refusal.status())?;
+                let status_error = StatusError::injected(code, retry_after);
+                let mut response = unary(code, &status_error.status())?;
                 if let Some(seconds) = retry_after {
-                    answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+                    response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
                 }
-                return Ok(answer);
+                return Ok(response);
             }
         };
         let server = self.clone();
@@ -286,25 +286,25 @@ impl MemoryServer {
             sleep(LATENCY + late).await;
             server.serve(request, interposer, index)
         });
-        let answer = serving.await?;
+        let response = serving.await?;
         match fate {
-            Fate::AnswerLost => reset(),
-            Fate::AnswerLate(late) => {
+            Fate::ResponseLost => reset(),
+            Fate::ResponseLate(late) => {
                 sleep(late).await;
-                answer
+                response
             }
-            _ => answer,
+            _ => response,
         }
     }
 
     /// Records a request and its ordinal. Returns its index.
-    fn note(&self, asked: &mut Asked) -> usize {
+    fn note(&self, info: &mut RequestInfo) -> usize {
         let mut ordinals = self.0.ordinals.lock();
-        let ordinal = ordinals.entry(format!("{} {asked}", asked.user)).or_default();
+        let ordinal = ordinals.entry(format!("{} {info}", info.user)).or_default();
         *ordinal += 1;
-        asked.ordinal = *ordinal;
-        let mut all = self.0.asked.lock();
-        all.push(asked.clone());
+        info.ordinal = *ordinal;
+        let mut all = self.0.info.lock();
+        all.push(info.clone());
         all.len() - 1
     }
 
@@ -313,51 +313,51 @@ impl MemoryServer {
         request: Request,
         interposer: Arc<dyn Interposer>,
         index: usize,
-    ) -> Result<Answer, BoxError> {
+    ) -> Result<HttpResponse, BoxError> {
         let mut store = self.0.store.lock();
         let before = store.version;
-        let answer = self.answer(&mut store, request, interposer);
+        let response = self.response(&mut store, request, interposer);
         let after = store.version;
         drop(store);
         if after != before {
             self.0.changed.send_replace(after);
         }
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(refusal) => unary(refusal.code, &refusal.status())?,
+        let response = match response {
+            Ok(response) => response,
+            Err(status_error) => unary(status_error.code, &status_error.status())?,
         };
-        self.0.asked.lock()[index].code = answer.status().as_u16();
-        Ok(answer)
+        self.0.info.lock()[index].code = response.status().as_u16();
+        Ok(response)
     }
 
-    fn answer(
+    fn response(
         &self,
         store: &mut Store,
         request: Request,
         interposer: Arc<dyn Interposer>,
-    ) -> Result<Answer, Refusal> {
-        let unreadable = |error: BoxError| Refusal::bad_request(&error.to_string());
-        let asked = &request.asked;
-        if asked.resource.is_empty() {
+    ) -> Result<HttpResponse, StatusError> {
+        let unreadable = |error: BoxError| StatusError::bad_request(&error.to_string());
+        let info = &request.info;
+        if info.resource.is_empty() {
             return unary(200, &read::discovery(store, &request.path, request.aggregated)?)
                 .map_err(unreadable);
         }
-        let kind = store.kinds.get(&(asked.group.clone(), asked.resource.clone())).cloned();
+        let kind = store.kinds.get(&(info.group.clone(), info.resource.clone())).cloned();
         let kind = kind.filter(|kind| {
-            kind.versions.contains(&asked.version)
-                && (asked.subresource.is_empty() || (asked.subresource == "status" && kind.status))
+            kind.versions.contains(&info.version)
+                && (info.subresource.is_empty() || (info.subresource == "status" && kind.status))
         });
-        let kind = kind.ok_or_else(Refusal::unknown_path)?;
+        let kind = kind.ok_or_else(StatusError::unknown_path)?;
         if kind.kind == "SelfSubjectAccessReview" {
             return unary(201, &read::review(store, &request.body)?).map_err(unreadable);
         }
         if kind.kind == "SelfSubjectReview" {
-            return unary(201, &read::who(&asked.user)).map_err(unreadable);
+            return unary(201, &read::self_subject_review(&info.user)).map_err(unreadable);
         }
-        let (code, object) = match asked.verb {
+        let (code, object) = match info.verb {
             "watch" => {
-                let watching = Watching::new(self, store, kind, request, interposer)?;
-                let body = StreamBody::new(watching.stream()).boxed_unsync();
+                let watch_stream = WatchStream::new(self, store, kind, request, interposer)?;
+                let body = StreamBody::new(watch_stream.stream()).boxed_unsync();
                 return Ok(Response::new(body));
             }
             "get" => (200, read::get(store, &kind, &request)?),
@@ -365,16 +365,16 @@ impl MemoryServer {
             "create" => self.write(store, kind.clone(), &request).create()?,
             "update" => self.write(store, kind.clone(), &request).update()?,
             "patch" => self.write(store, kind.clone(), &request).patch()?,
-            "delete" if !asked.name.is_empty() => self.write(store, kind.clone(), &request).delete()?,
-            _ => return Err(Refusal::not_allowed()),
+            "delete" if !info.name.is_empty() => self.write(store, kind.clone(), &request).delete()?,
+            _ => return Err(StatusError::not_allowed()),
         };
-        let is_write = !matches!(asked.verb, "get" | "list");
+        let is_write = !matches!(info.verb, "get" | "list");
         let object = if is_write { read::shown(&kind, &request, &object) } else { object };
         unary(code, &object).map_err(unreadable)
     }
 
-    fn write<'r>(&self, store: &'r mut Store, kind: Arc<Kind>, request: &'r Request) -> Write<'r> {
-        Write { store, kind, request, now: seconds(self.0.clock) }
+    fn write<'r>(&self, store: &'r mut Store, kind: Arc<Kind>, request: &'r Request) -> ObjectWrite<'r> {
+        ObjectWrite { store, kind, request, now: seconds(self.0.clock) }
     }
 }
 
@@ -384,7 +384,7 @@ fn seconds(clock: Clock) -> String {
     Timestamp::from_second(clock.now().0 / 1000).unwrap_or(Timestamp::MAX).to_string()
 }
 
-fn unary(code: u16, body: &Value) -> Result<Answer, BoxError> {
+fn unary(code: u16, body: &Value) -> Result<HttpResponse, BoxError> {
     let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
     Ok(Response::builder().status(code).header(http::header::CONTENT_TYPE, "application/json").body(body)?)
 }

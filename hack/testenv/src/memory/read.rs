@@ -6,30 +6,31 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::kinds::Kind;
-use super::refusal::Refusal;
 use super::request::Request;
 use super::selector::Selector;
+use super::status_error::StatusError;
 use super::store::{KindKey, ObjectKey, Store};
 
 /// Separator in continue tokens: `<version>/<namespace>/<name>` of the last object of the page.
 const SEPARATOR: char = '/';
 
-pub(super) fn get(store: &Store, kind: &Kind, request: &Request) -> Result<Value, Refusal> {
-    let key = (request.asked.namespace.clone(), request.asked.name.clone());
+pub(super) fn get(store: &Store, kind: &Kind, request: &Request) -> Result<Value, StatusError> {
+    let key = (request.info.namespace.clone(), request.info.name.clone());
     let found = store.get(&(kind.group.clone(), kind.resource.clone()), &key);
-    let found = found.ok_or_else(|| Refusal::not_found(kind, &request.asked.name))?;
+    let found = found.ok_or_else(|| StatusError::not_found(kind, &request.info.name))?;
     Ok(shown(kind, request, &found.object))
 }
 
-pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Value, Refusal> {
+pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Value, StatusError> {
     let selector = Selector::parse(request.parameter("labelSelector"), request.parameter("fieldSelector"))?;
     let (version, after) = match request.parameter("continue") {
         "" => (store.version, None),
         token => {
-            let (version, key) = position(token)
-                .ok_or_else(|| Refusal::bad_request("continue key is not valid: it is of another server"))?;
+            let (version, key) = position(token).ok_or_else(|| {
+                StatusError::bad_request("continue key is not valid: it is of another server")
+            })?;
             if version < store.compacted {
-                return Err(Refusal::expired(
+                return Err(StatusError::expired(
                     "The provided continue parameter is too old to display a consistent list result.".into(),
                 ));
             }
@@ -37,7 +38,7 @@ pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Valu
         }
     };
     let limit = request.parameter("limit").parse().ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let namespace = &request.asked.namespace;
+    let namespace = &request.info.namespace;
     let key: KindKey = (kind.group.clone(), kind.resource.clone());
     let objects = store.at(&key, version);
     let mut selected = objects.iter().filter(|(key, object)| {
@@ -56,7 +57,7 @@ pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Valu
     let (api_version, name) = if request.metadata_only {
         ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
     } else {
-        (kind.api_version(&request.asked.version), format!("{}List", kind.kind))
+        (kind.api_version(&request.info.version), format!("{}List", kind.kind))
     };
     // An empty list of metadata is null, unlike an empty list of objects.
     let items = if request.metadata_only && items.is_empty() { Value::Null } else { json!(items) };
@@ -78,15 +79,15 @@ pub(super) fn shown(kind: &Kind, request: &Request, object: &Value) -> Value {
     }
     let mut object = object.clone();
     if object["kind"] != "Status" {
-        object["apiVersion"] = json!(kind.api_version(&request.asked.version));
+        object["apiVersion"] = json!(kind.api_version(&request.info.version));
     }
     object
 }
 
 /// Reviews access: allowed unless [`MemoryServer::deny`](super::MemoryServer::deny) was called for it.
-pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, StatusError> {
     let mut review: Value =
-        serde_json::from_slice(body).map_err(|error| Refusal::bad_request(&error.to_string()))?;
+        serde_json::from_slice(body).map_err(|error| StatusError::bad_request(&error.to_string()))?;
     let attributes = &review["spec"]["resourceAttributes"];
     let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
     let allowed = !store.denied.contains(&(text("verb"), text("group"), text("resource")));
@@ -95,13 +96,13 @@ pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
 }
 
 /// A SelfSubjectReview for `user`.
-pub(super) fn who(user: &str) -> Value {
+pub(super) fn self_subject_review(user: &str) -> Value {
     json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
         "status": {"userInfo": {"username": user}}})
 }
 
 /// Discovery of the groups, or of the kinds in a group.
-pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<Value, Refusal> {
+pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<Value, StatusError> {
     if aggregated && matches!(path, "api" | "apis") {
         return Ok(all(store, path == "api"));
     }
@@ -133,7 +134,7 @@ pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<V
         }
         (Some("api"), Some(version), None) => resources(store, "", version),
         (Some("apis"), Some(group), Some(version)) => resources(store, group, version),
-        _ => Err(Refusal::unknown_path()),
+        _ => Err(StatusError::unknown_path()),
     }
 }
 
@@ -157,7 +158,7 @@ fn all(store: &Store, core: bool) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal> {
+fn resources(store: &Store, group: &str, version: &str) -> Result<Value, StatusError> {
     let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
     let served =
         |kind: &&Arc<Kind>| kind.group == group && kind.versions.iter().any(|found| found == version);
@@ -176,7 +177,7 @@ fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal
             found.push(entry(format!("{}/status", kind.resource), &["get", "patch", "update"]));
         }
     }
-    let group_version = group_version.ok_or_else(Refusal::unknown_path)?;
+    let group_version = group_version.ok_or_else(StatusError::unknown_path)?;
     Ok(json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found,
     }))

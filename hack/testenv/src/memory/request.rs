@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// A request in the view of interposers and logs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct RequestInfo {
     /// The user: the name given to [`super::MemoryServer::client_of`].
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
@@ -35,7 +35,7 @@ pub struct Asked {
     pub code: u16,
 }
 
-impl Asked {
+impl RequestInfo {
     /// Whether the verb changes objects. Access reviews change nothing.
     #[must_use]
     pub fn is_write(&self) -> bool {
@@ -45,7 +45,7 @@ impl Asked {
 }
 
 /// Formats as `patch manifestworks eu-1/limits#2`: the same request has the same text in every run.
-impl fmt::Display for Asked {
+impl fmt::Display for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {
@@ -65,7 +65,7 @@ impl fmt::Display for Asked {
 /// A request with the parts that only the server reads.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    pub(super) asked: Asked,
+    pub(super) info: RequestInfo,
     pub(super) query: BTreeMap<String, String>,
     pub(super) content: String,
     /// Whether the client accepts only metadata.
@@ -113,7 +113,7 @@ impl Request {
             let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
             name = sent["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         }
-        let asked = Asked {
+        let info = RequestInfo {
             user: user.to_owned(),
             verb,
             group,
@@ -129,7 +129,7 @@ impl Request {
         let manager = query.get("fieldManager").cloned().unwrap_or_else(|| user.to_owned());
         let metadata_only = header("accept").contains("as=PartialObjectMetadata");
         let aggregated = header("accept").contains("as=APIGroupDiscoveryList");
-        Self { asked, query, content: header("content-type"), metadata_only, manager, body, path, aggregated }
+        Self { info, query, content: header("content-type"), metadata_only, manager, body, path, aggregated }
     }
 
     pub(super) fn parameter(&self, name: &str) -> &str {

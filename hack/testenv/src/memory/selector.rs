@@ -7,7 +7,7 @@ use policy_sync_api::selector;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use super::status_error::StatusError;
 
 /// A label selector and a field selector.
 #[derive(Clone, Debug, Default)]
@@ -18,17 +18,17 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    pub(super) fn parse(labels: &str, fields: &str) -> Result<Self, Refusal> {
-        let labels = selector::parse(labels).map_err(|error| Refusal::bad_request(&error.to_string()))?;
+    pub(super) fn parse(labels: &str, fields: &str) -> Result<Self, StatusError> {
+        let labels = selector::parse(labels).map_err(|error| StatusError::bad_request(&error.to_string()))?;
         let fields = fields.split(',').filter(|part| !part.is_empty()).map(|part| {
             let (path, equal, text) = match (part.split_once("!="), part.split_once('=')) {
                 (Some((path, text)), _) => (path, false, text),
                 (None, Some((path, text))) => (path, true, text.trim_start_matches('=')),
-                (None, None) => return Err(Refusal::bad_request(&format!("invalid selector: {part:?}"))),
+                (None, None) => return Err(StatusError::bad_request(&format!("invalid selector: {part:?}"))),
             };
             // Secrets have the field `type` at the top level.
             if !matches!(path, "metadata.name" | "metadata.namespace" | "type") {
-                return Err(Refusal::bad_request(&format!("field label not supported: {path}")));
+                return Err(StatusError::bad_request(&format!("field label not supported: {path}")));
             }
             Ok((path.replace('.', "/"), equal, text.to_owned()))
         });

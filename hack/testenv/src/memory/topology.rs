@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use policy_sync_api::gateway::{GatewayClassSpec, GatewaySpec};
 use policy_sync_api::object::HubObject;
-use policy_sync_controller::flow::Flow;
-use policy_sync_controller::stored_topology::{LIMIT, Settings, Stored, TopologyMetrics, text};
+use policy_sync_controller::manager::Manager;
+use policy_sync_controller::stored_topology::{LIMIT, Settings, StoredTopology, TopologyMetrics, text};
 use policy_sync_topology::conditions::{
     AFFECTED_DOMAIN, AFFECTED_LIMIT, ConditionText, RouteConditions, gateway_conditions,
 };
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef, Locator};
-use policy_sync_topology::objects::{Role, role};
+use policy_sync_topology::objects::{ObjectRole, role};
 use policy_sync_topology::{Graph, Objects};
 use serde_json::{Value, json};
 
@@ -25,23 +25,24 @@ const NAMESPACE: &str = "default";
 /// # Errors
 ///
 /// Returns an error if the metrics cannot be registered.
-pub fn keep_topology(flow: &mut Flow) -> Result<()> {
+pub fn keep_topology(flow: &mut Manager) -> Result<()> {
     let metrics = TopologyMetrics::new(&flow.metrics)?;
     let settings = Settings::new(NAMESPACE, true);
-    flow.topology = Some(Stored::new(flow.controller.clone(), settings, flow.clock, &flow.metrics, metrics));
+    flow.topology =
+        Some(StoredTopology::new(flow.controller.clone(), settings, flow.clock, &flow.metrics, metrics));
     Ok(())
 }
 
 impl MemoryServer {
-    /// Checks the ConfigMap and the statuses; see [`topology_stands`].
+    /// Checks the ConfigMap and the statuses; see [`check_topology`].
     ///
     /// # Errors
     ///
     /// Returns the first difference.
-    pub fn topology_stands(&self, controller: &str, listed: impl Fn(&str) -> bool) -> Result<()> {
+    pub fn check_topology(&self, controller: &str, listed: impl Fn(&str) -> bool) -> Result<()> {
         let found: Vec<HubObject> =
             self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
-        topology_stands(&found, controller, listed, false)
+        check_topology(&found, controller, listed, false)
     }
 
     /// Checks the statuses of the Gateways and HTTPRoutes in `namespace` against the graph of all objects.
@@ -50,7 +51,7 @@ impl MemoryServer {
     /// # Errors
     ///
     /// Returns the first difference.
-    pub fn statuses_stand(
+    pub fn check_statuses(
         &self,
         controller: &str,
         listed: impl Fn(&str) -> bool,
@@ -59,8 +60,8 @@ impl MemoryServer {
         let found: Vec<HubObject> =
             self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
         let objects = taken(&found, listed, true)?;
-        let facts = objects.facts();
-        are_statuses(&Graph::build(&facts), &found, controller, |of| of == namespace)
+        let graph_input = objects.graph_input();
+        compare_statuses(&Graph::build(&graph_input), &found, controller, |of| of == namespace)
     }
 }
 
@@ -71,20 +72,20 @@ impl MemoryServer {
 /// # Errors
 ///
 /// Returns the first difference.
-pub fn topology_stands(
+pub fn check_topology(
     found: &[HubObject],
     controller: &str,
     listed: impl Fn(&str) -> bool,
     unreadable: bool,
 ) -> Result<()> {
     let objects = taken(found, listed, unreadable)?;
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
+    let graph_input = objects.graph_input();
+    let graph = Graph::build(&graph_input);
     let stored = found.iter().find(|object| object.kind == "ConfigMap" && object.metadata.name == "topology");
     let stored: BTreeMap<String, String> = stored.context("there is no ConfigMap")?.data_as();
     let expected = text(&graph, LIMIT).dot;
     ensure!(stored["topology"] == expected, "the ConfigMap says {}, and not {expected}", stored["topology"]);
-    are_statuses(&graph, found, controller, |_| true)
+    compare_statuses(&graph, found, controller, |_| true)
 }
 
 /// Reads the objects into the input of a graph.
@@ -93,9 +94,9 @@ fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -
     let mut objects = Objects::of_cluster(kinds.into());
     for object in found {
         match role(object) {
-            Role::None => continue,
-            Role::Policy if !listed(&object.kind) => continue,
-            Role::Definition | Role::Policy | Role::Of(_) => {}
+            ObjectRole::None => continue,
+            ObjectRole::Policy if !listed(&object.kind) => continue,
+            ObjectRole::Definition | ObjectRole::Policy | ObjectRole::GraphObject(_) => {}
         }
         let taken = objects.take(object);
         ensure!(unreadable || taken.is_ok(), "{} cannot be read: {taken:?}", object.metadata.name);
@@ -104,7 +105,7 @@ fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -
 }
 
 /// Compares the statuses of the Gateways and HTTPRoutes in the namespaces that `such` accepts with `graph`.
-fn are_statuses(
+fn compare_statuses(
     graph: &Graph<'_>,
     found: &[HubObject],
     controller: &str,

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Owner, applied, updated};
 use super::kinds::Kind;
-use super::refusal::Refusal;
 use super::request::Request;
+use super::status_error::StatusError;
 use super::store::{KindKey, ObjectKey, Store, Stored};
 
 /// A write to a single object.
-pub(super) struct Write<'r> {
+pub(super) struct ObjectWrite<'r> {
     pub(super) store: &'r mut Store,
     pub(super) kind: Arc<Kind>,
     pub(super) request: &'r Request,
@@ -19,17 +19,17 @@ pub(super) struct Write<'r> {
     pub(super) now: String,
 }
 
-impl Write<'_> {
+impl ObjectWrite<'_> {
     fn kind_key(&self) -> KindKey {
         (self.kind.group.clone(), self.kind.resource.clone())
     }
 
     fn key(&self) -> ObjectKey {
-        (self.request.asked.namespace.clone(), self.request.asked.name.clone())
+        (self.request.info.namespace.clone(), self.request.info.name.clone())
     }
 
     fn name(&self) -> &str {
-        &self.request.asked.name
+        &self.request.info.name
     }
 
     fn found(&self) -> Option<Stored> {
@@ -37,50 +37,56 @@ impl Write<'_> {
     }
 
     fn writes_status(&self) -> bool {
-        self.request.asked.subresource == "status"
+        self.request.info.subresource == "status"
     }
 
     fn owner(&self, applies: bool) -> Owner {
         Owner {
             manager: self.request.manager.clone(),
             applies,
-            subresource: self.request.asked.subresource.clone(),
+            subresource: self.request.info.subresource.clone(),
             fields: Default::default(),
             time: self.now.clone(),
-            api_version: self.kind.api_version(&self.request.asked.version),
+            api_version: self.kind.api_version(&self.request.info.version),
         }
     }
 
-    pub(super) fn create(&mut self) -> Result<(u16, Value), Refusal> {
+    pub(super) fn create(&mut self) -> Result<(u16, Value), StatusError> {
         let body = object(&self.request.body)?;
         if self.name().is_empty() {
-            return Err(Refusal::invalid(&self.kind, "", "metadata.name: Required value: name is required"));
+            return Err(StatusError::invalid(
+                &self.kind,
+                "",
+                "metadata.name: Required value: name is required",
+            ));
         }
         if self.found().is_some() {
-            return Err(Refusal::already_exists(&self.kind, self.name()));
+            return Err(StatusError::already_exists(&self.kind, self.name()));
         }
         if !body["metadata"]["resourceVersion"].as_str().unwrap_or_default().is_empty() {
-            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(StatusError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let owner = self.owner(false);
         self.insert(body, owner).map(|created| (201, created))
     }
 
     /// Stores a new object whose fields belong to `owner`.
-    fn insert(&mut self, mut object: Value, mut owner: Owner) -> Result<Value, Refusal> {
-        let namespace = &self.request.asked.namespace;
+    fn insert(&mut self, mut object: Value, mut owner: Owner) -> Result<Value, StatusError> {
+        let namespace = &self.request.info.namespace;
         let namespaces = (String::new(), "namespaces".to_owned());
         if self.kind.namespaced && self.store.get(&namespaces, &(String::new(), namespace.clone())).is_none()
         {
             let kind = self.store.kinds[&namespaces].clone();
-            return Err(Refusal::not_found(&kind, namespace));
+            return Err(StatusError::not_found(&kind, namespace));
         }
         if self.kind.status {
             remove(&mut object, "status");
         }
-        object["apiVersion"] = json!(self.kind.api_version(&self.request.asked.version));
+        object["apiVersion"] = json!(self.kind.api_version(&self.request.info.version));
         object["kind"] = json!(self.kind.kind);
-        object["metadata"]["name"] = json!(self.request.asked.name);
+        object["metadata"]["name"] = json!(self.request.info.name);
         let uid = self.store.new_uid();
         let metadata = metadata(&mut object);
         for field in
@@ -113,34 +119,34 @@ impl Write<'_> {
         self.kind.resource == "customresourcedefinitions"
     }
 
-    pub(super) fn update(&mut self) -> Result<(u16, Value), Refusal> {
+    pub(super) fn update(&mut self) -> Result<(u16, Value), StatusError> {
         let body = object(&self.request.body)?;
-        let found = self.found().ok_or_else(|| Refusal::not_found(&self.kind, self.name()))?;
+        let found = self.found().ok_or_else(|| StatusError::not_found(&self.kind, self.name()))?;
         let version = body["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if version.is_empty() && self.kind.custom {
             let fault = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
-            return Err(Refusal::invalid(&self.kind, self.name(), fault));
+            return Err(StatusError::invalid(&self.kind, self.name(), fault));
         }
         self.check_uid(&body, &found)?;
         self.replace(found, body, None).map(|object| (200, object))
     }
 
     /// Rejects a body with the uid of another object.
-    fn check_uid(&self, body: &Value, found: &Stored) -> Result<(), Refusal> {
+    fn check_uid(&self, body: &Value, found: &Stored) -> Result<(), StatusError> {
         let wanted = body["metadata"]["uid"].as_str().unwrap_or_default();
         let uid = found.object["metadata"]["uid"].as_str().unwrap_or_default();
         if wanted.is_empty() || wanted == uid {
             return Ok(());
         }
-        Err(Refusal::precondition(&self.kind, self.name(), "UID", wanted, uid))
+        Err(StatusError::precondition(&self.kind, self.name(), "UID", wanted, uid))
     }
 
-    pub(super) fn patch(&mut self) -> Result<(u16, Value), Refusal> {
+    pub(super) fn patch(&mut self) -> Result<(u16, Value), StatusError> {
         let content = self.request.content.clone();
         if content == "application/apply-patch+yaml" {
             return self.apply();
         }
-        let found = self.found().ok_or_else(|| Refusal::not_found(&self.kind, self.name()))?;
+        let found = self.found().ok_or_else(|| StatusError::not_found(&self.kind, self.name()))?;
         let mut new = found.object.as_ref().clone();
         match content.as_str() {
             "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
@@ -148,25 +154,25 @@ impl Write<'_> {
             }
             "application/json-patch+json" => {
                 let patch: json_patch::Patch = serde_json::from_slice(&self.request.body)
-                    .map_err(|error| Refusal::bad_request(&error.to_string()))?;
-                json_patch::patch(&mut new, &patch).map_err(|_| Refusal::unfit_patch())?;
+                    .map_err(|error| StatusError::bad_request(&error.to_string()))?;
+                json_patch::patch(&mut new, &patch).map_err(|_| StatusError::inapplicable_patch())?;
             }
-            _ => return Err(Refusal::unsupported(&content)),
+            _ => return Err(StatusError::unsupported(&content)),
         }
         self.replace(found, new, None).map(|object| (200, object))
     }
 
-    fn apply(&mut self) -> Result<(u16, Value), Refusal> {
+    fn apply(&mut self) -> Result<(u16, Value), StatusError> {
         let mut body = object(&self.request.body)?;
         let force = self.request.parameter("force") == "true";
         let mut owner = self.owner(true);
         let Some(found) = self.found() else {
             if self.writes_status() {
-                return Err(Refusal::not_found(&self.kind, self.name()));
+                return Err(StatusError::not_found(&self.kind, self.name()));
             }
             // A uid means that the object existed: another one must not be created.
             if let Some(uid) = body["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
-                return Err(Refusal::precondition(&self.kind, self.name(), "UID", uid, ""));
+                return Err(StatusError::precondition(&self.kind, self.name(), "UID", uid, ""));
             }
             return self.insert(body, owner).map(|created| (201, created));
         };
@@ -174,7 +180,7 @@ impl Write<'_> {
         owner.fields = self.kind.lists.fields(&body);
         let mut owners = found.owners.clone();
         let new = applied(&mut owners, &self.kind.lists, owner, &found.object, &body, force)
-            .map_err(|conflicts| Refusal::owned(&conflicts))?;
+            .map_err(|conflicts| StatusError::owned(&conflicts))?;
         self.replace(found, new, Some(owners)).map(|object| (200, object))
     }
 
@@ -199,16 +205,16 @@ impl Write<'_> {
         found: Stored,
         mut new: Value,
         owners: Option<Vec<Owner>>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, StatusError> {
         let old = found.object.as_ref();
         let sent = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !sent.is_empty() && old["metadata"]["resourceVersion"] != sent {
-            return Err(Refusal::modified(&self.kind, self.name()));
+            return Err(StatusError::modified(&self.kind, self.name()));
         }
         if new["metadata"]["uid"] != old["metadata"]["uid"] && new["metadata"]["uid"].is_string() {
             let fault =
                 format!("metadata.uid: Invalid value: {}: field is immutable", new["metadata"]["uid"]);
-            return Err(Refusal::invalid(&self.kind, self.name(), &fault));
+            return Err(StatusError::invalid(&self.kind, self.name(), &fault));
         }
         self.keep_own_part(&mut new, old);
         new["apiVersion"] = old["apiVersion"].clone();
@@ -239,7 +245,7 @@ impl Write<'_> {
         let (had, has) = (finalizers(&before), finalizers(metadata));
         if deleting && has.iter().any(|finalizer| !had.contains(finalizer)) {
             let fault = "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted";
-            return Err(Refusal::invalid(&self.kind, self.name(), fault));
+            return Err(StatusError::invalid(&self.kind, self.name(), fault));
         }
         let owners = owners.unwrap_or_else(|| {
             let mut owners = found.owners.clone();
@@ -268,19 +274,25 @@ impl Write<'_> {
         Ok(stored.as_ref().clone())
     }
 
-    pub(super) fn delete(&mut self) -> Result<(u16, Value), Refusal> {
-        let found = self.found().ok_or_else(|| Refusal::not_found(&self.kind, self.name()))?;
+    pub(super) fn delete(&mut self) -> Result<(u16, Value), StatusError> {
+        let found = self.found().ok_or_else(|| StatusError::not_found(&self.kind, self.name()))?;
         let options: Value = serde_json::from_slice(&self.request.body).unwrap_or_default();
         let (wanted, found_metadata) = (&options["preconditions"], &found.object["metadata"]);
         let uid = text(&found_metadata["uid"]);
         if let Some(wanted) = wanted["uid"].as_str().filter(|wanted| *wanted != uid) {
-            return Err(Refusal::precondition(&self.kind, self.name(), "UID", wanted, &uid));
+            return Err(StatusError::precondition(&self.kind, self.name(), "UID", wanted, &uid));
         }
         if let Some(version) = wanted["resourceVersion"].as_str()
             && found_metadata["resourceVersion"] != version
         {
             let found = text(&found_metadata["resourceVersion"]);
-            return Err(Refusal::precondition(&self.kind, self.name(), "ResourceVersion", version, &found));
+            return Err(StatusError::precondition(
+                &self.kind,
+                self.name(),
+                "ResourceVersion",
+                version,
+                &found,
+            ));
         }
         let (kind, key) = (self.kind_key(), self.key());
         if found_metadata["finalizers"].as_array().is_none_or(Vec::is_empty) {
@@ -318,10 +330,10 @@ fn wanted(object: &Value, has_status: bool) -> Value {
     object
 }
 
-fn object(body: &[u8]) -> Result<Value, Refusal> {
+fn object(body: &[u8]) -> Result<Value, StatusError> {
     let value: Value =
-        serde_json::from_slice(body).map_err(|error| Refusal::bad_request(&error.to_string()))?;
-    if value.is_object() { Ok(value) } else { Err(Refusal::bad_request("the body is no object")) }
+        serde_json::from_slice(body).map_err(|error| StatusError::bad_request(&error.to_string()))?;
+    if value.is_object() { Ok(value) } else { Err(StatusError::bad_request("the body is no object")) }
 }
 
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {

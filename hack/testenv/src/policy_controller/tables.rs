@@ -9,7 +9,7 @@ use kube::runtime::watcher::Event;
 use policy_sync_api::names::ObjectKey;
 use serde_json::{Value, json};
 
-use super::verdict::{Answers, Policy, Verdict, verdicts};
+use super::verdict::{Policy, StatusForm, Verdict, verdicts};
 
 /// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Source {
 
 /// A status to write.
 #[derive(Debug)]
-pub(super) struct Write {
+pub(super) struct StatusWrite {
     /// Index of the policy's kind.
     pub(super) kind: usize,
     /// Namespace and name of the policy.
@@ -97,14 +97,14 @@ fn is_newer(one: &Policy, other: &Policy) -> bool {
 /// The cache of all objects.
 pub(super) struct Tables {
     gateways: Table<()>,
-    policies: Vec<(Answers, Table<Policy>)>,
+    policies: Vec<(StatusForm, Table<Policy>)>,
     /// Verdicts that the server pruned from a status. They are not written again.
     refused: HashMap<(usize, ObjectKey), Verdict>,
 }
 
 impl Tables {
     /// An empty cache of policy kinds, with the form of status of each kind.
-    pub(super) fn new(kinds: impl IntoIterator<Item = Answers>) -> Self {
+    pub(super) fn new(kinds: impl IntoIterator<Item = StatusForm>) -> Self {
         let policies = kinds.into_iter().map(|answers| (answers, Table::default())).collect();
         Self { gateways: Table::default(), policies, refused: HashMap::new() }
     }
@@ -125,7 +125,7 @@ impl Tables {
     }
 
     /// The statuses that need a write. Empty until the sources are listed.
-    pub(super) fn due(&self) -> Vec<Write> {
+    pub(super) fn due(&self) -> Vec<StatusWrite> {
         if !self.gateways.ready {
             return Vec::new();
         }
@@ -143,14 +143,20 @@ impl Tables {
                     "metadata": {"uid": policy.uid, "resourceVersion": policy.resource_version},
                     "status": status,
                 });
-                due.push(Write { kind, key: key.clone(), patch, generation: policy.generation, verdict });
+                due.push(StatusWrite {
+                    kind,
+                    key: key.clone(),
+                    patch,
+                    generation: policy.generation,
+                    verdict,
+                });
             }
         }
         due
     }
 
     /// Updates the cache from the response to a write.
-    pub(super) fn written(&mut self, write: &Write, object: &DynamicObject) {
+    pub(super) fn written(&mut self, write: &StatusWrite, object: &DynamicObject) {
         let policy = Policy::read(object);
         let at = (write.kind, write.key.clone());
         let (answers, table) = &mut self.policies[write.kind];

@@ -84,7 +84,7 @@ pub(super) struct Ancestor {
 
 /// The form of a policy kind's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(super) enum StatusForm {
     /// Conditions for the whole policy.
     Whole,
     /// Conditions for each target.
@@ -177,16 +177,16 @@ fn enforced(
 
 impl Verdict {
     /// The status to write, or `None` if `policy` has it already.
-    pub(super) fn status_for(&self, policy: &Policy, answers: Answers, now: Timestamp) -> Option<Value> {
+    pub(super) fn status_for(&self, policy: &Policy, answers: StatusForm, now: Timestamp) -> Option<Value> {
         match answers {
-            Answers::Whole => {
+            StatusForm::Whole => {
                 let conditions = self.renewed(&self.conditions, &policy.conditions, now);
                 let settled =
                     policy.observed == Some(self.generation) && same(&conditions, &policy.conditions);
                 let status = || json!({"observedGeneration": self.generation, "conditions": conditions});
                 (!settled).then(status)
             }
-            Answers::Ancestors => {
+            StatusForm::Ancestors => {
                 let ancestors = self.ancestors(&policy.ancestors, now);
                 let known = &policy.ancestors;
                 let settled = ancestors.len() == known.len()

@@ -4,7 +4,7 @@ use anyhow::Result;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::{Space, refusal, refused, version};
+use crate::{TestNamespace, refusal, refused, version};
 
 crate::stories!(
     fields_missing_from_the_next_apply_are_removed,
@@ -17,7 +17,12 @@ crate::stories!(
     keyed_list_items_have_separate_managers,
 );
 
-async fn apply(space: &Space, manager: &str, force: bool, metadata: Value) -> kube::Result<DynamicObject> {
+async fn apply(
+    space: &TestNamespace,
+    manager: &str,
+    force: bool,
+    metadata: Value,
+) -> kube::Result<DynamicObject> {
     let mut body = json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": metadata});
     body["metadata"]["name"] = json!("a");
     body["metadata"]["namespace"] = json!(space.namespace);
@@ -46,7 +51,7 @@ fn owners(object: &DynamicObject, annotation: &str) -> Vec<String> {
     owners
 }
 
-async fn fields_missing_from_the_next_apply_are_removed(space: Space) -> Result<()> {
+async fn fields_missing_from_the_next_apply_are_removed(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     space.merge("a", json!({"metadata": {"annotations": {"user": "1"}}})).await?;
     let applied = apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
@@ -62,7 +67,7 @@ async fn fields_missing_from_the_next_apply_are_removed(space: Space) -> Result<
     Ok(())
 }
 
-async fn field_of_two_managers_stays_until_neither_applies_it(space: Space) -> Result<()> {
+async fn field_of_two_managers_stays_until_neither_applies_it(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
     let both = apply(&space, "two", false, json!({"annotations": {"x": "1"}})).await?;
@@ -75,7 +80,7 @@ async fn field_of_two_managers_stays_until_neither_applies_it(space: Space) -> R
     Ok(())
 }
 
-async fn forced_apply_takes_over_fields_of_other_managers(space: Space) -> Result<()> {
+async fn forced_apply_takes_over_fields_of_other_managers(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
     let refusal = refusal(apply(&space, "two", false, json!({"annotations": {"x": "2"}})).await);
@@ -90,7 +95,7 @@ async fn forced_apply_takes_over_fields_of_other_managers(space: Space) -> Resul
     Ok(())
 }
 
-async fn update_takes_over_applied_fields(space: Space) -> Result<()> {
+async fn update_takes_over_applied_fields(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "1"}})).await?;
     let params = PatchParams { field_manager: Some("editor".into()), ..PatchParams::default() };
@@ -106,7 +111,7 @@ async fn update_takes_over_applied_fields(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn apply_with_another_uid_is_rejected(space: Space) -> Result<()> {
+async fn apply_with_another_uid_is_rejected(space: TestNamespace) -> Result<()> {
     let first = space.create("a").await?.metadata.uid.unwrap();
     space.policies().delete("a", &DeleteParams::default()).await?;
     space.create("a").await?;
@@ -115,7 +120,7 @@ async fn apply_with_another_uid_is_rejected(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn apply_with_uid_of_a_deleted_object_creates_nothing(space: Space) -> Result<()> {
+async fn apply_with_uid_of_a_deleted_object_creates_nothing(space: TestNamespace) -> Result<()> {
     let uid = space.create("a").await?.metadata.uid.unwrap();
     space.policies().delete("a", &DeleteParams::default()).await?;
     let answer = apply(&space, "one", true, json!({"uid": uid, "annotations": {"x": "1"}})).await;
@@ -124,7 +129,7 @@ async fn apply_with_uid_of_a_deleted_object_creates_nothing(space: Space) -> Res
     Ok(())
 }
 
-async fn apply_without_uid_creates_an_object(space: Space) -> Result<()> {
+async fn apply_without_uid_creates_an_object(space: TestNamespace) -> Result<()> {
     let params = PatchParams::apply("one").force();
     let mut policy = space.policy("a");
     policy["metadata"]["annotations"] = json!({"x": "1"});
@@ -135,7 +140,7 @@ async fn apply_without_uid_creates_an_object(space: Space) -> Result<()> {
 }
 
 /// Conditions of a status: a list whose items are identified by their type.
-async fn keyed_list_items_have_separate_managers(space: Space) -> Result<()> {
+async fn keyed_list_items_have_separate_managers(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let apply = async |manager: &str, conditions: Vec<Value>| {

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
-use crate::{Space, limit, limiting, refusal, refused, version};
+use crate::{TestNamespace, limit, limiting, refusal, refused, version};
 
 crate::stories!(
     create_requires_a_new_name_and_an_existing_namespace,
@@ -26,7 +26,7 @@ fn error(code: u16, reason: &str) -> (u16, String) {
     (code, reason.to_owned())
 }
 
-async fn create_requires_a_new_name_and_an_existing_namespace(space: Space) -> Result<()> {
+async fn create_requires_a_new_name_and_an_existing_namespace(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     assert_eq!(created.metadata.generation, Some(1));
     let again: DynamicObject = serde_json::from_value(space.policy("a"))?;
@@ -42,12 +42,12 @@ async fn create_requires_a_new_name_and_an_existing_namespace(space: Space) -> R
     Ok(())
 }
 
-async fn patch(space: &Space, patch: Value) -> kube::Result<DynamicObject> {
+async fn patch(space: &TestNamespace, patch: Value) -> kube::Result<DynamicObject> {
     let patch = Patch::<()>::Json(serde_json::from_value(patch).unwrap());
     space.policies().patch("a", &PatchParams::default(), &patch).await
 }
 
-async fn json_patch_is_atomic(space: Space) -> Result<()> {
+async fn json_patch_is_atomic(space: TestNamespace) -> Result<()> {
     assert_eq!(refused(patch(&space, json!([])).await), error(404, "NotFound"));
     let created = space.create("a").await?;
     let uid = created.metadata.uid.clone().unwrap();
@@ -76,7 +76,7 @@ async fn json_patch_is_atomic(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn a_merge_patch_of_an_old_version_conflicts(space: Space) -> Result<()> {
+async fn a_merge_patch_of_an_old_version_conflicts(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let old = created.metadata.resource_version.unwrap();
     let with = |version: &str, requests: i64| json!({"metadata": {"resourceVersion": version}, "spec": {"limits": {"x": limit(requests)}}});
@@ -89,7 +89,7 @@ async fn a_merge_patch_of_an_old_version_conflicts(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn update_requires_the_current_version(space: Space) -> Result<()> {
+async fn update_requires_the_current_version(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let api = space.policies();
     let mut new = created.clone();
@@ -109,7 +109,7 @@ async fn update_requires_the_current_version(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn stale_lease_update_conflicts(space: Space) -> Result<()> {
+async fn stale_lease_update_conflicts(space: TestNamespace) -> Result<()> {
     let api: Api<Lease> = Api::namespaced(space.client.clone(), &space.namespace);
     let lease = |holder: &str| -> Lease {
         serde_json::from_value(json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": holder}}))
@@ -134,7 +134,7 @@ fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
     DeleteParams::background().preconditions(preconditions)
 }
 
-async fn delete_checks_uid_and_version(space: Space) -> Result<()> {
+async fn delete_checks_uid_and_version(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let (uid, old) = (created.metadata.uid.unwrap(), created.metadata.resource_version.unwrap());
     space.merge("a", limiting(1)).await?;
@@ -152,7 +152,7 @@ async fn delete_checks_uid_and_version(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn finalizer_delays_deletion(space: Space) -> Result<()> {
+async fn finalizer_delays_deletion(space: TestNamespace) -> Result<()> {
     let mut policy = space.policy("a");
     policy["metadata"]["finalizers"] = json!(["example.com/agent"]);
     let created = space.create_as(&policy).await?;
@@ -171,7 +171,7 @@ async fn finalizer_delays_deletion(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn status_is_written_only_through_its_subresource(space: Space) -> Result<()> {
+async fn status_is_written_only_through_its_subresource(space: TestNamespace) -> Result<()> {
     let mut policy = space.policy("a");
     policy["status"] = json!({"observedGeneration": 5});
     let created = space.create_as(&policy).await?;
@@ -190,7 +190,7 @@ async fn status_is_written_only_through_its_subresource(space: Space) -> Result<
     Ok(())
 }
 
-async fn generation_counts_only_spec_changes(space: Space) -> Result<()> {
+async fn generation_counts_only_spec_changes(space: TestNamespace) -> Result<()> {
     space.create("a").await?;
     let labelled = space.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
     assert_eq!(labelled.metadata.generation, Some(1));
@@ -199,7 +199,7 @@ async fn generation_counts_only_spec_changes(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn access_review_allows_by_default(space: Space) -> Result<()> {
+async fn access_review_allows_by_default(space: TestNamespace) -> Result<()> {
     use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
     let attributes = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies", "verb": "patch"});
     let review: SelfSubjectAccessReview =
@@ -209,7 +209,7 @@ async fn access_review_allows_by_default(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn kind_is_served_while_its_definition_exists(space: Space) -> Result<()> {
+async fn kind_is_served_while_its_definition_exists(space: TestNamespace) -> Result<()> {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use policy_sync_testenv::crds::{Crd, install};
     let definition = json!({

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::{Space, refused, version};
+use crate::{TestNamespace, refused, version};
 
 crate::stories!(
     pages_are_a_consistent_snapshot,
@@ -20,7 +20,7 @@ fn names<K: ResourceExt>(items: &[K]) -> Vec<String> {
     items.iter().map(ResourceExt::name_any).collect()
 }
 
-async fn pages_are_a_consistent_snapshot(space: Space) -> Result<()> {
+async fn pages_are_a_consistent_snapshot(space: TestNamespace) -> Result<()> {
     for name in ["c", "a", "e", "b", "d"] {
         space.create(name).await?;
     }
@@ -50,13 +50,13 @@ async fn pages_are_a_consistent_snapshot(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn invalid_continue_token_is_rejected(space: Space) -> Result<()> {
+async fn invalid_continue_token_is_rejected(space: TestNamespace) -> Result<()> {
     let list = space.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
     assert_eq!(refused(list), (400, "BadRequest".to_owned()));
     Ok(())
 }
 
-async fn empty_metadata_list_is_null(space: Space) -> Result<()> {
+async fn empty_metadata_list_is_null(space: TestNamespace) -> Result<()> {
     let request = kube::core::Request::new(space.policies().resource_url());
     let whole: Value = space.client.request(request.list(&ListParams::default())?).await?;
     assert_eq!(whole["items"], json!([]));
@@ -65,7 +65,7 @@ async fn empty_metadata_list_is_null(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn selectors_filter_lists(space: Space) -> Result<()> {
+async fn selectors_filter_lists(space: TestNamespace) -> Result<()> {
     for (name, labels) in [("a", r#"{"x":"1"}"#), ("b", r#"{"x":"2","y":""}"#), ("c", "{}")] {
         let mut policy = space.policy(name);
         policy["metadata"]["labels"] = serde_json::from_str(labels)?;
@@ -98,7 +98,7 @@ async fn selectors_filter_lists(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn metadata_requests_omit_spec_and_status(space: Space) -> Result<()> {
+async fn metadata_requests_omit_spec_and_status(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let one = space.policies().get_metadata("a").await?;
     assert_eq!(one.metadata.uid, created.metadata.uid);
@@ -109,7 +109,7 @@ async fn metadata_requests_omit_spec_and_status(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn missing_objects_and_kinds_are_not_found(space: Space) -> Result<()> {
+async fn missing_objects_and_kinds_are_not_found(space: TestNamespace) -> Result<()> {
     assert_eq!(refused(space.policies().get("a").await), (404, "NotFound".to_owned()));
     let mut nothing = crate::policy_resource();
     nothing.plural = "nothings".into();

@@ -12,21 +12,21 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
-use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::crds::{self, ClusterType};
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
 use policy_sync_testenv::{Fleet, MemoryServer};
 use serde_json::{Value, json};
 
 /// A namespace of a server, for one test.
-pub struct Space {
+pub struct TestNamespace {
     client: Client,
     namespace: String,
 }
 
-impl Space {
+impl TestNamespace {
     async fn in_memory(name: &str) -> Result<Self> {
         let server = MemoryServer::new();
-        crds::install(&server.client(), &crds::generated(Side::Hub)?).await?;
+        crds::install(&server.client(), &crds::generated(ClusterType::Hub)?).await?;
         Self::on(server.client(), name).await
     }
 
@@ -113,13 +113,13 @@ macro_rules! stories {
         mod memory {
             $(#[tokio::test(start_paused = true)]
             async fn $name() -> anyhow::Result<()> {
-                super::$name(crate::Space::in_memory(stringify!($name)).await?).await
+                super::$name(crate::TestNamespace::in_memory(stringify!($name)).await?).await
             })*
         }
         mod real {
             $(#[tokio::test]
             async fn $name() -> anyhow::Result<()> {
-                super::$name(crate::Space::real(stringify!($name)).await?).await
+                super::$name(crate::TestNamespace::real(stringify!($name)).await?).await
             })*
         }
     };

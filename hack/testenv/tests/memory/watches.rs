@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, DynamicObject, WatchEvent, WatchParams};
 use serde_json::json;
 
-use crate::{Space, limit, limiting, version};
+use crate::{TestNamespace, limit, limiting, version};
 
 crate::stories!(
     watch_delivers_changes_since_its_version,
@@ -42,7 +42,7 @@ fn kinds(events: &[(String, DynamicObject)]) -> Vec<&str> {
     events.iter().map(|(kind, _)| kind.as_str()).collect()
 }
 
-async fn watch_delivers_changes_since_its_version(space: Space) -> Result<()> {
+async fn watch_delivers_changes_since_its_version(space: TestNamespace) -> Result<()> {
     space.create("before").await?;
     let from = space.create("a").await?.metadata.resource_version.unwrap();
     let changed = space.merge("a", limiting(1)).await?;
@@ -58,7 +58,7 @@ async fn watch_delivers_changes_since_its_version(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn watch_reports_objects_that_start_or_stop_matching_its_selector(space: Space) -> Result<()> {
+async fn watch_reports_objects_that_start_or_stop_matching_its_selector(space: TestNamespace) -> Result<()> {
     let from = space.create("a").await?.metadata.resource_version.unwrap();
     for x in [1, 1, 2, 1] {
         let mut patch = limiting(x);
@@ -74,7 +74,7 @@ async fn watch_reports_objects_that_start_or_stop_matching_its_selector(space: S
     Ok(())
 }
 
-async fn unchanged_write_sends_no_event(space: Space) -> Result<()> {
+async fn unchanged_write_sends_no_event(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let again = space.merge("a", json!({"metadata": {"name": "a"}})).await?;
     assert_eq!(version(&again), version(&created));
@@ -85,7 +85,7 @@ async fn unchanged_write_sends_no_event(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn watch_ends_at_its_timeout_after_a_bookmark(space: Space) -> Result<()> {
+async fn watch_ends_at_its_timeout_after_a_bookmark(space: TestNamespace) -> Result<()> {
     let created = space.create("a").await?;
     let from = created.metadata.resource_version.clone().unwrap();
     let mut bookmarks: Vec<u64> = Vec::new();
@@ -106,7 +106,7 @@ async fn watch_ends_at_its_timeout_after_a_bookmark(space: Space) -> Result<()> 
     Ok(())
 }
 
-async fn watch_from_a_compacted_version_expires(space: Space) -> Result<()> {
+async fn watch_from_a_compacted_version_expires(space: TestNamespace) -> Result<()> {
     let watch = space.policies().watch(&WatchParams::default(), "1").await?;
     let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
     let [Ok(WatchEvent::Error(status))] = found.as_slice() else { bail!("{found:?}") };

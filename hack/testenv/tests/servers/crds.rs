@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::runtime::conditions::is_crd_established;
 use kube::runtime::wait::Condition;
-use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::crds::{self, ClusterType, Crd};
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
 use serde_json::Value;
 
@@ -22,20 +22,20 @@ async fn all_are_established(name: &str, crds: Vec<Crd>) {
 #[tokio::test]
 async fn hub_crds_are_established() {
     let binaries = binaries::ensure().await.unwrap();
-    all_are_established("hub-crds", crds::for_side(Side::Hub, &binaries).unwrap()).await;
+    all_are_established("hub-crds", crds::for_cluster_type(ClusterType::Hub, &binaries).unwrap()).await;
 }
 
 #[tokio::test]
 async fn spoke_crds_are_established() {
     let binaries = binaries::ensure().await.unwrap();
-    all_are_established("spoke-crds", crds::for_side(Side::Spoke, &binaries).unwrap()).await;
+    all_are_established("spoke-crds", crds::for_cluster_type(ClusterType::Spoke, &binaries).unwrap()).await;
 }
 
 /// The generated CRDs themselves, even if `POLICY_SYNC_CRDS` replaces them in other tests.
 #[tokio::test]
 async fn generated_crds_are_established() {
-    let mut ours = crds::generated(Side::Hub).unwrap();
-    ours.extend(crds::generated(Side::Spoke).unwrap());
+    let mut ours = crds::generated(ClusterType::Hub).unwrap();
+    ours.extend(crds::generated(ClusterType::Spoke).unwrap());
     ours.dedup_by(|a, b| a.name() == b.name());
     all_are_established("our-crds", ours).await;
 }
@@ -65,7 +65,8 @@ fn generated_crds_match_published_ones() {
     };
     let published = crds::read_published(&folder).unwrap();
     let ocm = |crd: &&Crd| crd.name().ends_with("open-cluster-management.io");
-    let generated = [Side::Hub, Side::Spoke].into_iter().flat_map(|side| crds::generated(side).unwrap());
+    let generated =
+        [ClusterType::Hub, ClusterType::Spoke].into_iter().flat_map(|side| crds::generated(side).unwrap());
     let (mut compared, mut faults) = (0, Vec::new());
     for ours in generated.collect::<Vec<_>>().iter().filter(ocm) {
         let theirs = published.iter().find(|crd| crd.name() == ours.name());

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use policy_sync_testenv::apply::{apply, apply_status};
-use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::crds::{self, ClusterType};
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, fixtures};
 use serde_json::json;
 
 #[tokio::test]
 async fn hub_accepts_all_fixtures() {
-    let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let crds = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("fixtures") })
         .await
         .unwrap();

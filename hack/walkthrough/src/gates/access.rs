@@ -27,7 +27,7 @@ const LET_IN: &str = "does not have a host assigned";
 const JANE: &str = "jane";
 
 /// Runs all steps.
-pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("The API server authorizes each request with the controller first");
     for namespace in ["kube-system", SHOP] {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
@@ -36,40 +36,41 @@ pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     }
     apply(hub, &everything(JANE)).await?;
     demo.authorize().await?;
-    report.say("kube-apiserver --authorization-config=ocm-manifests/authorize/authorization.yaml");
-    until_said(demo, "kube-system", LET_IN).await?;
-    report.seen("without a policy the controller has no opinion, and jane has the rights of her roles");
+    report.print("kube-apiserver --authorization-config=ocm-manifests/authorize/authorization.yaml");
+    until_denied(demo, "kube-system", LET_IN).await?;
+    report
+        .print_result("without a policy the controller has no opinion, and jane has the rights of her roles");
 
     report.step("An administrator denies commands in pods of the system");
     apply(hub, &policy()).await?;
-    report.say(&format!("ConfigMap {POLICIES}/access: exec.rego"));
-    let said = until_said(demo, "kube-system", WORDS).await?;
-    report.say("$ kubectl exec -n kube-system dns -- ls    # as jane");
-    report.excerpt(&said.trim().into());
-    until_said(demo, SHOP, LET_IN).await?;
-    report.seen("she can in other namespaces");
+    report.print(&format!("ConfigMap {POLICIES}/access: exec.rego"));
+    let output = until_denied(demo, "kube-system", WORDS).await?;
+    report.print("$ kubectl exec -n kube-system dns -- ls    # as jane");
+    report.excerpt(&output.trim().into());
+    until_denied(demo, SHOP, LET_IN).await?;
+    report.print_result("she can in other namespaces");
 
     report.step("The policy is deleted");
     let (api, name) = api_for(hub, &policy()).await?;
     let began = Instant::now();
     api.delete(&name, &DeleteParams::default()).await?;
-    until_said(demo, "kube-system", LET_IN).await?;
-    report.seen(&format!("she can there, too, after {} ms", began.elapsed().as_millis()));
+    until_denied(demo, "kube-system", LET_IN).await?;
+    report.print_result(&format!("she can there, too, after {} ms", began.elapsed().as_millis()));
 
     report.step("The controller is stopped");
     demo.stop_controller().await?;
     let list = ["get", "pods", "-n", SHOP, "--request-timeout=10s"];
-    let said = wait::until("jane is denied", LIMIT, || async {
-        let (succeeds, said) = kubectl(demo, Some(JANE), &list)?;
-        ensure!(!succeeds, "her request is allowed: {said}");
-        Ok(said)
+    let output = wait::until("jane is denied", LIMIT, || async {
+        let (succeeds, output) = kubectl(demo, Some(JANE), &list)?;
+        ensure!(!succeeds, "her request is allowed: {output}");
+        Ok(output)
     })
     .await?;
-    report.seen("users that authorization.yaml names are denied everything, as configured:");
-    report.excerpt(&said.lines().next_back().unwrap_or_default().into());
-    let (succeeds, said) = kubectl(demo, None, &list)?;
-    ensure!(succeeds, "an administrator is denied: {said}");
-    report.seen("no others are denied: not the group system:masters, and no component of Kubernetes");
+    report.print_result("users that authorization.yaml names are denied everything, as configured:");
+    report.excerpt(&output.lines().next_back().unwrap_or_default().into());
+    let (succeeds, output) = kubectl(demo, None, &list)?;
+    ensure!(succeeds, "an administrator is denied: {output}");
+    report.print_result("no others are denied: not the group system:masters, and no component of Kubernetes");
     Ok(())
 }
 
@@ -79,11 +80,11 @@ fn policy() -> Value {
 }
 
 /// Waits until `kubectl exec` by jane in a pod of `namespace` fails with this text.
-async fn until_said(demo: &Demo, namespace: &str, words: &str) -> Result<String> {
+async fn until_denied(demo: &Demo, namespace: &str, words: &str) -> Result<String> {
     wait::until("kubectl exec has a result", LIMIT, || async {
-        let (_, said) = kubectl(demo, Some(JANE), &["exec", "-n", namespace, "dns", "--", "ls"])?;
-        ensure!(said.contains(words), "{said}");
-        Ok(said)
+        let (_, output) = kubectl(demo, Some(JANE), &["exec", "-n", namespace, "dns", "--", "ls"])?;
+        ensure!(output.contains(words), "{output}");
+        Ok(output)
     })
     .await
 }

@@ -24,23 +24,24 @@ const LEGACY: &str = "legacy";
 const EXEMPT: &str = "kube-*,default";
 
 /// Runs all steps.
-pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+pub(super) async fn run_steps(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("A policy is created after objects that violate it: Namespaces without an owner label");
     crds::install(hub, &crds::reports()?).await?;
     apply(hub, &fixtures::namespace(LEGACY)).await?;
     apply(hub, &policy()).await?;
-    report.say(&format!("ConfigMap {POLICIES}/labels: required-labels.rego"));
-    let table = until_told(demo, hub, &[LEGACY, SHOP]).await?;
-    report.say(&format!("$ policy-sync audit --rego-namespace {POLICIES} --exempt-namespaces '{EXEMPT}'"));
+    report.print(&format!("ConfigMap {POLICIES}/labels: required-labels.rego"));
+    let table = until_reported(demo, hub, &[LEGACY, SHOP]).await?;
+    report.print(&format!("$ policy-sync audit --rego-namespace {POLICIES} --exempt-namespaces '{EXEMPT}'"));
     report.excerpt(&table.trim().into());
-    report.seen("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
+    report
+        .print_result("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
 
     report.step("One violation is fixed");
     let labelled = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SHOP, "labels": {"team": SHOP, "cost-center": "7"}}});
     apply(hub, &labelled).await?;
-    until_told(demo, hub, &[LEGACY]).await?;
-    report.seen("it disappears from all three");
+    until_reported(demo, hub, &[LEGACY]).await?;
+    report.print_result("it disappears from all three");
     let (api, name) = api_for(hub, &policy()).await?;
     api.delete(&name, &DeleteParams::default()).await?;
     look::gone(hub, "the report is deleted with the policy", &cluster_report()).await
@@ -57,7 +58,7 @@ fn cluster_report() -> Value {
 
 /// Waits until the report, the metric and the command show exactly the two missing labels of each of these
 /// Namespaces. Returns the command's output.
-async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<String> {
+async fn until_reported(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<String> {
     let count = 2 * namespaces.len();
     look::there(hub, "the report", &cluster_report(), |report| {
         ensure!(report.data["summary"]["fail"] == count, "{}", report.data["summary"]);

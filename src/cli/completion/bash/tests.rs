@@ -2,7 +2,7 @@ use super::*;
 
 fn joined(words: &[&str], index: usize) -> (Vec<String>, usize, String) {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    let Words { words, index, before } = Words::joined(&words, index);
+    let BashWords { words, index, before } = BashWords::joined(&words, index);
     (words.into_iter().map(|word| word.into_string().unwrap()).collect(), index, before)
 }
 

@@ -6,7 +6,7 @@ fn candidate(value: &str, help: Option<&str>) -> CompletionCandidate {
 
 fn asked(words: &[&str]) -> String {
     let words = ["policy-sync"].iter().chain(words).map(OsString::from).collect();
-    answer(CalledAs::PluginCompletion, words)
+    candidates_text(Invocation::PluginCompletion, words)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 
-fn read(words: &[&str]) -> Line {
-    Line::read(&["policy-sync"].iter().chain(words).map(OsString::from).collect::<Vec<_>>())
+fn read(words: &[&str]) -> CommandLine {
+    CommandLine::read(&["policy-sync"].iter().chain(words).map(OsString::from).collect::<Vec<_>>())
 }
 
 #[test]
@@ -33,5 +33,5 @@ fn unknown_words_are_ignored() {
     for words in [&[][..], &[""], &["--", ""], &["nonsense", ""], &["status", "--nonsense", "a", ""]] {
         assert_eq!(read(words).namespace, None, "{words:?}");
     }
-    assert_eq!(Line::read(&[]).kind, None);
+    assert_eq!(CommandLine::read(&[]).kind, None);
 }

@@ -2,19 +2,23 @@ use super::*;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
 use policy_sync_sync::explain::{Explanation, Unavailable, explain};
-use policy_sync_sync::testing::answers::{applied, refused};
 use policy_sync_sync::testing::objects::{cluster, gateway, policy, policy_origin};
+use policy_sync_sync::testing::reports::{applied, refused};
 use policy_sync_sync::testing::world::{World, shop};
-use policy_sync_topology::show::{Fate, Instead, Named, OnPaths};
+use policy_sync_topology::show::{NodeLabel, PathsEffect, PolicyEffect, Replacement};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
     let kind = "RateLimitPolicy";
     world.see(|view| explain(view, &world.settings, &policy_origin("limits"), kind, unavailable))
 }
 
-fn told_of<T>(world: &World, unavailable: &Unavailable, tell: impl FnOnce(&ObjectExplanation) -> T) -> T {
+fn explained_with<T>(
+    world: &World,
+    unavailable: &Unavailable,
+    output: impl FnOnce(&ObjectExplanation) -> T,
+) -> T {
     let explanation = explanation(world, unavailable);
-    tell(&ObjectExplanation::new(policy_origin("limits"), "RateLimitPolicy", explanation, false))
+    output(&ObjectExplanation::new(policy_origin("limits"), "RateLimitPolicy", explanation, false))
 }
 
 /// A fleet of 1,000 clusters, of which the first 100 are placed.
@@ -30,11 +34,12 @@ fn clusters_with_the_same_result_are_grouped() {
     let world = fleet().written();
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
-    let world = world.answered("c-0003", &refused("conflict with \"kubectl\"")).answered("c-0001", &enforced);
-    let world = world.answered("c-0002", &overridden).answered("c-0004", &overridden);
+    let world =
+        world.with_report("c-0003", &refused("conflict with \"kubectl\"")).with_report("c-0001", &enforced);
+    let world = world.with_report("c-0002", &overridden).with_report("c-0004", &overridden);
     let silent = [("c-0002", 2_000), ("c-0004", 1_000), ("c-0003", 5_000)];
     let silent: Unavailable = silent.map(|(name, since)| (ClusterName::from(name), Moment(since))).into();
-    let sentences = told_of(&world, &silent, text);
+    let sentences = explained_with(&world, &silent, text);
     insta::assert_snapshot!(sentences, @r#"
     RateLimitPolicy shop/limits is for 100 of 1000 clusters, and in force on 1.
 
@@ -65,8 +70,8 @@ fn clusters_with_the_same_result_are_grouped() {
       To change: Placement shop/all, or Gateway shop/web label cluster.open-cluster-management.io/placement
     "#);
     // The output is deterministic.
-    assert_eq!(sentences, told_of(&world, &silent, text));
-    let json = told_of(&world, &silent, ObjectExplanation::json);
+    assert_eq!(sentences, explained_with(&world, &silent, text));
+    let json = explained_with(&world, &silent, ObjectExplanation::json);
     let groups = json["groups"].as_array().unwrap();
     let sizes: Vec<usize> = groups.iter().map(|group| group["clusters"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [1, 96, 2, 1, 900]);
@@ -79,9 +84,9 @@ fn policy_is_in_sync_if_all_planned_clusters_are() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world =
         shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).with(cluster("us-1"));
-    assert!(!told_of(&world, &Unavailable::new(), ObjectExplanation::in_sync));
-    let world = world.written().answered("eu-1", &enforced);
-    assert!(told_of(&world, &Unavailable::new(), ObjectExplanation::in_sync));
+    assert!(!explained_with(&world, &Unavailable::new(), ObjectExplanation::in_sync));
+    let world = world.written().with_report("eu-1", &enforced);
+    assert!(explained_with(&world, &Unavailable::new(), ObjectExplanation::in_sync));
     let on = |cluster: &str| {
         let mut explanation = explanation(&world, &Unavailable::new());
         explanation.clusters.retain(|name, _| *name.0 == *cluster);
@@ -89,14 +94,14 @@ fn policy_is_in_sync_if_all_planned_clusters_are() {
     };
     assert!(on("eu-1") && !on("us-1"));
     // A Gateway that is placed on no cluster is out of sync.
-    assert!(!told_of(&world.with(gateway("web")), &Unavailable::new(), ObjectExplanation::in_sync));
+    assert!(!explained_with(&world.with(gateway("web")), &Unavailable::new(), ObjectExplanation::in_sync));
 }
 
 #[test]
 fn explanation_escapes_control_characters() {
     let evil = "\u{1b}[2J\r\n- It is enforced.\u{202e}";
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).written();
-    let sentences = told_of(&world.answered("eu-1", &refused(evil)), &Unavailable::new(), text);
+    let sentences = explained_with(&world.with_report("eu-1", &refused(evil)), &Unavailable::new(), text);
     assert!(!sentences.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{sentences:?}");
     assert!(
         sentences.contains("- Its agent could not apply it: \\u{1b}[2J\\r\\n- It is enforced."),
@@ -108,39 +113,39 @@ fn explanation_escapes_control_characters() {
 fn effect_on_the_hubs_routes_precedes_the_clusters() {
     let world = shop(&[]).with(policy("limits").targets("web"));
     let at = |words: &[&str]| {
-        words.iter().map(|words| Named { id: (*words).into(), words: (*words).into() }).collect()
+        words.iter().map(|words| NodeLabel { id: (*words).into(), words: (*words).into() }).collect()
     };
-    let instead = |keys: &[&str]| Instead {
+    let replacement = |keys: &[&str]| Replacement {
         keys: keys.iter().map(|key| (*key).to_owned()).collect(),
         policies: at(&["RateLimitPolicy shop/own"]),
     };
-    let fate = |fate, paths, words: &[&str]| OnPaths { fate, paths, at: at(words) };
+    let effect = |effect, paths, words: &[&str]| PathsEffect { effect, paths, at: at(words) };
     let report = PolicyReport {
-        counts: Some(true),
+        has_effect: Some(true),
         assumed: false,
-        void: None,
-        fates: vec![
-            fate(Fate::InForce, 1, &["HTTPRoute shop/a rule-1"]),
-            fate(
-                Fate::InPart(instead(&["limits#a", "limits#b"])),
+        no_effect: None,
+        effects: vec![
+            effect(PolicyEffect::InForce, 1, &["HTTPRoute shop/a rule-1"]),
+            effect(
+                PolicyEffect::Partial(replacement(&["limits#a", "limits#b"])),
                 2,
                 &["HTTPRoute shop/b rule-1", "HTTPRoute shop/b rule-2"],
             ),
-            fate(
-                Fate::Lost(instead(&["limits#a", "limits#b", "limits#c"])),
+            effect(
+                PolicyEffect::Lost(replacement(&["limits#a", "limits#b", "limits#c"])),
                 1,
                 &["HTTPRoute shop/\u{1b}[2J rule-1"],
             ),
         ],
         unknown: vec!["what may not be listed".to_owned()],
     };
-    let told = |report: PolicyReport| {
-        told_of(&world, &Unavailable::new(), |explanation| {
+    let printed = |report: PolicyReport| {
+        explained_with(&world, &Unavailable::new(), |explanation| {
             let explanation = ObjectExplanation { on_hub: Some(report), ..explanation.clone() };
             (text(&explanation), explanation.json())
         })
     };
-    let (sentences, json) = told(report);
+    let (sentences, json) = printed(report);
     insta::assert_snapshot!(sentences, @r"
     RateLimitPolicy shop/limits is for 0 of 0 clusters, and in force on 0.
 
@@ -154,17 +159,17 @@ fn effect_on_the_hubs_routes_precedes_the_clusters() {
     - Unknown: what may not be listed.
     ");
     assert_eq!(json["onHub"]["fates"][2]["fate"], "Lost");
-    let void = PolicyReport {
-        counts: Some(false),
-        void: Some(("TargetNotFound", "Gateway shop/none does not exist".into())),
+    let no_effect = PolicyReport {
+        has_effect: Some(false),
+        no_effect: Some(("TargetNotFound", "Gateway shop/none does not exist".into())),
         ..PolicyReport::default()
     };
-    let (sentences, json) = told(void);
+    let (sentences, json) = printed(no_effect);
     assert!(
         sentences.contains("- It has no effect: Gateway shop/none does not exist (TargetNotFound).\n"),
         "{sentences}"
     );
     assert_eq!(json["onHub"]["counts"], false);
-    let (sentences, _) = told(PolicyReport::default());
+    let (sentences, _) = printed(PolicyReport::default());
     assert!(sentences.contains("- No listener or route is on a path through its targets.\n"), "{sentences}");
 }

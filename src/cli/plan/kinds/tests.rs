@@ -1,9 +1,13 @@
 use super::*;
 use crate::cli::plan::manifests;
 
-fn told(manifests: &str, version: &str) -> Definition {
+fn resolved(manifests: &str, version: &str) -> KindResolution {
     let inventory = Inventory::new(manifests::parse("file", manifests).unwrap(), "default");
-    tell(&inventory, Role::Policy, &GroupVersionResource::new("example.com", version, "ratelimitpolicies"))
+    resolve_kind(
+        &inventory,
+        Role::Policy,
+        &GroupVersionResource::new("example.com", version, "ratelimitpolicies"),
+    )
 }
 
 const DEFINITION: &str = r"
@@ -23,16 +27,23 @@ spec:
 
 #[test]
 fn kind_is_resolved_from_its_definition() {
-    let Definition::Defined(kind, Resolution::Resolved(info)) = told(DEFINITION, "v1") else { panic!() };
+    let KindResolution::Defined(kind, Resolution::Resolved(info)) = resolved(DEFINITION, "v1") else {
+        panic!()
+    };
     assert_eq!((&*kind, &*info.kind, info.schema.is_some()), ("RateLimitPolicy", "RateLimitPolicy", true));
-    let Definition::Defined(_, Resolution::UnknownVersion(fault)) = told(DEFINITION, "v2") else { panic!() };
+    let KindResolution::Defined(_, Resolution::UnknownVersion(fault)) = resolved(DEFINITION, "v2") else {
+        panic!()
+    };
     assert_eq!(fault, "the hub serves v1");
 }
 
 #[test]
 fn kind_without_a_definition_is_inferred_from_an_object() {
     let policy = |kind: &str| format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}");
-    assert_eq!(told(&policy("RateLimitPolicy"), "v1"), Definition::Inferred("RateLimitPolicy".into()));
-    assert_eq!(told(&policy("AuthPolicy"), "v1"), Definition::Absent);
-    assert_eq!(told("", "v1"), Definition::Absent);
+    assert_eq!(
+        resolved(&policy("RateLimitPolicy"), "v1"),
+        KindResolution::Inferred("RateLimitPolicy".into())
+    );
+    assert_eq!(resolved(&policy("AuthPolicy"), "v1"), KindResolution::Absent);
+    assert_eq!(resolved("", "v1"), KindResolution::Absent);
 }

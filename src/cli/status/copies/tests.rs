@@ -4,8 +4,10 @@ use super::super::view::{Rows, View};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, REVISION};
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_api::object::HubObject;
-use policy_sync_report::testing::{BOTH, CLUSTERS, CONTROLLER, SUMMARY, gateway, on_cluster, policy};
-use policy_sync_report::{Item, Seen};
+use policy_sync_report::testing::{
+    BOTH_CLUSTERS, CLUSTERS, CONTROLLER, SUMMARY, gateway, on_cluster, policy,
+};
+use policy_sync_report::{Item, ReportMirror};
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -58,20 +60,20 @@ fn access() -> HubObject {
     work
 }
 
-fn table(seen: &Seen) -> String {
+fn table(report_mirror: &ReportMirror) -> String {
     let view = View {
         rows: Rows::Policies,
         namespaces: true,
         wide: false,
         differences: None,
-        only: None,
-        waits: None,
+        item_filter: None,
+        out_of_sync_times: None,
     };
-    view.tables(&seen.items(), AT.parse().unwrap(), None)
+    view.tables(&report_mirror.items(), AT.parse().unwrap(), None)
 }
 
-fn fine(seen: &Seen) -> Vec<bool> {
-    let copies = seen.items().into_iter().map(|item| match item {
+fn fine(report_mirror: &ReportMirror) -> Vec<bool> {
+    let copies = report_mirror.items().into_iter().map(|item| match item {
         Item::Copy(report) => report.in_sync(),
         _ => panic!("no copy"),
     });
@@ -80,7 +82,7 @@ fn fine(seen: &Seen) -> Vec<bool> {
 
 /// The Gateway `web`, which is placed on two clusters.
 fn placed(programmed: &str) -> HubObject {
-    gateway(programmed, "not on us-1", 2, BOTH)
+    gateway(programmed, "not on us-1", 2, BOTH_CLUSTERS)
 }
 
 fn synced(message: Option<&str>) -> HubObject {

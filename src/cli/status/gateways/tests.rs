@@ -3,20 +3,23 @@ use serde_json::{Value, json};
 use super::super::view::{Rows, View};
 use super::*;
 use policy_sync_report::Item;
-use policy_sync_report::testing::{BOTH, gateway, gateway_report, gateway_work, on_two};
+use policy_sync_report::testing::{
+    BOTH_CLUSTERS, gateway, gateway_on_two_clusters, gateway_report, gateway_work,
+};
 
 fn table(reports: &[GatewayReport], rows: Rows, wide: bool) -> String {
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
-    let view = View { rows, namespaces: true, wide, differences: None, only: None, waits: None };
+    let view =
+        View { rows, namespaces: true, wide, differences: None, item_filter: None, out_of_sync_times: None };
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
 
 #[test]
 fn each_gateway_has_a_row() {
-    let all = on_two("True");
-    let one = on_two("False");
+    let all = gateway_on_two_clusters("True");
+    let one = gateway_on_two_clusters("False");
     assert!(all.in_sync() && !one.in_sync());
-    let stale = gateway_report(&gateway("True", "", 1, BOTH), None);
+    let stale = gateway_report(&gateway("True", "", 1, BOTH_CLUSTERS), None);
     assert!(!stale.in_sync());
     let many = (1..=5).map(|index| format!("\"eu-{index}\"")).collect::<Vec<_>>().join(",");
     let many = gateway_report(&gateway("True", "", 2, &format!("[{many}]")), None);
@@ -38,8 +41,8 @@ fn wide_rows_name_addresses_and_clusters_in_grace() {
         gateway_work("us-1", None, false, false),
         gateway_work("ap-1", Some("True"), true, true),
     ];
-    let unplaced = gateway_report(&gateway("False", "refused", 2, BOTH), Some(&unplaced));
-    let unread = gateway_report(&gateway("False", "refused", 2, BOTH), None);
+    let unplaced = gateway_report(&gateway("False", "refused", 2, BOTH_CLUSTERS), Some(&unplaced));
+    let unread = gateway_report(&gateway("False", "refused", 2, BOTH_CLUSTERS), None);
     insta::assert_snapshot!(table(&[unplaced.clone(), unread], Rows::Policies, true), @r"
     NAMESPACE   NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   ADDRESSES                       IN GRACE   MESSAGE   AGE
     shop        web    multi   eu-1,us-1   1/2          True       eu-1/192.0.2.1,us-1/192.0.2.2   eu-1       refused   4d6h
@@ -59,7 +62,7 @@ fn wide_rows_name_addresses_and_clusters_in_grace() {
 #[test]
 fn one_cluster_has_a_row_for_each_present_or_planned_gateway() {
     let here = [gateway_work("us-1", None, false, false), gateway_work("ap-1", Some("True"), true, true)];
-    let web = gateway_report(&gateway("False", "refused", 2, BOTH), Some(&here));
+    let web = gateway_report(&gateway("False", "refused", 2, BOTH_CLUSTERS), Some(&here));
     let on = |cluster: &str| table(std::slice::from_ref(&web), Rows::OnCluster(cluster.to_owned()), true);
     let all: String = ["eu-1", "us-1", "ap-1"].map(on).concat();
     insta::assert_snapshot!(all, @r#"
@@ -73,9 +76,11 @@ fn one_cluster_has_a_row_for_each_present_or_planned_gateway() {
     assert!(web.on("eu-2").is_none());
     let in_sync = |report: &GatewayReport, cluster: &str| report.on(cluster).unwrap().in_sync();
     assert!(
-        in_sync(&on_two("False"), "eu-1") && !in_sync(&on_two("False"), "us-1") && !in_sync(&web, "eu-1")
+        in_sync(&gateway_on_two_clusters("False"), "eu-1")
+            && !in_sync(&gateway_on_two_clusters("False"), "us-1")
+            && !in_sync(&web, "eu-1")
     );
-    assert_eq!(on_two("True").on("us-1").unwrap().json()["addresses"], json!(["192.0.2.2"]));
+    assert_eq!(gateway_on_two_clusters("True").on("us-1").unwrap().json()["addresses"], json!(["192.0.2.2"]));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use policy_sync_report::Item;
 use policy_sync_report::testing::{CLUSTERS, SUMMARY, report};
 
 fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
-    let view = View { rows, namespaces: true, wide, differences: None, only: None, waits: None };
+    let view =
+        View { rows, namespaces: true, wide, differences: None, item_filter: None, out_of_sync_times: None };
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }

@@ -26,8 +26,8 @@ fn table(report: PolicyReport, rows: Rows, labels: Option<BTreeMap<ClusterName, 
         namespaces: false,
         wide: true,
         differences: Some(Differences::new(labels)),
-        only: None,
-        waits: None,
+        item_filter: None,
+        out_of_sync_times: None,
     };
     view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap(), None)
 }
@@ -57,8 +57,8 @@ fn differences_are_unknown_without_labels_or_valid_overrides() {
             namespaces: false,
             wide: true,
             differences,
-            only: None,
-            waits: None,
+            item_filter: None,
+            out_of_sync_times: None,
         };
         view.differs(&with(annotations), "us-1").concat()
     };

@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn named(spec: &Value) -> Vec<String> {
-    let text = |named: NamedSecret| format!("{}: {}", named.listener, named.secret);
-    named_secrets(spec, "shop").map(text).collect()
+    let text = |named: ListenerSecret| format!("{}: {}", named.listener, named.secret);
+    listener_secrets(spec, "shop").map(text).collect()
 }
 
 fn references(references: &Value) -> Vec<String> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::admission::in_force::in_force;
+use crate::admission::test_snapshot::test_snapshot;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
 
@@ -15,8 +15,8 @@ deny[{"id": "exec", "resource": {"kind": "pods", "namespace": "kube-system", "na
 }
 "#;
 
-fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
-    in_force("policies/p/", texts, json!({}), enforcement)
+fn snapshot(texts: &[&str], enforcement: EnforcementAction) -> Snapshot {
+    test_snapshot("policies/p/", texts, json!({}), enforcement)
 }
 
 fn access(version: &str, spec: &Json) -> AccessReview {
@@ -35,23 +35,23 @@ fn exec(namespace: &str) -> AccessReview {
     )
 }
 
-fn opinion(texts: &[&str], access: &AccessReview) -> Opinion {
-    review(&snapshot(texts, Enforcement::Deny), access).unwrap().opinion
+fn opinion(texts: &[&str], access: &AccessReview) -> AccessDecision {
+    review(&snapshot(texts, EnforcementAction::Deny), access).unwrap().opinion
 }
 
-fn denied(reason: &str) -> Opinion {
-    Opinion::Denied(reason.to_owned())
+fn denied(reason: &str) -> AccessDecision {
+    AccessDecision::Denied(reason.to_owned())
 }
 
 #[test]
 fn denials_carry_the_policys_message_and_other_requests_get_no_opinion() {
     assert_eq!(opinion(&[EXEC], &exec("kube-system")), denied("exec: jane may not exec here"));
-    assert_eq!(opinion(&[EXEC], &exec("shop")), Opinion::None);
+    assert_eq!(opinion(&[EXEC], &exec("shop")), AccessDecision::None);
     let get = json!({"namespace": "kube-system", "name": "dns", "verb": "get", "resource": "pods"});
-    assert_eq!(opinion(&[EXEC], &of(&get)), Opinion::None);
-    assert_eq!(opinion(&[], &exec("kube-system")), Opinion::None);
+    assert_eq!(opinion(&[EXEC], &of(&get)), AccessDecision::None);
+    assert_eq!(opinion(&[], &exec("kube-system")), AccessDecision::None);
     let admission = "package admission\ndeny[\"nothing is written\"] { true }\n";
-    assert_eq!(opinion(&[admission], &exec("kube-system")), Opinion::None);
+    assert_eq!(opinion(&[admission], &exec("kube-system")), AccessDecision::None);
 }
 
 #[test]
@@ -97,31 +97,31 @@ fn invalid_policy_results_deny_the_request() {
     let fault = "the review has neither resourceAttributes nor nonResourceAttributes";
     assert_eq!(opinion(&[EXEC], &empty), denied(fault));
     let is_fault =
-        |texts: &[&str]| review(&snapshot(texts, Enforcement::Deny), &exec("shop")).unwrap().is_fault;
+        |texts: &[&str]| review(&snapshot(texts, EnforcementAction::Deny), &exec("shop")).unwrap().is_fault;
     assert!(is_fault(&[list]) && is_fault(&[number]) && !is_fault(&[EXEC]));
     let also = "package authorization\ndeny[\"no\"] { true }\n";
     assert!(!is_fault(&[number, also]), "a policy denies it as well");
-    assert_eq!(opinion(&[], &empty), Opinion::None, "nobody is asked");
+    assert_eq!(opinion(&[], &empty), AccessDecision::None, "nobody is asked");
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let deep = format!(
         r#"{{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {{"resourceAttributes": {{}}, "extra": {{"deep": {deep}}}}}}}"#
     );
     let deep = AccessReview::read(deep.into_bytes()).unwrap();
-    let Opinion::Denied(reason) = opinion(&[EXEC], &deep) else { panic!("there is no opinion") };
+    let AccessDecision::Denied(reason) = opinion(&[EXEC], &deep) else { panic!("there is no opinion") };
     assert!(reason.starts_with("the review cannot be read: recursion limit"), "{reason}");
 }
 
 #[test]
 fn dryrun_policies_deny_nothing() {
-    let snapshot = snapshot(&[EXEC], Enforcement::Dryrun);
+    let snapshot = snapshot(&[EXEC], EnforcementAction::Dryrun);
     let judged = review(&snapshot, &exec("kube-system")).unwrap();
-    assert_eq!(judged, Judged { dry: 1, ..Judged::NONE });
+    assert_eq!(judged, AccessReviewResult { dryrun_denials: 1, ..AccessReviewResult::NONE });
 }
 
 #[test]
 fn review_fails_while_policies_cannot_be_evaluated() {
-    let starting = snapshot(&[], Enforcement::Deny).starting("pods are not listed".to_owned());
+    let starting = snapshot(&[], EnforcementAction::Deny).starting("pods are not listed".to_owned());
     let error = review(&starting, &exec("shop")).unwrap_err();
     assert_eq!(error.to_string(), "Rego policies are not loaded yet: pods are not listed");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
@@ -133,7 +133,7 @@ fn review_fails_while_policies_cannot_be_evaluated() {
 #[test]
 fn requests_that_repair_policies_are_recognized() {
     let namespaces = BTreeSet::from(["policies".to_owned()]);
-    let is = |access: &AccessReview| is_for_mending(access, &namespaces);
+    let is = |access: &AccessReview| is_for_repair(access, &namespaces);
     let map = |group: &str, resource: &str, namespace: &str| {
         of(
             &json!({"verb": "update", "group": group, "resource": resource, "namespace": namespace, "name": "p"}),
@@ -170,7 +170,7 @@ fn failed_evaluations_quote_no_values() {
     let fails =
         "package authorization\ndeny[x] { x := data.kubernetes.secrets.shop.db.data.password & {\"a\"} }";
     let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"password": "aHVudGVyMg=="}}}}}});
-    let snapshot = in_force("policies/p/", &[fails], data, Enforcement::Deny);
+    let snapshot = test_snapshot("policies/p/", &[fails], data, EnforcementAction::Deny);
     let told = review(&snapshot, &exec("shop")).unwrap_err().to_string();
     assert!(told.ends_with(": operand of the wrong type for &"), "{told}");
 }

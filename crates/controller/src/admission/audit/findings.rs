@@ -4,38 +4,38 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ERROR, Found, Violation};
+use super::{ERROR, Finding, Violation};
 use policy_sync_api::moment::Moment;
 
 /// How many violations are kept by default.
-const TOLD: usize = 1_000;
+const MAX_VIOLATIONS: usize = 1_000;
 /// Maximum size of a served report, in bytes of JSON.
-const BYTES: usize = 900 << 10;
+const MAX_REPORT_BYTES: usize = 900 << 10;
 
 /// The violations found by an audit. All are counted; the first in sort order are kept.
 #[derive(Clone, Debug)]
 pub struct Findings {
     kept: Vec<Violation>,
-    most: usize,
+    limit: usize,
     counts: BTreeMap<String, usize>,
 }
 
 impl Default for Findings {
     fn default() -> Self {
-        Self::keeping(TOLD)
+        Self::with_limit(MAX_VIOLATIONS)
     }
 }
 
 impl Findings {
-    /// Keeps at most `most` violations.
+    /// Keeps at most `limit` violations.
     #[must_use]
-    pub fn keeping(most: usize) -> Self {
-        Self { kept: Vec::new(), most, counts: BTreeMap::new() }
+    pub fn with_limit(limit: usize) -> Self {
+        Self { kept: Vec::new(), limit, counts: BTreeMap::new() }
     }
 
     /// Adds a violation; ignores other findings.
-    pub fn note(&mut self, found: Found) {
-        if let Found::Violation(violation) = found {
+    pub fn note(&mut self, found: Finding) {
+        if let Finding::Violation(violation) = found {
             self.add(violation);
         }
     }
@@ -52,24 +52,24 @@ impl Findings {
     pub fn add(&mut self, violation: Violation) {
         self.count_one(&violation.enforcement);
         self.kept.push(violation);
-        if self.kept.len() / 2 >= self.most {
+        if self.kept.len() / 2 >= self.limit {
             self.sort();
         }
     }
 
     fn sort(&mut self) {
-        self.kept.sort_by(|one, other| one.place().cmp(&other.place()));
-        self.kept.truncate(self.most);
+        self.kept.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
+        self.kept.truncate(self.limit);
     }
 
     /// Sorts the kept violations.
     #[must_use]
-    pub fn in_order(mut self) -> Self {
+    pub fn sorted(mut self) -> Self {
         self.sort();
         self
     }
 
-    /// The kept violations; sorted after [`Self::in_order`].
+    /// The kept violations; sorted after [`Self::sorted`].
     #[must_use]
     pub fn kept(&self) -> &[Violation] {
         &self.kept
@@ -101,8 +101,8 @@ impl Findings {
 
     /// A report of an audit made at `at`, smaller than 1 MiB.
     #[must_use]
-    pub fn report_of(&self, at: Moment) -> Report<'_> {
-        Report { at: Some(at.rfc3339()), ..self.within(BYTES) }
+    pub fn report_at(&self, at: Moment) -> Report<'_> {
+        Report { at: Some(at.rfc3339()), ..self.within(MAX_REPORT_BYTES) }
     }
 
     /// A report of as many violations as fit into `bytes`.

@@ -28,8 +28,8 @@ impl mirror::Key for Key {
 
     fn priority(&self) -> Priority {
         match self {
-            Self::Run | Self::Reports => Priority::First,
-            Self::Report(namespace) => Priority::InTurn(namespace.clone()),
+            Self::Run | Self::Reports => Priority::High,
+            Self::Report(namespace) => Priority::Fair(namespace.clone()),
         }
     }
 }

@@ -23,7 +23,7 @@ impl AuditMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         let violations = made.gauges(
             "policy_sync_violations",
             "Existing objects that violated policies in the last audit, by enforcement. Objects that could not be \

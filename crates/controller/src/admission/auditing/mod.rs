@@ -6,15 +6,15 @@
 //!                                                    ╰─▶ reports that differ from those on the hub ─▶ hub
 //! ```
 
-mod audited;
-mod flow;
-mod inspector;
+mod audit_runner;
 mod key;
 mod metrics;
+mod reconciler;
 mod reports;
 mod settings;
+mod setup;
 
-pub use audited::Audited;
-pub use flow::Auditing;
+pub use audit_runner::AuditRunner;
 pub use metrics::AuditMetrics;
 pub use settings::Settings;
+pub use setup::Auditing;

@@ -17,7 +17,7 @@ const VERSION: &str = "v1alpha1";
 /// The `source` field of reports.
 const SOURCE: &str = "policy-sync";
 /// How many violations one report lists.
-const TOLD: usize = 100;
+const MAX_RESULTS: usize = 100;
 
 /// The resource for reports on a namespace, or on the cluster.
 pub(super) fn kind(of_cluster: bool) -> GroupResource {
@@ -42,13 +42,13 @@ impl ByNamespace {
         // Reports have no field for patches.
         violation.resolution.patches = Vec::new();
         let namespace: Arc<str> = violation.resource.namespace.as_str().into();
-        self.0.entry(namespace).or_insert_with(|| Findings::keeping(TOLD)).add(violation);
+        self.0.entry(namespace).or_insert_with(|| Findings::with_limit(MAX_RESULTS)).add(violation);
     }
 
     /// Builds one report for each namespace, all called `name`, written by `controller`.
     pub(super) fn reports(self, name: &str, controller: &ControllerName) -> BTreeMap<Arc<str>, Report> {
         let of = |(namespace, findings): (Arc<str>, Findings)| {
-            let report = Report::new(name, &namespace, &findings.in_order(), controller);
+            let report = Report::new(name, &namespace, &findings.sorted(), controller);
             (namespace, report)
         };
         self.0.into_iter().map(of).collect()
@@ -59,7 +59,7 @@ impl ByNamespace {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     /// A hash of the content.
-    pub says: String,
+    pub hash: String,
     /// The Report or ClusterReport resource.
     pub object: Value,
 }
@@ -69,23 +69,23 @@ impl Report {
         let count = |word: &str| findings.counts().get(word).copied().unwrap_or_default();
         let content = json!({
             "source": SOURCE,
-            "configuration": {"limits": {"maxResults": TOLD, "statusFilter": ["fail", "warn", "error"]}},
+            "configuration": {"limits": {"maxResults": MAX_RESULTS, "statusFilter": ["fail", "warn", "error"]}},
             "summary": {"pass": 0, "fail": count("deny"), "warn": count("warn"), "error": count("error"), "skip": 0},
-            "results": findings.kept().iter().map(told).collect::<Vec<_>>(),
+            "results": findings.kept().iter().map(report_entry).collect::<Vec<_>>(),
         });
-        let says = Hash::of_value(&content).to_string();
+        let hash = Hash::of_value(&content).to_string();
         let mut object = content;
         object["apiVersion"] = format!("{GROUP}/{VERSION}").into();
         object["kind"] = if namespace.is_empty() { "ClusterReport" } else { "Report" }.into();
         object["metadata"] = json!({
             "name": name,
             "labels": {MANAGED_BY: MANAGED_BY_US, CONTROLLER: controller.hash()},
-            "annotations": {REPORTED: says},
+            "annotations": {REPORTED: hash},
         });
         if !namespace.is_empty() {
             object["metadata"]["namespace"] = namespace.into();
         }
-        Self { says, object }
+        Self { hash, object }
     }
 }
 
@@ -99,22 +99,23 @@ fn result(enforcement: &str) -> Option<&'static str> {
     }
 }
 
-fn told(violation: &Violation) -> Value {
-    let Violation { resource, id, resolution, policy, enforcement, sort } = violation;
+fn report_entry(violation: &Violation) -> Value {
+    let Violation { resource, id, resolution, policy, enforcement, type_meta } = violation;
     let policy = policy.as_deref().unwrap_or(SOURCE);
-    let mut told = json!({
+    let mut report_entry = json!({
         "policy": policy, "rule": id, "result": result(enforcement), "message": resolution.message,
         // `scored` marks results that need action; warnings do not.
         "scored": enforcement != "warn",
     });
     if !resource.name.is_empty() {
-        let mut subject = json!({"apiVersion": sort.api_version, "kind": sort.kind, "name": resource.name});
+        let mut subject =
+            json!({"apiVersion": type_meta.api_version, "kind": type_meta.kind, "name": resource.name});
         if !resource.namespace.is_empty() {
             subject["namespace"] = resource.namespace.as_str().into();
         }
-        told["resources"] = json!([subject]);
+        report_entry["resources"] = json!([subject]);
     }
-    told
+    report_entry
 }
 
 #[cfg(test)]

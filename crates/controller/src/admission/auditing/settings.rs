@@ -15,7 +15,7 @@ pub struct Settings {
 
 impl Settings {
     /// Whether an audit can ever run.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.interval.is_some() || self.is_served
     }
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-const WEB: Place<'_> = Place { kind: "pods", namespace: "shop", name: "web" };
+const WEB: ResourceRef<'_> = ResourceRef { kind: "pods", namespace: "shop", name: "web" };
 
 fn read(elements: serde_json::Value) -> Vec<Denial> {
     Denial::read(&elements.into(), WEB).unwrap()

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::admission::denial::Place;
+use crate::admission::denial::ResourceRef;
 
-const WEB: Place<'_> = Place { kind: "pods", namespace: "shop", name: "web" };
+const WEB: ResourceRef<'_> = ResourceRef { kind: "pods", namespace: "shop", name: "web" };
 
 /// Denials with these patches and the ids `a`, `b` and so on.
 fn denials(patches: &[serde_json::Value]) -> Vec<Denial> {

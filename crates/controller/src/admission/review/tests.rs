@@ -3,14 +3,14 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::admission::in_force::in_force;
+use crate::admission::test_snapshot::test_snapshot;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined;
 use policy_sync_rego::engine::Evaluator;
-use policy_sync_rego::incomplete::Incomplete;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::secrets::Contents;
-use policy_sync_rego::snapshot::Gates;
+use policy_sync_rego::omitted_documents::OmittedDocuments;
+use policy_sync_rego::secrets::SecretContents;
+use policy_sync_rego::snapshot::ReviewInputs;
 
 const PULL: &str = r#"package admission
 deny[{"id": "pull", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
@@ -35,48 +35,48 @@ fn pod(name: &str, policies: &[&str]) -> serde_json::Value {
         "spec": {"containers": policies.iter().map(container).collect::<Vec<_>>()}})
 }
 
-fn snapshot(texts: &[&str], pods: &[&str], enforcement: Enforcement) -> Snapshot {
+fn snapshot(texts: &[&str], pods: &[&str], enforcement: EnforcementAction) -> Snapshot {
     let pods: serde_json::Map<String, serde_json::Value> =
         pods.iter().map(|name| ((*name).to_owned(), pod(name, &["Always"]))).collect();
-    in_force("policies/p/", texts, json!({"kubernetes": {"pods": {"shop": pods}}}), enforcement)
+    test_snapshot("policies/p/", texts, json!({"kubernetes": {"pods": {"shop": pods}}}), enforcement)
 }
 
-fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value) -> Asked {
+fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value) -> AdmissionReview {
     let mut request = json!({"uid": "u", "operation": "CREATE", "namespace": "shop", "name": object["metadata"]["name"],
         "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": object, "userInfo": {"username": "me"}});
     change(&mut request);
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    Asked::read(&serde_json::to_vec(&review).unwrap()).unwrap()
+    AdmissionReview::read(&serde_json::to_vec(&review).unwrap()).unwrap()
 }
 
-fn reviewed(snapshot: &Snapshot, asked: &Asked, by: Registration) -> Reviewed {
-    review(snapshot, &asked.request().unwrap(), asked, by).unwrap()
+fn reviewed(snapshot: &Snapshot, asked: &AdmissionReview, phase: AdmissionPhase) -> ReviewResult {
+    review(snapshot, &asked.request().unwrap(), asked, phase).unwrap()
 }
 
-fn verdict(snapshot: &Snapshot, object: &serde_json::Value, by: Registration) -> Verdict {
-    reviewed(snapshot, &asked(|_| {}, object), by).verdict
+fn verdict(snapshot: &Snapshot, object: &serde_json::Value, phase: AdmissionPhase) -> AdmissionDecision {
+    reviewed(snapshot, &asked(|_| {}, object), phase).verdict
 }
 
-fn message(verdict: Verdict) -> String {
+fn message(verdict: AdmissionDecision) -> String {
     match verdict {
-        Verdict::Denied { code, message } => format!("{code} {message}"),
-        Verdict::Allowed { patch, warnings } => format!("{} {warnings:?}", json!(patch)),
+        AdmissionDecision::Denied { code, message } => format!("{code} {message}"),
+        AdmissionDecision::Allowed { patch, warnings } => format!("{} {warnings:?}", json!(patch)),
     }
 }
 
 #[test]
 fn mutating_review_patches_and_validating_review_denies_unpatched_objects() {
-    let snapshot = snapshot(&[PULL], &[], Enforcement::Deny);
+    let snapshot = snapshot(&[PULL], &[], EnforcementAction::Deny);
     let web = pod("web", &["Always", "Never", "IfNotPresent"]);
-    let Verdict::Allowed { patch, .. } = verdict(&snapshot, &web, Registration::Mutating) else {
+    let AdmissionDecision::Allowed { patch, .. } = verdict(&snapshot, &web, AdmissionPhase::Mutating) else {
         panic!("it is denied")
     };
     let mut mended = web.clone();
     json_patch::patch(&mut mended, &patch).unwrap();
     assert_eq!(mended, pod("web", &["Always", "Always", "Always"]).clone());
-    assert_eq!(verdict(&snapshot, &mended, Registration::Validating), Verdict::allowed());
+    assert_eq!(verdict(&snapshot, &mended, AdmissionPhase::Validating), AdmissionDecision::allowed());
     assert_eq!(
-        message(verdict(&snapshot, &web, Registration::Validating)),
+        message(verdict(&snapshot, &web, AdmissionPhase::Validating)),
         "403 pull: still requires replace /spec/containers/1/imagePullPolicy; \
          pull: still requires replace /spec/containers/2/imagePullPolicy"
     );
@@ -86,9 +86,9 @@ fn mutating_review_patches_and_validating_review_denies_unpatched_objects() {
 fn reviewed_object_replaces_its_stored_version() {
     let of = |pods: &[&str], name: &str| {
         message(verdict(
-            &snapshot(&[QUOTA], pods, Enforcement::Deny),
+            &snapshot(&[QUOTA], pods, EnforcementAction::Deny),
             &pod(name, &["Always"]),
-            Registration::Mutating,
+            AdmissionPhase::Mutating,
         ))
     };
     assert_eq!(of(&["a", "b"], "c"), "403 quota: 3 pods in shop, 2 are allowed");
@@ -100,9 +100,9 @@ fn reviewed_object_replaces_its_stored_version() {
 
 #[test]
 fn object_with_a_generated_name_replaces_no_stored_object() {
-    let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
+    let snapshot = snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny);
     // The API server generates the name between the two reviews, and leaves the name in the request empty.
-    let of = |metadata: serde_json::Value, by| {
+    let of = |metadata: serde_json::Value, phase| {
         let created = asked(
             |request| {
                 request["name"] = "".into();
@@ -110,76 +110,77 @@ fn object_with_a_generated_name_replaces_no_stored_object() {
             },
             &pod("", &["Always"]),
         );
-        message(reviewed(&snapshot, &created, by).verdict)
+        message(reviewed(&snapshot, &created, phase).verdict)
     };
     let generated = json!({"generateName": "b", "name": "b4x7k", "namespace": "shop"});
     let denied = "403 quota: 3 pods in shop, 2 are allowed";
-    assert_eq!(of(generated, Registration::Validating), denied);
+    assert_eq!(of(generated, AdmissionPhase::Validating), denied);
     let nameless = json!({"generateName": "b", "namespace": "shop"});
-    assert_eq!(of(nameless, Registration::Mutating), "[] []", "the last review decides");
+    assert_eq!(of(nameless, AdmissionPhase::Mutating), "[] []", "the last review decides");
 }
 
 #[test]
 fn denial_without_patches_is_final_even_beside_patches() {
-    let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], Enforcement::Deny);
-    let said = message(verdict(&snapshot, &pod("c", &["Never"]), Registration::Mutating));
+    let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], EnforcementAction::Deny);
+    let said = message(verdict(&snapshot, &pod("c", &["Never"]), AdmissionPhase::Mutating));
     assert_eq!(said, "403 pull: images are always pulled; quota: 3 pods in shop, 2 are allowed");
 }
 
 #[test]
 fn warn_and_dryrun_policies_deny_nothing() {
     let web = pod("c", &["Never"]);
-    let with = |enforcement, by| {
-        reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &asked(|_| {}, &web), by)
+    let with = |enforcement, phase| {
+        reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &asked(|_| {}, &web), phase)
     };
-    let warned = with(Enforcement::Warn, Registration::Validating);
+    let warned = with(EnforcementAction::Warn, AdmissionPhase::Validating);
     assert_eq!(
         message(warned.verdict),
         r#"[] ["pull: images are always pulled", "quota: 3 pods in shop, 2 are allowed"]"#
     );
     assert_eq!(
-        message(with(Enforcement::Warn, Registration::Mutating).verdict),
+        message(with(EnforcementAction::Warn, AdmissionPhase::Mutating).verdict),
         "[] []",
         "one warning is enough"
     );
-    let dry = with(Enforcement::Dryrun, Registration::Mutating);
-    assert_eq!((message(dry.verdict).as_str(), dry.dry), ("[] []", 2));
+    let dry = with(EnforcementAction::Dryrun, AdmissionPhase::Mutating);
+    assert_eq!((message(dry.verdict).as_str(), dry.dryrun_denials), ("[] []", 2));
 }
 
 #[test]
 fn writes_are_reviewed_without_documents_of_other_namespaces_with_one_warning() {
     let pods = [GroupResource::new("", "pods")];
-    let incomplete = |namespace: &str| Incomplete {
+    let incomplete = |namespace: &str| OmittedDocuments {
         namespaces: [(namespace.into(), pods.clone().into())].into(),
         read: [(ADMISSION, pods.clone().into())].into(),
         denying: [(ADMISSION, pods.clone().into())].into(),
     };
-    let review = |namespace: &str, name: &str, by| {
-        let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny).without(incomplete(namespace));
+    let review = |namespace: &str, name: &str, phase| {
+        let snapshot =
+            snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny).with_omitted(incomplete(namespace));
         let asked = asked(|_| {}, &pod(name, &["Always"]));
-        let verdict = match super::review(&snapshot, &asked.request().unwrap(), &asked, by) {
+        let verdict = match super::review(&snapshot, &asked.request().unwrap(), &asked, phase) {
             Ok(reviewed) => reviewed.verdict,
-            Err(error) => Verdict::failed(error.to_string()),
+            Err(error) => AdmissionDecision::failed(error.to_string()),
         };
-        asked.answer(&verdict)["response"].clone()
+        asked.response(&verdict)["response"].clone()
     };
-    let answer = review("greedy", "a", Registration::Validating);
+    let answer = review("greedy", "a", AdmissionPhase::Validating);
     let expected = "reviewed without pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit";
     assert_eq!(answer, json!({"uid": "u", "allowed": true, "warnings": [expected]}));
-    let answer = review("greedy", "a", Registration::Mutating);
+    let answer = review("greedy", "a", AdmissionPhase::Mutating);
     assert_eq!(answer, json!({"uid": "u", "allowed": true}), "one warning is enough");
-    let denied = review("greedy", "c", Registration::Validating);
+    let denied = review("greedy", "c", AdmissionPhase::Validating);
     assert_eq!(denied["status"]["message"], "quota: 3 pods in shop, 2 are allowed");
     assert!(!denied.to_string().contains("greedy"), "{denied}");
-    let own = review("shop", "a", Registration::Validating);
+    let own = review("shop", "a", AdmissionPhase::Validating);
     assert_eq!(own["allowed"], false, "{own}");
 }
 
 #[test]
 fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
-    let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
+    let snapshot = snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny);
     let of = |change: fn(&mut serde_json::Value)| {
-        message(reviewed(&snapshot, &asked(change, &pod("c", &[])), Registration::Mutating).verdict)
+        message(reviewed(&snapshot, &asked(change, &pod("c", &[])), AdmissionPhase::Mutating).verdict)
     };
     assert!(of(|_| {}).starts_with("403"));
     let claims: fn(&mut serde_json::Value) =
@@ -191,7 +192,7 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
         request["oldObject"] = request["object"].clone();
         request["oldObject"]["metadata"]["finalizers"] = json!(["example.com/a"]);
     };
-    let answer = reviewed(&snapshot, &asked(release, &pod("c", &[])), Registration::Mutating);
+    let answer = reviewed(&snapshot, &asked(release, &pod("c", &[])), AdmissionPhase::Mutating);
     assert_eq!(message(answer.verdict), "[] []");
     assert_eq!(of(|request| request["operation"] = "DELETE".into()), "[] []");
     assert_eq!(
@@ -204,8 +205,8 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
 #[test]
 fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
     let says = "package admission\nimport rego.v1\ndeny contains sprintf(\"%s %s %v\", [input.request.operation, input.request.userInfo.username, [input.reviewed[0], input.reviewed[1], input.reviewed[2]]])\n";
-    let snapshot = snapshot(&[says], &[], Enforcement::Deny);
-    let of = |asked: &Asked| message(reviewed(&snapshot, asked, Registration::Mutating).verdict);
+    let snapshot = snapshot(&[says], &[], EnforcementAction::Deny);
+    let of = |asked: &AdmissionReview| message(reviewed(&snapshot, asked, AdmissionPhase::Mutating).verdict);
     let named = asked(|_| {}, &pod("web", &[]));
     assert_eq!(of(&named), r#"403 CREATE me ["pods", "shop", "web"]"#);
     let nameless = asked(
@@ -230,9 +231,9 @@ fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
 fn message_lists_the_first_denials_and_counts_the_rest() {
     let many = "package admission\nimport rego.v1\ndeny contains sprintf(\"no %d\", [n]) if some n in numbers.range(1000, 11000)\n";
     let said = message(verdict(
-        &snapshot(&[many], &[], Enforcement::Deny),
+        &snapshot(&[many], &[], EnforcementAction::Deny),
         &pod("web", &[]),
-        Registration::Mutating,
+        AdmissionPhase::Mutating,
     ));
     assert!(said.starts_with("403 no 1000; no 10000; ") && said.ends_with("; and 9981 more"), "{said}");
 }
@@ -242,22 +243,22 @@ fn failed_evaluations_reject_the_write() {
     let slow = "package admission\nimport rego.v1\ndeny contains \"slow\" if count([1 | some a in r; some b in r; a == b]) == 0\nr := numbers.range(1, 50000)\n";
     let asked = asked(|_| {}, &pod("web", &[]));
     let answer = review(
-        &snapshot(&[slow], &[], Enforcement::Deny),
+        &snapshot(&[slow], &[], EnforcementAction::Deny),
         &asked.request().unwrap(),
         &asked,
-        Registration::Mutating,
+        AdmissionPhase::Mutating,
     );
-    assert!(answer.unwrap_err().is_too_long());
+    assert!(answer.unwrap_err().is_timeout());
     let large = "package admission\nimport rego.v1\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])\n\
                  deny contains d(d(d(d(d(d(d(input.request.name)))))))\n";
-    let large = snapshot(&[large], &[], Enforcement::Deny);
-    let error = review(&large, &asked.request().unwrap(), &asked, Registration::Mutating).unwrap_err();
+    let large = snapshot(&[large], &[], EnforcementAction::Deny);
+    let error = review(&large, &asked.request().unwrap(), &asked, AdmissionPhase::Mutating).unwrap_err();
     assert_eq!(error.reason(), "memory");
     assert!(error.to_string().ends_with(":3:15: the evaluation took more than 32 MiB of memory"), "{error}");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
     let cannot =
         Snapshot::new(engine, BTreeMap::from([(ADMISSION, "Rego policy p is unavailable: why".to_owned())]));
-    let answer = review(&cannot, &asked.request().unwrap(), &asked, Registration::Mutating);
+    let answer = review(&cannot, &asked.request().unwrap(), &asked, AdmissionPhase::Mutating);
     assert_eq!(answer.unwrap_err().to_string(), "Rego policy p is unavailable: why");
 }
 
@@ -268,8 +269,8 @@ fn denials_without_a_resource_use_the_enforcement_of_their_policy() {
     for (text, warned) in
         [(plain, "a: no"), (empty, "policies/p/0.rego: deny: expected an object with an id")]
     {
-        let snapshot = snapshot(&[text], &[], Enforcement::Warn);
-        let said = message(verdict(&snapshot, &pod("web", &[]), Registration::Validating));
+        let snapshot = snapshot(&[text], &[], EnforcementAction::Warn);
+        let said = message(verdict(&snapshot, &pod("web", &[]), AdmissionPhase::Validating));
         assert!(said.starts_with(&format!("[] [\"{warned}")), "{said}");
     }
 }
@@ -278,15 +279,15 @@ const PLANTED: &str = "aHVudGVyMg==";
 
 /// Reviews a Secret with the Rego policies `texts`. If `contents` is `None`, static analysis decides about
 /// its contents.
-fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Unanswered> {
-    of_secret_with(Enforcement::Deny, texts, contents)
+fn of_secret(texts: &[&str], contents: Option<SecretContents>) -> Result<ReviewResult, RegoQueryError> {
+    of_secret_with(EnforcementAction::Deny, texts, contents)
 }
 
 fn of_secret_with(
-    enforcement: Enforcement,
+    enforcement: EnforcementAction,
     texts: &[&str],
-    contents: Option<Contents>,
-) -> Result<Reviewed, Unanswered> {
+    contents: Option<SecretContents>,
+) -> Result<ReviewResult, RegoQueryError> {
     let texts: Vec<Text> = texts
         .iter()
         .enumerate()
@@ -299,9 +300,9 @@ fn of_secret_with(
         checked.secrets.withheld()
     });
     let engine = Evaluator::Embedded.engine(&bundle).unwrap();
-    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
-    let gates = Gates { secrets, lenient, ..Gates::default() };
-    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_gates(gates);
+    let enforcement_overrides = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
+    let review_inputs = ReviewInputs { secrets, enforcement_overrides, ..ReviewInputs::default() };
+    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_review_inputs(review_inputs);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": PLANTED},
         "metadata": {"name": "db", "namespace": "shop", "labels": {"app": "shop"}, "annotations":
             {"kubectl.kubernetes.io/last-applied-configuration": format!("{{\"data\": {{\"password\": {PLANTED:?}}}}}")}}});
@@ -314,7 +315,7 @@ fn of_secret_with(
         },
         &secret,
     );
-    review(&snapshot, &asked.request().unwrap(), &asked, Registration::Validating)
+    review(&snapshot, &asked.request().unwrap(), &asked, AdmissionPhase::Validating)
 }
 
 /// Returns the whole input as a denial.
@@ -325,10 +326,10 @@ const TELLS: &str = "package admission\nimport rego.v1\n\
 #[test]
 fn contents_of_secrets_are_not_in_the_input() {
     // Contents are removed even without the analysis.
-    let found = message(of_secret(&[TELLS], Some(Contents::Withheld(None))).unwrap().verdict);
+    let found = message(of_secret(&[TELLS], Some(SecretContents::Withheld(None))).unwrap().verdict);
     assert!(found.contains("Opaque") && found.contains("shop"), "{found}");
     assert!(!found.contains(PLANTED) && !found.contains("password"), "{found}");
-    let found = message(of_secret(&[TELLS], Some(Contents::Readable)).unwrap().verdict);
+    let found = message(of_secret(&[TELLS], Some(SecretContents::Readable)).unwrap().verdict);
     assert!(found.contains(PLANTED), "{found}");
 }
 
@@ -342,7 +343,7 @@ fn policies_that_may_read_secret_contents_fail_the_review() {
     let content = "package admission\ndeny[\"weak\"] { input.request.object.data.password == \"YQ==\" }";
     assert!(of_secret(&[content], None).is_err(), "undefined would let it pass");
     let of_maps = content.replace("{ ", "{ input.request.kind.kind == \"ConfigMap\"; ");
-    assert_eq!(of_secret(&[&of_maps], None).unwrap().verdict, Verdict::allowed());
+    assert_eq!(of_secret(&[&of_maps], None).unwrap().verdict, AdmissionDecision::allowed());
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn labels_of_secrets_are_reviewed() {
 fn patches_of_contents_are_rejected() {
     let patch = "package admission\ndeny[{\"id\": \"mends\", \"resolution\": {\"patches\": [\
                  {\"op\": \"replace\", \"path\": \"/data/password\", \"value\": \"YQ==\"}]}}] { input.request.name }";
-    for contents in [None, Some(Contents::Readable)] {
+    for contents in [None, Some(SecretContents::Readable)] {
         let found = message(of_secret(&[patch], contents).unwrap().verdict);
         assert_eq!(found, "500 mends: resolution.patches: a Rego policy cannot change the data of a Secret");
     }
@@ -372,7 +373,7 @@ fn failed_evaluations_quote_no_contents() {
         "deny[x] { x := p }\np = x { x := [input.request.object.data.password, \"b\"][_] }",
     ] {
         let text = format!("package admission\n{rule}");
-        let found = match of_secret(&[&text], Some(Contents::Readable)) {
+        let found = match of_secret(&[&text], Some(SecretContents::Readable)) {
             Ok(reviewed) => message(reviewed.verdict),
             Err(error) => error.to_string(),
         };
@@ -389,10 +390,12 @@ fn warnings_about_secrets_quote_no_contents() {
     };
     for (message, contents) in [
         ("sprintf(\"no owner: %v\", [input.request.object.metadata])", None),
-        ("json.marshal(input)", Some(Contents::Withheld(None))),
+        ("json.marshal(input)", Some(SecretContents::Withheld(None))),
     ] {
-        let reviewed = of_secret_with(Enforcement::Warn, &[&warns(message)], contents).unwrap();
-        let Verdict::Allowed { warnings, .. } = reviewed.verdict else { panic!("{message}: it is denied") };
+        let reviewed = of_secret_with(EnforcementAction::Warn, &[&warns(message)], contents).unwrap();
+        let AdmissionDecision::Allowed { warnings, .. } = reviewed.verdict else {
+            panic!("{message}: it is denied")
+        };
         let [warning] = warnings.as_slice() else { panic!("{message}: {warnings:?}") };
         assert!(warning.starts_with("warns: ") && warning.contains("shop"), "{warning}");
         assert!(!warning.contains(PLANTED) && !warning.contains("hunter2"), "{warning}");
@@ -402,7 +405,8 @@ fn warnings_about_secrets_quote_no_contents() {
         "base64.decode(input.request.object.data.password) & {\"a\"}",
         "{k: v | v := [input.request.object.data.password, \"b\"][_]; k := 1}",
     ] {
-        let failed = of_secret_with(Enforcement::Warn, &[&warns(message)], Some(Contents::Readable));
+        let failed =
+            of_secret_with(EnforcementAction::Warn, &[&warns(message)], Some(SecretContents::Readable));
         let error = failed.expect_err(message).to_string();
         assert!(!error.contains(PLANTED) && !error.contains("hunter2"), "{message}: {error}");
     }
@@ -417,7 +421,7 @@ fn results_of_the_wrong_type_are_not_quoted() {
         "deny = x { x := input.request.object.data }",
     ] {
         let text = format!("package admission\n{rule}");
-        let found = message(of_secret(&[&text], Some(Contents::Readable)).unwrap().verdict);
+        let found = message(of_secret(&[&text], Some(SecretContents::Readable)).unwrap().verdict);
         assert!(found.starts_with("500 ") && !found.contains(PLANTED), "{rule}: {found}");
     }
 }

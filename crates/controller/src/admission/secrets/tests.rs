@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::admission::denial::Place;
+use crate::admission::denial::ResourceRef;
 use policy_sync_api::annotations::LAST_APPLIED;
 
 fn secret() -> Value {
@@ -28,7 +28,7 @@ fn contents_are_removed() {
 fn patches_of_contents_become_faults() {
     let found = |kind: &str, patch: serde_json::Value| {
         let denial = json!([{"id": "a", "resolution": {"patches": [patch]}}]);
-        let place = Place { kind, namespace: "shop", name: "a" };
+        let place = ResourceRef { kind, namespace: "shop", name: "a" };
         let denials = Denial::read(&denial.into(), place).unwrap();
         let [denial] = &without_patches_of_contents(&GroupResource::new("", kind), denials)[..] else {
             panic!()
@@ -57,7 +57,7 @@ fn patches_of_contents_become_faults() {
 fn patches_that_read_the_manifests_of_a_work_become_faults() {
     let is_fault = |group: &str, patch: serde_json::Value| {
         let denial = json!([{"id": "a", "resolution": {"patches": [patch]}}]);
-        let place = Place { kind: "manifestworks", namespace: "eu-1", name: "a" };
+        let place = ResourceRef { kind: "manifestworks", namespace: "eu-1", name: "a" };
         let denials = Denial::read(&denial.into(), place).unwrap();
         let kind = GroupResource::new(group, "manifestworks");
         let [denial] = &without_patches_of_contents(&kind, denials)[..] else { panic!() };

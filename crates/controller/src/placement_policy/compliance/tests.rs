@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::placement_policy::question::ContentHash;
+use crate::placement_policy::evaluation::ContentHash;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::snapshot::Gates;
+use policy_sync_rego::snapshot::ReviewInputs;
 
 fn snapshot(rules: &str) -> Snapshot {
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
@@ -20,17 +20,17 @@ fn without_policies() -> Snapshot {
 }
 
 /// The object after the merge patch that makes it comply.
-fn brought(snapshot: &Snapshot, object: &Value) -> Value {
+fn patched(snapshot: &Snapshot, object: &Value) -> Value {
     match compliance(snapshot, object).unwrap() {
-        Compliance::AsSaid => object.clone(),
+        Compliance::Compliant => object.clone(),
         Compliance::Differs(change) => {
             let mut object = object.clone();
             let patch = change.merge_patch("u", "7");
             json_patch::merge(&mut object, &patch);
-            assert_eq!(compliance(snapshot, &object).unwrap(), Compliance::AsSaid, "one patch is enough");
+            assert_eq!(compliance(snapshot, &object).unwrap(), Compliance::Compliant, "one patch is enough");
             object
         }
-        Compliance::Breaks(text) => panic!("{text}"),
+        Compliance::Violates(text) => panic!("{text}"),
     }
 }
 
@@ -41,16 +41,16 @@ fn one_patch_applies_policies_and_another_restores_the_original() {
     let policy = snapshot(
         "annotations := {\"ours\": \"policy\", \"gone\": null, \"new\": {\"a\": 1}}\nlabels.l := \"2\"",
     );
-    let placed = brought(&policy, &app);
+    let placed = patched(&policy, &app);
     let annotations = &placed["metadata"]["annotations"];
     assert_eq!((&annotations["ours"], &annotations["new"]), (&json!("policy"), &json!(r#"{"a":1}"#)));
     assert_eq!((&annotations["mine"], &annotations["gone"]), (&json!("1"), &Value::Null));
     assert_eq!(placed["metadata"]["labels"], json!({"l": "2"}));
-    assert_eq!(brought(&without_policies(), &placed), app);
-    let other = brought(&snapshot("annotations := {\"ours\": input.metadata.annotations.gone}"), &placed);
+    assert_eq!(patched(&without_policies(), &placed), app);
+    let other = patched(&snapshot("annotations := {\"ours\": input.metadata.annotations.gone}"), &placed);
     assert_eq!(other["metadata"]["annotations"]["ours"], "x", "it is asked about the wish");
     assert_eq!(other["metadata"]["labels"], json!({"l": "1"}));
-    assert_eq!(compliance(&without_policies(), &app).unwrap(), Compliance::AsSaid);
+    assert_eq!(compliance(&without_policies(), &app).unwrap(), Compliance::Compliant);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn description_of_a_change_is_capped_in_length() {
     assert_eq!(lines[1], "label l: \"v\"");
     // Values that placement policies no longer set are the original ones again.
     let placed =
-        brought(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
+        patched(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
     let mut wished = placed.clone();
     wished["metadata"]["annotations"]["a"] = "w".into();
     let Compliance::Differs(change) = compliance(&without_policies(), &wished).unwrap() else {
@@ -93,7 +93,7 @@ fn description_of_a_change_is_capped_in_length() {
 fn rejected_objects_and_invalid_results_are_violations() {
     let app = json!({"metadata": {"name": "app"}});
     let breaks = |rules: &str| match compliance(&snapshot(rules), &app).unwrap() {
-        Compliance::Breaks(text) => text,
+        Compliance::Violates(text) => text,
         other => panic!("{other:?}"),
     };
     assert_eq!(breaks("errors contains \"b\"\nerrors contains \"a\""), "a; b");
@@ -103,7 +103,7 @@ fn rejected_objects_and_invalid_results_are_violations() {
         format!("{query}: annotations: expected an object, found a number")
     );
     let starting = without_policies().starting("pods are not listed".to_owned());
-    assert!(matches!(compliance(&starting, &app), Err(Unanswered::Starting(_))));
+    assert!(matches!(compliance(&starting, &app), Err(RegoQueryError::Starting(_))));
 }
 
 #[test]
@@ -113,15 +113,16 @@ fn hidden_documents_are_missing_from_data() {
         let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
         let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
         let kind = |group: &str, resource: &str| GroupResource::new(group, resource);
-        let gates = Gates {
+        let review_inputs = ReviewInputs {
             names: [
                 (kind("example.com", "managedclusters"), ["clusters".to_owned()].into()),
                 (kind("", "pods"), ["pods".to_owned()].into()),
             ]
             .into(),
-            ..Gates::default()
+            ..ReviewInputs::default()
         };
-        Snapshot::new(engine.with_data(data.into()).unwrap(), BTreeMap::new()).with_gates(gates)
+        Snapshot::new(engine.with_data(data.into()).unwrap(), BTreeMap::new())
+            .with_review_inputs(review_inputs)
     };
     let rules = "annotations.clusters := concat(\",\", [name | some name, cluster in data.kubernetes.clusters; not cluster.closed])\nannotations.pods := concat(\",\", [name | some name, _ in data.kubernetes.pods.shop])";
     let data = json!({"kubernetes": {"clusters": {"a": {}, "b\"] as 1": {}, "c": {"closed": true}},
@@ -147,7 +148,7 @@ fn content_hash_ignores_status_and_resource_version() {
     let policy = snapshot("annotations.a := \"p\"");
     let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7", "annotations": {"b": "1"}}, "status": {"n": 1}});
     let hash = ContentHash::of_stored;
-    let mut placed = brought(&policy, &app);
+    let mut placed = patched(&policy, &app);
     assert_ne!(hash(&placed), hash(&app));
     let set = |field: &str| strings(&placed, field);
     assert_eq!(ContentHash::of_patched(&app, &set("labels"), &set("annotations")), hash(&placed));

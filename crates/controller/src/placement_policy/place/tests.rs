@@ -37,13 +37,13 @@ fn key(number: usize) -> String {
     format!("k{number}")
 }
 
-fn answer(policy: &Policy, wish: &Strings) -> BTreeMap<String, Option<String>> {
+fn placement_result(policy: &Policy, original: &Strings) -> BTreeMap<String, Option<String>> {
     let of = |(number, rule): (usize, &Rule)| {
         let value = match rule {
             Rule::Nothing => return None,
             Rule::Set(value) => Some((*value).to_owned()),
             Rule::Remove => None,
-            Rule::Extend => Some(format!("{}-x", wish.get(&key(number)).map_or("", String::as_str))),
+            Rule::Extend => Some(format!("{}-x", original.get(&key(number)).map_or("", String::as_str))),
         };
         Some((key(number), value))
     };
@@ -51,9 +51,9 @@ fn answer(policy: &Policy, wish: &Strings) -> BTreeMap<String, Option<String>> {
 }
 
 /// The expected result for this original object.
-fn expected(policy: &Policy, wish: &Strings) -> Strings {
-    let mut strings = wish.clone();
-    for (key, value) in answer(policy, wish) {
+fn expected(policy: &Policy, original: &Strings) -> Strings {
+    let mut strings = original.clone();
+    for (key, value) in placement_result(policy, original) {
         put(&mut strings, &key, value);
     }
     strings
@@ -61,15 +61,15 @@ fn expected(policy: &Policy, wish: &Strings) -> Strings {
 
 /// The stored object after `sent` replaces `stored`.
 fn stored(sent: &Value, stored: &Value, policy: &Policy, field: &str) -> Value {
-    let wish = super::super::review::wish(sent, stored);
-    let said = answer(policy, &strings(&wish, field));
-    let mut answer = Answer::default();
+    let original = super::super::review::original(sent, stored);
+    let said = placement_result(policy, &strings(&original, field));
+    let mut placement_result = PlacementResult::default();
     if field == "labels" {
-        answer.labels = said
+        placement_result.labels = said
     } else {
-        answer.annotations = said
+        placement_result.annotations = said
     }
-    place(sent, &wish, &answer).unwrap()
+    place(sent, &original, &placement_result).unwrap()
 }
 
 fn values() -> impl Strategy<Value = Option<&'static str>> {
@@ -89,7 +89,7 @@ fn acts() -> impl Strategy<Value = Act> {
         prop::sample::select(vec![
             "{}".to_owned(),
             "{".to_owned(),
-            json!({"annotations": {"k0": {"value": Set::new(Some("a"), None).hash, "before": "x"}}})
+            json!({"annotations": {"k0": {"value": MetadataChange::new(Some("a"), None).hash, "before": "x"}}})
                 .to_string(),
             json!({"labels": {"k1": {"before": "x"}}, "annotations": {"k1": {"before": "x"}}}).to_string(),
         ])
@@ -106,7 +106,7 @@ proptest! {
         acts in prop::collection::vec(acts(), 1..20),
         field in prop::sample::select(vec!["annotations", "labels"]),
     ) {
-        let (mut policy, mut wish) = (first, Strings::new());
+        let (mut policy, mut original) = (first, Strings::new());
         let mut object = stored(&json!({"metadata": {"name": "web"}}), &Value::Null, &policy, field);
         for act in acts {
             let mut sent = object.clone();
@@ -116,7 +116,7 @@ proptest! {
                     // Sending the stored value again is not an edit: both look the same.
                     if now.get(&key(number)).map(String::as_str) != value {
                         put(&mut now, &key(number), value.map(str::to_owned));
-                        put(&mut wish, &key(number), value.map(str::to_owned));
+                        put(&mut original, &key(number), value.map(str::to_owned));
                         write(&mut sent, field, &now);
                     }
                 }
@@ -126,7 +126,7 @@ proptest! {
                     for (number, value) in values.into_iter().enumerate() {
                         put(&mut all, &key(number), value.map(str::to_owned));
                         if now.get(&key(number)).map(String::as_str) != value {
-                            put(&mut wish, &key(number), value.map(str::to_owned));
+                            put(&mut original, &key(number), value.map(str::to_owned));
                         }
                     }
                     sent = json!({"metadata": {"name": "web"}});
@@ -144,13 +144,13 @@ proptest! {
             object = stored(&sent, &object, &policy, field);
             let mut found = strings(&object, field);
             found.remove(PLACED_BY_POLICY);
-            prop_assert_eq!(&found, &expected(&policy, &wish));
+            prop_assert_eq!(&found, &expected(&policy, &original));
             // A second evaluation changes nothing.
             prop_assert_eq!(&stored(&object, &object, &policy, field), &object);
         }
         // Without a placement policy, the original object remains.
         let nobody = stored(&object, &object, &[Rule::Nothing; 3], field);
-        prop_assert_eq!(strings(&nobody, field), wish);
+        prop_assert_eq!(strings(&nobody, field), original);
         prop_assert!(nobody["metadata"]["annotations"][PLACED_BY_POLICY].is_null());
     }
 }
@@ -158,7 +158,7 @@ proptest! {
 #[test]
 fn forged_record_on_a_new_object_is_ignored() {
     let forged =
-        json!({"annotations": {"k0": {"value": Set::new(Some("a"), None).hash, "before": "forged"}}})
+        json!({"annotations": {"k0": {"value": MetadataChange::new(Some("a"), None).hash, "before": "forged"}}})
             .to_string();
     let sent = json!({"metadata": {"annotations": {"k0": "a", PLACED_BY_POLICY: forged}}});
     let object = stored(&sent, &Value::Null, &[Rule::Nothing; 3], "annotations");
@@ -171,7 +171,7 @@ fn unreviewed_record_cannot_restore_reserved_or_invalid_keys() {
         "annotations": {"kuadrant.io/parent": {"before": "x"}, "not a key": {"before": "x"}, "a": {"before": "x"}},
         "labels": {"kuadrant.io/work-for": {"before": "x"}, "b": {"before": "not a value!"}, "c": {"before": "x"}},
     });
-    let placed = Placed::read(&word.to_string());
+    let placed = PlacedByPolicy::parse(&word.to_string());
     assert_eq!(placed.annotations.into_keys().collect::<Vec<_>>(), ["a"]);
     assert_eq!(placed.labels.into_keys().collect::<Vec<_>>(), ["c"]);
 }
@@ -181,7 +181,7 @@ fn annotations_over_the_api_limit_are_rejected() {
     let object = json!({"metadata": {"annotations": {"mine": "x".repeat(100 * 1024)}}});
     let place = |bytes: usize| {
         let annotations = BTreeMap::from([("k".to_owned(), Some("x".repeat(bytes)))]);
-        place(&object, &object, &Answer { annotations, ..Answer::default() })
+        place(&object, &object, &PlacementResult { annotations, ..PlacementResult::default() })
             .map_err(|fault| fault.to_string())
     };
     assert!(place(150 * 1024).is_ok());

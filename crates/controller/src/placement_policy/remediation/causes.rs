@@ -9,25 +9,25 @@ use std::time::Duration;
 
 use super::key::Object;
 use crate::placement_policy::compliance::{Change, Compliance};
-use crate::placement_policy::question::ContentHash;
-use crate::rego_loading::MovedBy;
+use crate::placement_policy::evaluation::ContentHash;
+use crate::rego_loading::ChangeCause;
 use policy_sync_api::cluster;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey};
-use policy_sync_api::shrink::give_back;
+use policy_sync_api::shrink::shrink_if_sparse;
 
 /// How long a move counts.
-const WITHIN: Duration = Duration::from_secs(600);
+const FLAP_WINDOW: Duration = Duration::from_secs(600);
 /// How many changes of one document may move objects within that time before the document is flapping.
-const MOVES: usize = 3;
+const MAX_MOVES: usize = 3;
 /// How many changes of documents are remembered.
-const CHANGES: usize = 4_096;
+const MAX_CHANGES: usize = 4_096;
 /// How many documents that have moved objects are remembered.
-const DOCUMENTS: usize = 4_096;
+const MAX_DOCUMENTS: usize = 4_096;
 /// How many documents that are flapping are named.
-const NAMED: usize = 3;
+const MAX_LISTED: usize = 3;
 /// If more documents changed at once, a move is attributed to none.
-const AT_ONCE: usize = 256;
+const MAX_SIMULTANEOUS: usize = 256;
 
 /// The unit that moves are attributed to: a cluster-scoped document, or all documents of a kind in one namespace, because a tenant can
 /// create any number of them.
@@ -46,7 +46,7 @@ pub(super) struct Causes {
     /// The latest change that is not one of a document, or is no longer remembered.
     unknown: u64,
     /// The content of each object when it last complied, and the latest change at that time.
-    asked: HashMap<Object, (ContentHash, u64)>,
+    last_compliant: HashMap<Object, (ContentHash, u64)>,
     /// Which changes of each document have moved objects, and when, the oldest first.
     moves: HashMap<Object, Vec<(u64, Moment)>>,
     /// The documents that are flapping, and until when.
@@ -60,15 +60,15 @@ impl Causes {
     }
 
     /// Notes a change of the placement policies or documents that placement is evaluated with.
-    pub(super) fn changed(&mut self, by: &MovedBy) {
+    pub(super) fn changed(&mut self, by: &ChangeCause) {
         self.latest += 1;
-        let MovedBy::Documents(documents) = by else {
+        let ChangeCause::Documents(documents) = by else {
             self.unknown = self.latest;
             return;
         };
         let sources: BTreeSet<Object> = documents.iter().map(|(kind, key)| source(kind, key)).collect();
         self.changes.extend(sources.into_iter().map(|source| (self.latest, source)));
-        while self.changes.len() > CHANGES {
+        while self.changes.len() > MAX_CHANGES {
             if let Some((number, _)) = self.changes.pop_front() {
                 self.unknown = self.unknown.max(number);
             }
@@ -76,34 +76,34 @@ impl Causes {
     }
 
     /// Notes that `object` complied with this `content` after the change `at`.
-    pub(super) fn agrees(&mut self, object: &Object, content: ContentHash, at: u64) {
-        match self.asked.get_mut(object) {
-            Some(asked) => *asked = (content, at),
-            None => drop(self.asked.insert(object.clone(), (content, at))),
+    pub(super) fn record_compliant(&mut self, object: &Object, content: ContentHash, at: u64) {
+        match self.last_compliant.get_mut(object) {
+            Some(last_compliant) => *last_compliant = (content, at),
+            None => drop(self.last_compliant.insert(object.clone(), (content, at))),
         }
     }
 
     /// The documents whose changes made `object` differ with this `content`, each with its latest change.
     /// Empty if the object or a placement policy was changed.
     pub(super) fn of(&self, object: &Object, content: ContentHash) -> BTreeMap<Object, u64> {
-        let Some((before, at)) = self.asked.get(object) else { return BTreeMap::new() };
+        let Some((before, at)) = self.last_compliant.get(object) else { return BTreeMap::new() };
         if *before != content || *at < self.unknown {
             return BTreeMap::new();
         }
         let since = self.changes.range(self.changes.partition_point(|(number, _)| number <= at)..);
         let documents: BTreeMap<Object, u64> =
             since.map(|(number, document)| (document.clone(), *number)).collect();
-        if documents.len() > AT_ONCE { BTreeMap::new() } else { documents }
+        if documents.len() > MAX_SIMULTANEOUS { BTreeMap::new() } else { documents }
     }
 
     /// Notes a move of an object that `documents` caused, and returns those that are flapping from now on.
     pub(super) fn moved(&mut self, documents: &BTreeMap<Object, u64>, now: Moment) -> Vec<Object> {
         let mut new = Vec::new();
         for (document, number) in documents {
-            if !self.moves.contains_key(document) && self.moves.len() >= DOCUMENTS {
-                self.moves.retain(|_, moves| moves.iter().any(|(_, at)| at.after(WITHIN) > now));
-                give_back(&mut self.moves);
-                if self.moves.len() >= DOCUMENTS {
+            if !self.moves.contains_key(document) && self.moves.len() >= MAX_DOCUMENTS {
+                self.moves.retain(|_, moves| moves.iter().any(|(_, at)| at.after(FLAP_WINDOW) > now));
+                shrink_if_sparse(&mut self.moves);
+                if self.moves.len() >= MAX_DOCUMENTS {
                     continue;
                 }
             }
@@ -111,10 +111,10 @@ impl Causes {
             if moves.last().is_some_and(|(last, _)| last == number) {
                 continue;
             }
-            moves.retain(|(_, at)| at.after(WITHIN) > now);
+            moves.retain(|(_, at)| at.after(FLAP_WINDOW) > now);
             moves.push((*number, now));
-            if let Some(at) = moves.len().checked_sub(MOVES) {
-                let until = moves[at].1.after(WITHIN);
+            if let Some(at) = moves.len().checked_sub(MAX_MOVES) {
+                let until = moves[at].1.after(FLAP_WINDOW);
                 if self.flapping.insert(document.clone(), until).is_none_or(|before| before <= now) {
                     new.push(document.clone());
                 }
@@ -132,15 +132,15 @@ impl Causes {
 
     /// Forgets `object`, which was deleted or is not placed.
     pub(super) fn forget(&mut self, object: &Object) {
-        if self.asked.remove(object).is_some() {
-            give_back(&mut self.asked);
+        if self.last_compliant.remove(object).is_some() {
+            shrink_if_sparse(&mut self.last_compliant);
         }
     }
 
     /// Keeps only the objects for which `is` returns true.
     pub(super) fn retain(&mut self, is: impl Fn(&Object) -> bool) {
-        self.asked.retain(|object, _| is(object));
-        give_back(&mut self.asked);
+        self.last_compliant.retain(|object, _| is(object));
+        shrink_if_sparse(&mut self.last_compliant);
     }
 }
 
@@ -166,13 +166,13 @@ pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIter
         Compliance::Differs(other) if documents.into_iter().all(|document| document.kind == clusters) => {
             Step::Change(other)
         }
-        Compliance::Differs(_) | Compliance::AsSaid | Compliance::Breaks(_) => Step::Hold,
+        Compliance::Differs(_) | Compliance::Compliant | Compliance::Violates(_) => Step::Hold,
     }
 }
 
 /// The note of an Event on an object that is held.
-pub(super) fn held(flapping: &BTreeMap<Object, Moment>) -> String {
-    let named: Vec<String> = flapping.keys().take(NAMED).map(ToString::to_string).collect();
+pub(super) fn hold_message(flapping: &BTreeMap<Object, Moment>) -> String {
+    let named: Vec<String> = flapping.keys().take(MAX_LISTED).map(ToString::to_string).collect();
     format!(
         "placement policies would move it because of changes of {}, which have moved objects three times within 10 minutes; it is left unchanged until these have passed",
         named.join(", ")

@@ -1,22 +1,22 @@
 //! The error of remediation.
 
-use policy_sync_hub::reconcile::{Failure, RequestError};
+use policy_sync_hub::reconcile::{ReconcileError, RequestError};
 
 /// A step of remediation failed. It is retried after a backoff.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {what}")]
+#[error("cannot {action}")]
 pub(super) struct RemediationError {
-    pub(super) what: String,
+    pub(super) action: String,
     pub(super) source: RequestError,
 }
 
-impl Failure for RemediationError {
+impl ReconcileError for RemediationError {
     fn category(&self) -> &'static str {
         self.source.category()
     }
 
-    fn is_routine(&self) -> bool {
-        self.source.is_routine() || is_conflict(&self.source)
+    fn is_expected(&self) -> bool {
+        self.source.is_expected() || is_conflict(&self.source)
     }
 }
 

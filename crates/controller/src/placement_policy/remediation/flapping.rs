@@ -7,11 +7,11 @@ use regorus::Value as Rego;
 use tracing::warn;
 
 use super::causes::{Step, step};
-use super::judge::reference;
+use super::evaluate::reference;
 use super::key::Object;
 use super::remediator::Remediator;
 use crate::placement_policy::compliance::Change;
-use crate::placement_policy::question::ContentHash;
+use crate::placement_policy::evaluation::ContentHash;
 use policy_sync_api::moment::Moment;
 
 /// The reason of the Event on a flapping document.
@@ -19,15 +19,15 @@ const FLAPPING: &str = "PlacementFlapping";
 
 impl Remediator {
     /// Notes that `object` complies.
-    pub(super) fn agrees(&self, object: &Object, content: Option<ContentHash>, at: u64) {
+    pub(super) fn record_compliant(&self, object: &Object, content: Option<ContentHash>, at: u64) {
         if let Some(content) = content {
-            self.causes.lock().agrees(object, content, at);
+            self.causes.lock().record_compliant(object, content, at);
         }
     }
 
     /// The next step for `object`, which placement policies would `change`, while these documents are
     /// flapping.
-    pub(super) async fn settled(
+    pub(super) async fn next_step(
         &self,
         object: &Object,
         found: Rego,
@@ -39,8 +39,8 @@ impl Remediator {
         }
         let documents: Vec<Object> = flapping.keys().cloned().collect();
         let hidden = documents.iter().map(|document| (document.kind.clone(), document.key.clone())).collect();
-        let judged = self.judge(vec![(object.key.clone(), found.clone())], hidden).await;
-        match judged.results.into_iter().next().map(|(_, judgement)| judgement.compliance) {
+        let batch = self.evaluate(vec![(object.key.clone(), found.clone())], hidden).await;
+        match batch.results.into_iter().next().map(|(_, evaluation)| evaluation.compliance) {
             Some(Ok(without)) => (found, step(change, without, documents)),
             Some(Err(_)) | None => (found, Step::Hold),
         }

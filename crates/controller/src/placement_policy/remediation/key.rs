@@ -11,13 +11,13 @@ pub(super) enum Key {
     /// Update the set of watched kinds.
     Kinds,
     /// All objects, because placement policies or their data changed.
-    Moved,
+    InputsChanged,
     /// All objects.
     All,
     /// All objects of a kind.
     Kind(GroupResource),
     /// Traces of former placement policies on objects of a kind.
-    Left(GroupResource),
+    Traces(GroupResource),
     /// All objects of a Namespace.
     Namespace(Arc<str>),
     /// One object.
@@ -51,10 +51,10 @@ impl mirror::Key for Key {
     fn category(&self) -> &'static str {
         match self {
             Self::Kinds => "placement_kinds",
-            Self::Moved => "placement_moved",
+            Self::InputsChanged => "placement_moved",
             Self::All => "placement_all",
             Self::Kind(_) => "placement_kind",
-            Self::Left(_) => "placement_left",
+            Self::Traces(_) => "placement_left",
             Self::Namespace(_) => "placement_namespace",
             Self::Object(_) => "placement_object",
         }
@@ -62,10 +62,10 @@ impl mirror::Key for Key {
 
     fn priority(&self) -> Priority {
         match self {
-            Self::Kinds | Self::Moved | Self::All => Priority::First,
-            Self::Kind(_) | Self::Left(_) => Priority::InTurn("".into()),
-            Self::Namespace(namespace) => Priority::InTurn(namespace.clone()),
-            Self::Object(object) => Priority::InTurn(object.key.namespace.clone()),
+            Self::Kinds | Self::InputsChanged | Self::All => Priority::High,
+            Self::Kind(_) | Self::Traces(_) => Priority::Fair("".into()),
+            Self::Namespace(namespace) => Priority::Fair(namespace.clone()),
+            Self::Object(object) => Priority::Fair(object.key.namespace.clone()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
-use super::violations::{Violations, Why};
+use super::violations::{ViolationReason, Violations};
 use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 
 /// The results of patches.
@@ -23,7 +23,7 @@ impl RemediationMetrics {
     ///
     /// When they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         let patches = made.counters(
             "policy_sync_placement_patches_total",
             "Patches that apply placement policies to existing objects, by result. A conflict is retried.",
@@ -60,8 +60,8 @@ impl RemediationMetrics {
 
     pub(super) fn measure(&self, violations: &Violations, flapping: usize) {
         self.flapping.set(gauge_value(flapping));
-        for why in Why::ALL {
-            self.objects.with_label_values(&[why.word()]).set(gauge_value(violations.count(why)));
+        for reason in ViolationReason::ALL {
+            self.objects.with_label_values(&[reason.label()]).set(gauge_value(violations.count(reason)));
         }
     }
 }

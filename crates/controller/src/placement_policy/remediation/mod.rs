@@ -11,20 +11,20 @@
 
 mod causes;
 mod error;
+mod evaluate;
 mod flapping;
-mod flow;
-mod judge;
 mod key;
-mod left;
 mod metrics;
 mod pass;
 mod passes;
-mod recent;
+mod recent_patches;
 mod remediator;
 mod settings;
+mod setup;
+mod traces;
 mod violations;
 
-pub(crate) use flow::Sources;
-pub use flow::{Misplaced, Remediated, Remediation};
 pub use metrics::RemediationMetrics;
 pub use settings::{Mode, Settings};
+pub(crate) use setup::Sources;
+pub use setup::{ObjectViolation, Remediation, RemediationStatus};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use regorus::Value as Rego;
 use tracing::debug;
 
-use super::judge::Judgement;
+use super::evaluate::Evaluation;
 use super::key::{Key, Object};
-use super::remediator::{Remediator, UNREACHED};
-use super::violations::Why;
+use super::remediator::{Remediator, UNREACHABLE_RETRY_DELAY};
+use super::violations::ViolationReason;
 use crate::placement_policy::compliance::Compliance;
 use crate::placement_policy::placed_kinds::is_placed;
 use policy_sync_api::names::{GroupResource, ObjectKey};
-use policy_sync_rego::snapshot::Unanswered;
+use policy_sync_rego::snapshot::RegoQueryError;
 
 /// Interleaves objects by namespace, so that slow evaluations of one namespace delay another by at most one for each of its objects.
 fn in_turn<T>(objects: Vec<(ObjectKey, T)>) -> Vec<(ObjectKey, T)> {
@@ -32,15 +32,15 @@ impl Remediator {
     /// Evaluates all objects of `kind` and queues those that do not comply.
     pub(super) async fn pass(&self, key: &Key, kind: &GroupResource) {
         let began = self.clock.now();
-        let rest = {
+        let time_to_next_pass = {
             let passes = self.passes.lock();
             if !passes.kept().contains(kind) {
                 return;
             }
-            passes.rest(kind, began)
+            passes.time_to_next_pass(kind, began)
         };
-        if let Some(rest) = rest {
-            return self.queue.add_after(key.clone(), rest);
+        if let Some(time_to_next_pass) = time_to_next_pass {
+            return self.queue.add_after(key.clone(), time_to_next_pass);
         }
         // The next pass starts when both kinds are listed.
         let (Ok(all), Ok(spaces)) =
@@ -70,25 +70,27 @@ impl Remediator {
             if self.stop.is_cancelled() || !self.leadership.leads() {
                 return;
             }
-            let judged = self.judge(left, Vec::new()).await;
-            left = judged.left;
-            for ((name, _), Judgement { compliance, content }) in judged.results {
+            let batch = self.evaluate(left, Vec::new()).await;
+            left = batch.left;
+            for ((name, _), Evaluation { compliance, content }) in batch.results {
                 let object = Object { kind: kind.clone(), key: name };
                 let is_known = match compliance {
                     // The loader reports this in the status of the placement policies. It starts another pass
                     // once they can be evaluated.
-                    Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
-                    Err(Unanswered::Unreached(why)) => {
+                    Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return,
+                    Err(RegoQueryError::Unreachable(why)) => {
                         debug!(%kind, why, "placement policies cannot be evaluated");
-                        return self.queue.add_after(key.clone(), UNREACHED);
+                        return self.queue.add_after(key.clone(), UNREACHABLE_RETRY_DELAY);
                     }
-                    Err(Unanswered::Failed(failure)) => {
-                        self.violations.is_noted(&object, Why::Violated, &failure.to_string())
+                    Err(RegoQueryError::Failed(failure)) => {
+                        self.violations.is_noted(&object, ViolationReason::Violated, &failure.to_string())
                     }
-                    Ok(Compliance::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
-                    Ok(Compliance::AsSaid) => {
+                    Ok(Compliance::Violates(text)) => {
+                        self.violations.is_noted(&object, ViolationReason::Violated, &text)
+                    }
+                    Ok(Compliance::Compliant) => {
                         self.violations.forget(&object);
-                        self.agrees(&object, content, judged.at);
+                        self.record_compliant(&object, content, batch.at);
                         true
                     }
                     Ok(Compliance::Differs(_)) => {
@@ -97,7 +99,7 @@ impl Remediator {
                     }
                 };
                 if !is_known {
-                    self.queue.affect([Key::Object(object)]);
+                    self.queue.enqueue([Key::Object(object)]);
                 }
             }
         }
@@ -105,7 +107,7 @@ impl Remediator {
         let took = now.since(began);
         debug!(%kind, count, differ, took = took.as_secs_f64(), "evaluated placement policies for all objects");
         self.passes.lock().ended(kind, took, now);
-        self.look_for_left_later(kind);
+        self.schedule_trace_check(kind);
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::placement_policy::placed_kinds;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
-use policy_sync_sync::desired::covered::Covered;
+use policy_sync_sync::desired::covered::ControllerScope;
 
 /// The time after a change of placement policies or their data in which objects placed before the change may
 /// still be stored. It covers the API server's timeouts for reviews and storage, and the lag between
 /// replicas.
-const SETTLES: Duration = Duration::from_secs(75);
+const SETTLE_TIME: Duration = Duration::from_secs(75);
 
 /// The kept kinds and the results of checks for traces of former placement policies.
 #[derive(Clone, Debug)]
@@ -20,23 +20,23 @@ pub(super) struct Passes {
     kept: BTreeSet<GroupResource>,
     /// Kinds without traces of former placement policies.
     clean: BTreeSet<GroupResource>,
-    /// The covered kinds (`covered`), and the kinds with traces of former placement policies (`left`).
+    /// The covered kinds (`covered`), and the kinds with traces of former placement policies (`traces`).
     covered: BTreeSet<GroupResource>,
-    left: BTreeSet<GroupResource>,
+    traces: BTreeSet<GroupResource>,
     /// The classes whose Gateways were placed.
     classes: BTreeSet<Arc<str>>,
     /// The time of the last known change of placement policies or their data.
     moved: Moment,
     /// When the next pass over a kind may begin.
-    rests: BTreeMap<GroupResource, Moment>,
+    next_pass_at: BTreeMap<GroupResource, Moment>,
 }
 
 impl Passes {
     /// No kind is kept yet. The time of the last change is assumed to be `now`.
     #[must_use]
     pub(super) fn new(now: Moment) -> Self {
-        let (kept, clean, covered, left, classes, rests) = Default::default();
-        Self { kept, clean, covered, left, classes, moved: now, rests }
+        let (kept, clean, covered, traces, classes, next_pass_at) = Default::default();
+        Self { kept, clean, covered, traces, classes, moved: now, next_pass_at }
     }
 
     /// The kinds that are kept.
@@ -49,22 +49,24 @@ impl Passes {
     /// stay that have traces, or that were kept and are not known to be clean. Returns the kinds that need a
     /// pass: newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
-    pub(super) fn keep(&mut self, covered: &Covered, is_placed: bool) -> BTreeSet<GroupResource> {
+    pub(super) fn keep(&mut self, covered: &ControllerScope, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
         if is_placed {
             self.clean.clear();
-            self.left.clear();
+            self.traces.clear();
         }
         self.clean.retain(|kind| self.covered.contains(kind));
-        self.left.retain(|kind| self.covered.contains(kind));
+        self.traces.retain(|kind| self.covered.contains(kind));
         let mut kinds = self.covered.clone();
         kinds.retain(|kind| {
-            is_placed || self.left.contains(kind) || (self.kept.contains(kind) && !self.clean.contains(kind))
+            is_placed
+                || self.traces.contains(kind)
+                || (self.kept.contains(kind) && !self.clean.contains(kind))
         });
         if !kinds.is_empty() {
             kinds.insert(GroupResource::namespaces());
         }
-        self.rests.retain(|kind, _| kinds.contains(kind));
+        self.next_pass_at.retain(|kind, _| kinds.contains(kind));
         let before = std::mem::replace(&mut self.kept, kinds);
         let mut new: BTreeSet<GroupResource> = self.kept.difference(&before).cloned().collect();
         let gateways = GroupResource::gateways();
@@ -79,26 +81,26 @@ impl Passes {
 
     /// The kinds that may have traces of former placement policies, if there are no policies.
     #[must_use]
-    pub(super) fn may_all_have_left(&self) -> BTreeSet<GroupResource> {
+    pub(super) fn kinds_that_may_have_traces(&self) -> BTreeSet<GroupResource> {
         self.covered.difference(&self.clean).cloned().collect()
     }
 
     /// Whether `kind` may have traces of former placement policies.
     #[must_use]
-    pub(super) fn may_have_left(&self, kind: &GroupResource) -> bool {
+    pub(super) fn may_have_traces(&self, kind: &GroupResource) -> bool {
         self.covered.contains(kind) && !self.clean.contains(kind)
     }
 
     /// The time until the next pass over `kind` may begin.
     #[must_use]
-    pub(super) fn rest(&self, kind: &GroupResource, now: Moment) -> Option<Duration> {
-        self.rests.get(kind).filter(|until| **until > now).map(|until| until.since(now))
+    pub(super) fn time_to_next_pass(&self, kind: &GroupResource, now: Moment) -> Option<Duration> {
+        self.next_pass_at.get(kind).filter(|until| **until > now).map(|until| until.since(now))
     }
 
     /// Records that a pass over `kind` took `took` and ended `now`. Passes use at most half of the time.
     pub(super) fn ended(&mut self, kind: &GroupResource, took: Duration, now: Moment) {
         if self.kept.contains(kind) {
-            self.rests.insert(kind.clone(), now.after(took));
+            self.next_pass_at.insert(kind.clone(), now.after(took));
         }
     }
 
@@ -111,23 +113,23 @@ impl Passes {
 
     /// The remaining time in which objects placed before the last change may still be stored.
     #[must_use]
-    pub(super) fn settles(&self, now: Moment) -> Option<Duration> {
-        let until = self.moved.after(SETTLES);
+    pub(super) fn settle_time(&self, now: Moment) -> Option<Duration> {
+        let until = self.moved.after(SETTLE_TIME);
         (until > now).then(|| until.since(now))
     }
 
     /// Records that objects of `kind` have no traces.
-    pub(super) fn is_clean(&mut self, kind: &GroupResource) {
-        self.left.remove(kind);
+    pub(super) fn record_no_traces(&mut self, kind: &GroupResource) {
+        self.traces.remove(kind);
         if self.covered.contains(kind) {
             self.clean.insert(kind.clone());
         }
     }
 
     /// Records that objects of `kind` have traces.
-    pub(super) fn has_left(&mut self, kind: &GroupResource) {
+    pub(super) fn record_traces(&mut self, kind: &GroupResource) {
         if self.covered.contains(kind) {
-            self.left.insert(kind.clone());
+            self.traces.insert(kind.clone());
         }
     }
 }
@@ -140,9 +142,9 @@ mod tests {
         GroupResource::new("apps", plural)
     }
 
-    fn covering(plurals: &[&str]) -> Covered {
+    fn covering(plurals: &[&str]) -> ControllerScope {
         let kinds = plurals.iter().map(|plural| kind(plural)).collect();
-        Covered { kinds, is_whole: true, ..Covered::default() }
+        ControllerScope { kinds, is_whole: true, ..ControllerScope::default() }
     }
 
     fn kept(passes: &Passes) -> Vec<String> {
@@ -156,15 +158,18 @@ mod tests {
         let both = ["namespaces", "a.apps", "b.apps"];
         // An earlier process may have left traces, and its last object may not be stored yet.
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
-        assert_eq!((passes.settles(now), passes.settles(now.after(SETTLES))), (Some(SETTLES), None));
-        assert_eq!(passes.may_all_have_left(), covered.kinds);
-        passes.is_clean(&kind("a"));
-        passes.has_left(&kind("b"));
+        assert_eq!(
+            (passes.settle_time(now), passes.settle_time(now.after(SETTLE_TIME))),
+            (Some(SETTLE_TIME), None)
+        );
+        assert_eq!(passes.kinds_that_may_have_traces(), covered.kinds);
+        passes.record_no_traces(&kind("a"));
+        passes.record_traces(&kind("b"));
         assert_eq!(passes.keep(&covered, false), BTreeSet::from([kind("b")]));
         assert_eq!(kept(&passes), ["namespaces", "b.apps"]);
-        passes.is_clean(&kind("b"));
+        passes.record_no_traces(&kind("b"));
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
-        assert!(passes.may_all_have_left().is_empty());
+        assert!(passes.kinds_that_may_have_traces().is_empty());
         // A placement policy is created and deleted. Kept kinds stay until a check has found no traces.
         passes.moved(now);
         assert_eq!(passes.keep(&covered, true), covered.kinds);
@@ -172,26 +177,26 @@ mod tests {
         assert!(passes.keep(&covered, false).is_empty());
         assert_eq!(kept(&passes), both);
         for plural in ["a", "b"] {
-            passes.is_clean(&kind(plural));
+            passes.record_no_traces(&kind(plural));
         }
         let _ = passes.keep(&covered, false);
         assert!(passes.kept().is_empty());
         // A placement policy may leave traces even if it existed only for a moment.
         passes.moved(now);
         let _ = passes.keep(&covered, false);
-        assert!(passes.may_have_left(&kind("a")) && passes.kept().is_empty());
+        assert!(passes.may_have_traces(&kind("a")) && passes.kept().is_empty());
         let more = covering(&["a", "b", "c"]);
         assert_eq!(passes.keep(&more, true), more.kinds);
         assert!(passes.keep(&covering(&[]), true).is_empty() && passes.kept().is_empty());
-        assert!(!passes.may_have_left(&kind("a")));
+        assert!(!passes.may_have_traces(&kind("a")));
     }
 
     #[test]
     fn gateways_get_a_pass_when_covered_classes_change() {
-        let of = |classes: &[&str]| Covered {
+        let of = |classes: &[&str]| ControllerScope {
             classes: classes.iter().map(|class| Arc::from(*class)).collect(),
             is_whole: true,
-            ..Covered::default()
+            ..ControllerScope::default()
         };
         let (mut passes, gateways) = (Passes::new(Moment(0)), BTreeSet::from([GroupResource::gateways()]));
         assert_eq!(passes.keep(&of(&["a"]), true), gateways);
@@ -205,11 +210,18 @@ mod tests {
         let now = Moment(1_000);
         let mut passes = Passes::new(now);
         let _ = passes.keep(&covering(&["a"]), true);
-        assert_eq!(passes.rest(&kind("a"), now), None);
+        assert_eq!(passes.time_to_next_pass(&kind("a"), now), None);
         passes.ended(&kind("a"), Duration::from_secs(2), now);
-        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(1))), Some(Duration::from_secs(1)));
-        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(2))), None);
+        assert_eq!(
+            passes.time_to_next_pass(&kind("a"), now.after(Duration::from_secs(1))),
+            Some(Duration::from_secs(1))
+        );
+        assert_eq!(passes.time_to_next_pass(&kind("a"), now.after(Duration::from_secs(2))), None);
         passes.ended(&kind("gone"), Duration::from_secs(2), now);
-        assert_eq!(passes.rest(&kind("gone"), now), None, "nothing is remembered of what is not kept");
+        assert_eq!(
+            passes.time_to_next_pass(&kind("gone"), now),
+            None,
+            "nothing is remembered of what is not kept"
+        );
     }
 }

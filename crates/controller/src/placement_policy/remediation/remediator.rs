@@ -13,38 +13,38 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::causes::{Causes, Step, held};
+use super::causes::{Causes, Step, hold_message};
 use super::error::{RemediationError, is_conflict};
-use super::judge::{Judgement, judge, reference};
+use super::evaluate::{Evaluation, evaluate, reference};
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
 use super::passes::Passes;
-use super::recent::Recent;
+use super::recent_patches::RecentPatches;
 use super::settings::{Mode, ObjectMode, Settings};
-use super::violations::{Violations, Why};
+use super::violations::{ViolationReason, Violations};
 use crate::placement_policy::compliance::{Change, Compliance};
-use crate::placement_policy::placed_kinds::{KEEPER, is_placed};
-use crate::placement_policy::question::ContentHash;
+use crate::placement_policy::evaluation::ContentHash;
+use crate::placement_policy::placed_kinds::{COMPONENT, is_placed};
 use crate::rego_loading::{Loaded, RegoMetrics};
 use policy_sync_api::annotations::REMEDIATE;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{
-    Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
-    of_kind,
+    Capability, Events, Expectations, LastWrite, Leadership, Queue, ReconcileError, RequestError, Requests,
+    Slot, of_kind,
 };
-use policy_sync_rego::snapshot::Unanswered;
-use policy_sync_sync::desired::covered::Covered;
+use policy_sync_rego::snapshot::RegoQueryError;
+use policy_sync_sync::desired::covered::ControllerScope;
 
 /// The time slice for objects of a pass. Other evaluations may run between two slices.
-const BATCH: Duration = Duration::from_millis(100);
+const BATCH_DURATION: Duration = Duration::from_millis(100);
 /// The maximum number of concurrent patches.
-pub(super) const PATCHES: usize = 8;
+pub(super) const MAX_CONCURRENT_PATCHES: usize = 8;
 /// The delay after an evaluation that ran out of time, because the machine may have been busy.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
+const TIMEOUT_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The delay when the engine is unreachable.
-pub(super) const UNREACHED: Duration = Duration::from_secs(5);
+pub(super) const UNREACHABLE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The reason of the Event about a patch.
 const CHANGED: &str = "PlacementChanged";
@@ -53,7 +53,7 @@ const CHANGED: &str = "PlacementChanged";
 pub(super) struct Remediator {
     pub(super) loaded: Loaded,
     pub(super) settings: Settings,
-    pub(super) covered: watch::Receiver<Option<Covered>>,
+    pub(super) covered: watch::Receiver<Option<ControllerScope>>,
     pub(super) requests: Requests,
     pub(super) leadership: Leadership,
     pub(super) events: Events,
@@ -61,16 +61,16 @@ pub(super) struct Remediator {
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) passes: Mutex<Passes>,
     /// Patches that the object itself or placement policies caused.
-    pub(super) recent: Recent,
+    pub(super) recent_patches: RecentPatches,
     /// Patches that the hub has rejected or undone.
-    pub(super) refused: Recent,
+    pub(super) rejected_patches: RecentPatches,
     pub(super) causes: Arc<Mutex<Causes>>,
     pub(super) violations: Arc<Violations>,
     pub(super) metrics: RemediationMetrics,
     pub(super) rego_metrics: RegoMetrics,
     /// Admits one evaluation at a time, so that reviews have the other cores.
-    pub(super) asking: Semaphore,
-    pub(super) patching: Semaphore,
+    pub(super) evaluation_slot: Semaphore,
+    pub(super) patch_slots: Semaphore,
     pub(super) clock: Clock,
     pub(super) manager: String,
     pub(super) stop: CancellationToken,
@@ -78,8 +78,8 @@ pub(super) struct Remediator {
 
 /// The results of evaluations.
 #[derive(Default)]
-pub(super) struct Judged {
-    pub(super) results: Vec<((ObjectKey, Rego), Judgement)>,
+pub(super) struct EvaluationBatch {
+    pub(super) results: Vec<((ObjectKey, Rego), Evaluation)>,
     /// The latest change of the data that they were evaluated with.
     pub(super) at: u64,
     /// Objects that were not evaluated yet.
@@ -90,32 +90,32 @@ impl Capability for Remediator {
     type Key = Key;
     type Error = RemediationError;
 
-    fn everything(&self) -> BTreeSet<Key> {
+    fn all_keys(&self) -> BTreeSet<Key> {
         BTreeSet::from([Key::Kinds])
     }
 
     fn leadership_changed(&self) {
         *self.passes.lock() = Passes::new(self.clock.now());
-        self.loaded.keep(KEEPER, BTreeSet::new(), BTreeSet::new());
+        self.loaded.keep(COMPONENT, BTreeSet::new(), BTreeSet::new());
         self.violations.retain(|_| false);
         self.causes.lock().retain(|_| false);
     }
 
-    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
+    async fn reconcile(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
         match key {
             Key::Kinds => self.keep(),
-            Key::Moved => {
+            Key::InputsChanged => {
                 self.passes.lock().moved(self.clock.now());
                 self.keep();
-                self.queue.affect([Key::All]);
+                self.queue.enqueue([Key::All]);
             }
-            Key::All => self.queue.affect(self.kinds().into_iter().map(Key::Kind)),
+            Key::All => self.queue.enqueue(self.kinds().into_iter().map(Key::Kind)),
             Key::Kind(kind) => self.pass(key, kind).await,
-            Key::Left(kind) => return self.look_for_left(key, kind).await,
-            Key::Namespace(namespace) => self.look_into(namespace),
+            Key::Traces(kind) => return self.check_traces(key, kind).await,
+            Key::Namespace(namespace) => self.queue_namespace(namespace),
             Key::Object(object) => {
                 let done = self.remediate(key, object).await;
-                self.look_for_left_later(&object.kind);
+                self.schedule_trace_check(&object.kind);
                 return done;
             }
         }
@@ -126,26 +126,26 @@ impl Capability for Remediator {
 impl Remediator {
     /// Updates the set of kinds kept in memory.
     fn keep(&self) {
-        let (Some(covered), Some(in_use)) =
-            (self.covered.borrow().clone(), self.loaded.in_use().borrow().clone())
+        let (Some(covered), Some(rego_usage)) =
+            (self.covered.borrow().clone(), self.loaded.rego_usage().borrow().clone())
         else {
             return;
         };
         if !self.leadership.leads() {
             return;
         }
-        let (new, may_have_left) = {
+        let (new, may_have_traces) = {
             let mut passes = self.passes.lock();
-            let new = passes.keep(&covered, in_use.placement);
-            let may_have_left = passes.may_all_have_left();
-            self.loaded.keep(KEEPER, passes.kept().clone(), may_have_left.clone());
+            let new = passes.keep(&covered, rego_usage.placement);
+            let may_have_traces = passes.kinds_that_may_have_traces();
+            self.loaded.keep(COMPONENT, passes.kept().clone(), may_have_traces.clone());
             self.violations.retain(|object| passes.kept().contains(&object.kind));
-            (new, may_have_left)
+            (new, may_have_traces)
         };
         // A kind that a placement policy also reads is listed already.
-        self.queue.affect(new.into_iter().map(Key::Kind));
-        for kind in may_have_left {
-            self.look_for_left_later(&kind);
+        self.queue.enqueue(new.into_iter().map(Key::Kind));
+        for kind in may_have_traces {
+            self.schedule_trace_check(&kind);
         }
     }
 
@@ -155,12 +155,12 @@ impl Remediator {
         kinds
     }
 
-    fn look_into(&self, namespace: &str) {
+    fn queue_namespace(&self, namespace: &str) {
         for kind in self.kinds() {
             // A kind that is not listed yet gets a pass later.
             let Ok(objects) = self.loaded.objects(&kind) else { continue };
             let keys = objects.into_iter().map(|(key, _)| key).filter(|key| &*key.namespace == namespace);
-            self.queue.affect(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
+            self.queue.enqueue(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
         }
     }
 
@@ -171,37 +171,37 @@ impl Remediator {
         is_placed(covered, &self.settings.exemptions, kind, object, space)
     }
 
-    /// Evaluates `objects` for up to [`BATCH`], with `hidden` documents left out of `data`.
-    pub(super) async fn judge(
+    /// Evaluates `objects` for up to [`BATCH_DURATION`], with `hidden` documents left out of `data`.
+    pub(super) async fn evaluate(
         &self,
         objects: Vec<(ObjectKey, Rego)>,
         hidden: Vec<(GroupResource, ObjectKey)>,
-    ) -> Judged {
-        let _turn = self.asking.acquire().await;
+    ) -> EvaluationBatch {
+        let _turn = self.evaluation_slot.acquire().await;
         let at = self.causes.lock().latest();
         let (snapshot, metrics, stop) =
             (self.loaded.snapshot(), self.rego_metrics.clone(), self.stop.clone());
-        let judging = move || {
+        let evaluating = move || {
             let (began, mut objects, mut results) = (Instant::now(), objects.into_iter(), Vec::new());
-            while began.elapsed() < BATCH && !stop.is_cancelled() {
+            while began.elapsed() < BATCH_DURATION && !stop.is_cancelled() {
                 let Some(object) = objects.next() else { break };
                 let asked = Instant::now();
-                let judgement = judge(&snapshot, &object.1, &hidden);
-                let reason = judgement.compliance.as_ref().err().map(Unanswered::reason);
-                metrics.asked("placement", asked.elapsed(), reason);
-                results.push((object, judgement));
+                let evaluation = evaluate(&snapshot, &object.1, &hidden);
+                let reason = evaluation.compliance.as_ref().err().map(RegoQueryError::reason);
+                metrics.record_evaluation("placement", asked.elapsed(), reason);
+                results.push((object, evaluation));
             }
-            Judged { results, at, left: objects.collect() }
+            EvaluationBatch { results, at, left: objects.collect() }
         };
         // The task catches panics, and it is cancelled only when the process ends.
-        tokio::task::spawn_blocking(judging).await.unwrap_or_default()
+        tokio::task::spawn_blocking(evaluating).await.unwrap_or_default()
     }
 
     /// Patches `object` to comply with placement policies, or reports why it does not comply.
     async fn remediate(&self, key: &Key, object: &Object) -> Result<(), RemediationError> {
         let Some(found) = self.loaded.object(&object.kind, &object.key) else {
-            self.recent.forget(object);
-            self.refused.forget(object);
+            self.recent_patches.forget(object);
+            self.rejected_patches.forget(object);
             self.forget(object);
             return Ok(());
         };
@@ -209,54 +209,54 @@ impl Remediator {
             self.loaded.object(&GroupResource::namespaces(), &ObjectKey::new("", &object.key.namespace));
         let placed = self.passes.lock().kept().contains(&object.kind)
             && self.is_placed(&object.kind, &found, space.as_ref());
-        let Some((gvr, seen)) = self.loaded.read_as(&object.kind).filter(|_| placed) else {
+        let Some((gvr, seen)) = self.loaded.gvr_and_version(&object.kind).filter(|_| placed) else {
             self.forget(object);
             return Ok(());
         };
         if !self.written.with(key, |last| last.is_visible(seen)) {
-            self.queue.add_later(key.clone());
+            self.queue.add_after_window(key.clone());
             return Ok(());
         }
-        let judged = self.judge(vec![(object.key.clone(), found)], Vec::new()).await;
-        let at = judged.at;
-        let Some(((_, found), Judgement { compliance, content })) = judged.results.into_iter().next() else {
+        let batch = self.evaluate(vec![(object.key.clone(), found)], Vec::new()).await;
+        let at = batch.at;
+        let Some(((_, found), Evaluation { compliance, content })) = batch.results.into_iter().next() else {
             return Ok(());
         };
         let change = match compliance {
-            Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
-            Err(Unanswered::Unreached(_)) => {
-                self.queue.add_after(key.clone(), UNREACHED);
+            Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return Ok(()),
+            Err(RegoQueryError::Unreachable(_)) => {
+                self.queue.add_after(key.clone(), UNREACHABLE_RETRY_DELAY);
                 return Ok(());
             }
-            Err(Unanswered::Failed(failure)) => {
-                if failure.too_long {
-                    self.queue.add_after(key.clone(), ASK_AGAIN);
+            Err(RegoQueryError::Failed(failure)) => {
+                if failure.exceeded_time {
+                    self.queue.add_after(key.clone(), TIMEOUT_RETRY_DELAY);
                 }
-                self.tell(object, &found, Why::Violated, failure.to_string());
+                self.report(object, &found, ViolationReason::Violated, failure.to_string());
                 return Ok(());
             }
-            Ok(Compliance::Breaks(text)) => {
-                self.tell(object, &found, Why::Violated, text);
+            Ok(Compliance::Violates(text)) => {
+                self.report(object, &found, ViolationReason::Violated, text);
                 return Ok(());
             }
-            Ok(Compliance::AsSaid) => {
+            Ok(Compliance::Compliant) => {
                 self.violations.forget(object);
-                self.agrees(object, content, at);
+                self.record_compliant(object, content, at);
                 return Ok(());
             }
             Ok(Compliance::Differs(change)) => change,
         };
         let mode = self.settings.mode_of(&found, space.as_ref());
         if mode == ObjectMode::Manual {
-            self.tell(object, &found, Why::Manual, self.by_hand(&change));
+            self.report(object, &found, ViolationReason::Manual, self.manual_message(&change));
             return Ok(());
         }
         let now = self.clock.now();
         let flapping = self.causes.lock().flapping(now);
-        let (found, change) = match self.settled(object, found, change, &flapping).await {
+        let (found, change) = match self.next_step(object, found, change, &flapping).await {
             (found, Step::Change(change)) => (found, change),
             (found, Step::Hold) => {
-                self.tell(object, &found, Why::Unsettled, held(&flapping));
+                self.report(object, &found, ViolationReason::Unsettled, hold_message(&flapping));
                 if let Some(until) = flapping.values().min() {
                     self.queue.add_after(key.clone(), until.since(now));
                 }
@@ -264,24 +264,24 @@ impl Remediator {
             }
         };
         let causes = content.map(|content| self.causes.lock().of(object, content)).unwrap_or_default();
-        if let Some(wait) = self.refused.wait(object, now) {
+        if let Some(wait) = self.rejected_patches.wait(object, now) {
             // The rejection was reported. The wait limits the rate of further attempts.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
         if causes.is_empty()
-            && let Some(wait) = self.recent.wait(object, now)
+            && let Some(wait) = self.recent_patches.wait(object, now)
         {
             let text = format!(
                 "it was changed three times within 10 minutes, and is left unchanged until these have passed: {change}"
             );
-            self.tell(object, &found, Why::Unsettled, text);
+            self.report(object, &found, ViolationReason::Unsettled, text);
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
         let failed =
-            |source| RemediationError { what: format!("apply placement policies to {object}"), source };
-        let _turn = self.patching.acquire().await;
+            |source| RemediationError { action: format!("apply placement policies to {object}"), source };
+        let _turn = self.patch_slots.acquire().await;
         let text =
             |field: &str| found["metadata"][field].as_string().map(ToString::to_string).unwrap_or_default();
         let (uid, version) = (text("uid"), text("resourceVersion"));
@@ -293,7 +293,7 @@ impl Remediator {
         match self.requests.write_guarded(patch, get, |there| there.resource_version != version).await {
             Ok(written) => {
                 if causes.is_empty() {
-                    self.recent.noted(object, now);
+                    self.recent_patches.record(object, now);
                 }
                 self.written.note(key, |last| last.wrote(written.version()));
                 self.metrics.patched();
@@ -301,20 +301,20 @@ impl Remediator {
                     let text = format!(
                         "another client or webhook reverts the changes of placement policies: {change}"
                     );
-                    self.refused.noted(object, now);
-                    self.tell(object, &found, Why::Failed, text);
+                    self.rejected_patches.record(object, now);
+                    self.report(object, &found, ViolationReason::Failed, text);
                     // The watch delivers no event if the object is unchanged.
-                    self.queue.add_after(key.clone(), ASK_AGAIN);
+                    self.queue.add_after(key.clone(), TIMEOUT_RETRY_DELAY);
                     return Ok(());
                 }
                 self.violations.forget(object);
                 let patched = serde_json::to_value(&found)
                     .ok()
                     .map(|found| ContentHash::of_patched(&found, &written.labels, &written.annotations));
-                self.agrees(object, patched, at);
+                self.record_compliant(object, patched, at);
                 self.moved(causes, &flapping, now);
                 info!(%object, %change, "patched an object as placement policies require");
-                self.events.tell(
+                self.events.publish(
                     reference(&found),
                     EventType::Normal,
                     CHANGED,
@@ -323,8 +323,8 @@ impl Remediator {
                 Ok(())
             }
             // The object was deleted; the watch delivers that.
-            Err(RequestError::Refused(status)) if status.code == 404 => Ok(()),
-            Err(source) if source.is_routine() => Err(failed(source)),
+            Err(RequestError::Rejected(status)) if status.code == 404 => Ok(()),
+            Err(source) if source.is_expected() => Err(failed(source)),
             Err(source) if is_conflict(&source) => {
                 self.metrics.conflict();
                 Err(failed(source))
@@ -333,9 +333,9 @@ impl Remediator {
                 self.metrics.failed();
                 // Temporary errors of the hub are no fault of the object.
                 if matches!(source.code(), 400..=407 | 410..=428) {
-                    self.refused.noted(object, now);
+                    self.rejected_patches.record(object, now);
                     let text = format!("cannot be changed as placement policies require: {source}: {change}");
-                    self.tell(object, &found, Why::Failed, text);
+                    self.report(object, &found, ViolationReason::Failed, text);
                 }
                 Err(failed(source))
             }
@@ -343,7 +343,7 @@ impl Remediator {
     }
 
     /// The message for objects whose owner applies changes by hand.
-    fn by_hand(&self, change: &Change) -> String {
+    fn manual_message(&self, change: &Change) -> String {
         let who = match self.settings.mode {
             Mode::Manual => "--remediate manual".to_owned(),
             Mode::Automatic => format!("annotation {REMEDIATE}"),
@@ -353,9 +353,9 @@ impl Remediator {
         )
     }
 
-    fn tell(&self, object: &Object, found: &Rego, why: Why, text: String) {
+    fn report(&self, object: &Object, found: &Rego, why: ViolationReason, text: String) {
         if self.leadership.leads() && self.violations.note(object, why, &text) {
-            self.events.warn(reference(found), why.reason(), text);
+            self.events.warn(reference(found), why.event_reason(), text);
         }
     }
 

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::*;
 use policy_sync_api::names::GroupResource;
-use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::engine::Evaluator;
-use policy_sync_rego::incomplete::Incomplete;
 use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::omitted_documents::OmittedDocuments;
+use policy_sync_rego::queries::QueriedPackages;
 
 const PCI: &str = include_str!("../../../../../docs/examples/rego/placement/pci.rego");
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
@@ -32,10 +32,11 @@ fn app(annotations: Value) -> Value {
 
 /// The stored object after `object` replaces `old`, or the code and message of the denial.
 fn written(snapshot: &Snapshot, object: &Value, old: &Value) -> Result<Value, (u16, String)> {
-    let request = Request { object: object.clone(), old_object: old.clone(), ..Request::default() };
-    match review(snapshot, &request).unwrap_or_else(|error| Verdict::failed(error.to_string())) {
-        Verdict::Denied { code, message } => Err((code, message)),
-        Verdict::Allowed { patch, .. } => {
+    let request =
+        AdmissionRequest { object: object.clone(), old_object: old.clone(), ..AdmissionRequest::default() };
+    match review(snapshot, &request).unwrap_or_else(|error| AdmissionDecision::failed(error.to_string())) {
+        AdmissionDecision::Denied { code, message } => Err((code, message)),
+        AdmissionDecision::Allowed { patch, .. } => {
             let mut object = object.clone();
             json_patch::patch(&mut object, &patch).unwrap();
             Ok(object)
@@ -49,11 +50,11 @@ fn app_gets_annotations_from_policy_and_forbidden_choice_is_denied() {
     let stored = written(&snapshot, &app(json!({"requires-pci": "true"})), &Value::Null).unwrap();
     let preferences = stored["metadata"]["annotations"][PREFERENCES].as_str().unwrap();
     assert_eq!(preferences, r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#);
-    let wish = app(json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#}));
+    let original = app(json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#}));
     let denied = (403, "shop handles card data: cluster c2 is not certified for it".to_owned());
-    assert_eq!(written(&snapshot, &wish, &Value::Null), Err(denied.clone()));
+    assert_eq!(written(&snapshot, &original, &Value::Null), Err(denied.clone()));
     // Even if it replaces an object placed by the placement policy.
-    assert_eq!(written(&snapshot, &wish, &stored), Err(denied));
+    assert_eq!(written(&snapshot, &original, &stored), Err(denied));
     let other = app(json!({"requires-pci": "false"}));
     assert_eq!(written(&snapshot, &other, &Value::Null).unwrap(), other);
 }
@@ -155,7 +156,12 @@ fn no_evaluation_without_policies_or_when_finalizers_are_removed() {
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let update = |object: &Value, old: &Value| {
         let [object, old_object] = [object, old].map(Clone::clone);
-        let request = Request { operation: "UPDATE".to_owned(), object, old_object, ..Request::default() };
+        let request = AdmissionRequest {
+            operation: "UPDATE".to_owned(),
+            object,
+            old_object,
+            ..AdmissionRequest::default()
+        };
         review(&snapshot(denies, json!({})), &request).unwrap().is_allowed()
     };
     assert!(update(&terminating, &terminating));
@@ -181,24 +187,24 @@ fn writes_are_denied_until_policies_are_loaded_and_valid() {
 fn objects_missing_from_other_namespaces_cause_a_warning() {
     let pods = [GroupResource::new("", "pods")];
     let review = |namespace: &str| {
-        let incomplete = Incomplete {
+        let incomplete = OmittedDocuments {
             namespaces: [(namespace.into(), pods.clone().into())].into(),
             read: [(PACKAGE, pods.clone().into())].into(),
             denying: [(PACKAGE, pods.clone().into())].into(),
         };
-        let request = Request { object: app(json!({})), ..Request::default() };
-        review(&snapshot(PCI, fleet()).without(incomplete), &request)
+        let request = AdmissionRequest { object: app(json!({})), ..AdmissionRequest::default() };
+        review(&snapshot(PCI, fleet()).with_omitted(incomplete), &request)
     };
     let expected = "reviewed without pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit";
-    assert_eq!(review("greedy").unwrap(), Verdict::warned(vec![expected.to_owned()]));
-    assert!(matches!(review("shop"), Err(Unanswered::Unasked(_))));
+    assert_eq!(review("greedy").unwrap(), AdmissionDecision::warned(vec![expected.to_owned()]));
+    assert!(matches!(review("shop"), Err(RegoQueryError::PolicyRejected(_))));
 }
 
 #[test]
 fn placement_package_is_configurable() {
     let rego = "package kubernetes.admission\nimport rego.v1\nlabels.zone := \"eu\"\n";
-    let packages = Packages::new("kubernetes.admission", "admission").unwrap();
-    let asking = |rego: &str| snapshot(rego, json!({})).asking(packages.clone());
+    let packages = QueriedPackages::new("kubernetes.admission", "admission").unwrap();
+    let asking = |rego: &str| snapshot(rego, json!({})).with_packages(packages.clone());
     let zone = |snapshot: &Snapshot| {
         let stored = written(snapshot, &app(json!({})), &Value::Null).unwrap();
         stored["metadata"]["labels"]["zone"].as_str().map(str::to_owned)

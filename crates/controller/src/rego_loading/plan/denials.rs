@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::rego_loading::verdict::{Verdict, Verdicts};
 use policy_sync_api::moment::Moment;
-use policy_sync_rego::asked::ASKED;
-use policy_sync_rego::settle::{Awaited, Outcome};
+use policy_sync_rego::queries::PURPOSES;
+use policy_sync_rego::selection::{LoadOutcome, PendingDependency};
 
 /// The status message of an unchecked module, after "waits for".
 pub(super) const UNCHECKED: &str = "its check, because other modules crash the check";
@@ -15,7 +15,7 @@ pub(super) const UNCHECKED: &str = "its check, because other modules crash the c
 pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
     let mut denials = BTreeMap::new();
     for (id, verdict) in &verdicts.modules {
-        let Some(why) = unasked(verdict, now) else { continue };
+        let Some(why) = unavailable_reason(verdict, now) else { continue };
         for package in affected(verdicts, verdict.package.as_deref()) {
             denials.entry(package).or_insert_with(|| format!("Rego policy {id} is unavailable: {why}"));
         }
@@ -24,31 +24,31 @@ pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str
 }
 
 /// Why a module without a text in force cannot be evaluated.
-fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
+fn unavailable_reason(verdict: &Verdict, now: Moment) -> Option<String> {
     match &verdict.outcome {
         _ if verdict.in_force.is_some() => None,
         // Another module with the same rules takes its place.
-        Outcome::Loaded => None,
-        Outcome::Pending(_) if verdict.unwritten_until().is_some_and(|until| now < until) => None,
-        Outcome::Pending(awaited) => Some(waits(awaited)),
-        Outcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
-        Outcome::Refused { faults, .. } => {
+        LoadOutcome::Loaded => None,
+        LoadOutcome::Pending(_) if verdict.ignored_until().is_some_and(|until| now < until) => None,
+        LoadOutcome::Pending(awaited) => Some(waiting_message(awaited)),
+        LoadOutcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
+        LoadOutcome::Rejected { faults, .. } => {
             Some(faults.told.first().map_or_else(|| "it is rejected".to_owned(), |fault| fault.to_string()))
         }
     }
 }
 
 /// The message for a module that waits for `awaited`.
-pub(super) fn waits(awaited: &[Awaited]) -> String {
+pub(super) fn waiting_message(awaited: &[PendingDependency]) -> String {
     let awaited: Vec<String> = awaited.iter().map(ToString::to_string).collect();
     format!("it waits for {}", awaited.join(", "))
 }
 
 /// The purposes that a module of `package` may affect; all if the package is unknown.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
-    let Some(package) = package else { return ASKED.to_vec() };
+    let Some(package) = package else { return PURPOSES.to_vec() };
     let is_affected = |asked: &str| verdicts.bundle.refers(asked, package);
-    ASKED.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
+    PURPOSES.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
 }
 
 #[cfg(test)]

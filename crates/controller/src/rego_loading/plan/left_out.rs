@@ -7,34 +7,35 @@ use std::time::Duration;
 use super::read;
 use crate::rego_loading::kinds::documents;
 use crate::rego_loading::settings::Settings;
-use crate::rego_loading::shares::Part;
+use crate::rego_loading::shares::NamespacedKind;
 use crate::rego_loading::verdict::Verdicts;
 use crate::rego_loading::view::View;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
-use policy_sync_api::text::grouped;
-use policy_sync_rego::asked::ASKED;
-use policy_sync_rego::incomplete::Incomplete;
-use policy_sync_rego::reads::Reads;
-use policy_sync_rego::snapshot::Gates;
+use policy_sync_api::text::group_digits;
+use policy_sync_rego::omitted_documents::OmittedDocuments;
+use policy_sync_rego::queries::PURPOSES;
+use policy_sync_rego::reads::KindReads;
+use policy_sync_rego::snapshot::ReviewInputs;
 
 /// The flags, for messages.
 const FLAGS: &str = "--replicate-bytes or --replicate-limit";
 /// The interval between checks whether left-out documents fit.
-const AGAIN: Duration = Duration::from_secs(60);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum number of namespaces in a message.
-const NAMED: usize = 3;
+const MAX_LISTED: usize = 3;
 
 /// The parts that are left out, each with the time of the last check. Known times come from `before`. Parts of `relisted` kinds stay in the
 /// result.
 #[must_use]
 pub(in crate::rego_loading) fn parts(
     view: View<'_>,
-    before: &BTreeMap<Part, Moment>,
+    before: &BTreeMap<NamespacedKind, Moment>,
     relisted: &BTreeMap<GroupResource, bool>,
-) -> BTreeMap<Part, Moment> {
+) -> BTreeMap<NamespacedKind, Moment> {
     let stay = before.iter().filter(|(part, _)| relisted.contains_key(&part.kind));
-    let mut parts: BTreeMap<Part, Moment> = stay.map(|(part, since)| (part.clone(), *since)).collect();
+    let mut parts: BTreeMap<NamespacedKind, Moment> =
+        stay.map(|(part, since)| (part.clone(), *since)).collect();
     for (part, _) in view.left_out() {
         parts.insert(part.clone(), before.get(part).copied().unwrap_or(view.now));
     }
@@ -45,7 +46,7 @@ pub(in crate::rego_loading) fn parts(
 /// that were listed again. Returns whether the set of watched kinds changes.
 pub(in crate::rego_loading) fn relist(
     view: View<'_>,
-    parts: &mut BTreeMap<Part, Moment>,
+    parts: &mut BTreeMap<NamespacedKind, Moment>,
     relisted: &mut BTreeMap<GroupResource, bool>,
 ) -> bool {
     let before = relisted.clone();
@@ -54,10 +55,10 @@ pub(in crate::rego_loading) fn relist(
         *is_stopped |= !view.is_watched(&documents(kind));
     }
     relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
-    if parts.values().any(|since| since.after(AGAIN) <= view.now) {
+    if parts.values().any(|since| since.after(RECHECK_INTERVAL) <= view.now) {
         let returning = view.returning();
-        for (Part { kind, .. }, since) in parts.iter_mut() {
-            if since.after(AGAIN) <= view.now {
+        for (NamespacedKind { kind, .. }, since) in parts.iter_mut() {
+            if since.after(RECHECK_INTERVAL) <= view.now {
                 *since = view.now;
                 if returning.contains(kind) {
                     relisted.entry(kind.clone()).or_insert(false);
@@ -70,8 +71,8 @@ pub(in crate::rego_loading) fn relist(
 
 /// The time of the next check whether `parts` fit; `None` if there are none.
 #[must_use]
-pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<Part, Moment>) -> Option<Moment> {
-    parts.values().min().map(|since| since.after(AGAIN))
+pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<NamespacedKind, Moment>) -> Option<Moment> {
+    parts.values().min().map(|since| since.after(RECHECK_INTERVAL))
 }
 
 /// The effect of `parts` on reviews.
@@ -80,29 +81,29 @@ pub(in crate::rego_loading) fn incomplete(
     view: View<'_>,
     settings: &Settings,
     verdicts: &Verdicts,
-    gates: &Gates,
-    parts: &BTreeMap<Part, Moment>,
-) -> Incomplete {
-    let mut incomplete = Incomplete::default();
+    gates: &ReviewInputs,
+    parts: &BTreeMap<NamespacedKind, Moment>,
+) -> OmittedDocuments {
+    let mut incomplete = OmittedDocuments::default();
     if parts.is_empty() {
         return incomplete;
     }
-    for Part { namespace, kind } in parts.keys() {
+    for NamespacedKind { namespace, kind } in parts.keys() {
         incomplete.namespaces.entry(namespace.clone()).or_default().insert(kind.clone());
     }
     let resources = |plurals: BTreeSet<String>| -> BTreeSet<GroupResource> {
         plurals.iter().filter_map(|plural| view.resource(plural).cloned()).collect()
     };
-    for what in ASKED {
-        let reached = verdicts.bundle.reached(verdicts.packages.of(what));
-        for module in reached.modules.iter().filter_map(|id| verdicts.bundle.module(id)) {
-            let Reads { kinds, any } = module.reads();
+    for what in PURPOSES {
+        let reachable = verdicts.bundle.reachable(verdicts.packages.of(what));
+        for module in reachable.modules.iter().filter_map(|id| verdicts.bundle.module(id)) {
+            let KindReads { kinds, any } = module.reads();
             let mut plurals: BTreeSet<String> = kinds.keys().cloned().collect();
             if !any.is_empty() {
                 plurals.extend(read(settings, verdicts));
             }
             let kinds = resources(plurals);
-            if !gates.lenient.contains_key(module.id()) {
+            if !gates.enforcement_overrides.contains_key(module.id()) {
                 incomplete.denying.entry(what).or_default().extend(kinds.iter().cloned());
             }
             incomplete.read.entry(what).or_default().extend(kinds);
@@ -113,12 +114,16 @@ pub(in crate::rego_loading) fn incomplete(
 
 /// A warning for Rego policies that read `kind`, if some of its objects are left out.
 #[must_use]
-pub(in crate::rego_loading) fn told(plural: &str, kind: &GroupResource, view: View<'_>) -> Option<String> {
+pub(in crate::rego_loading) fn left_out_warning(
+    plural: &str,
+    kind: &GroupResource,
+    view: View<'_>,
+) -> Option<String> {
     let of_kind = view.left_out().filter(|(part, _)| part.kind == *kind);
     let names: Vec<&Arc<str>> = of_kind.map(|(part, _)| &part.namespace).collect();
-    let named: Vec<&str> = names.iter().take(NAMED).map(|name| &***name).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+    let named: Vec<&str> = names.iter().take(MAX_LISTED).map(|name| &***name).collect();
+    let more = names.len().saturating_sub(MAX_LISTED);
+    let more = if more > 0 { format!(" and {} more", group_digits(more)) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
             "{plural} of these namespaces are left out, because they exceed their share of {FLAGS}: {}{more}",
@@ -129,9 +134,9 @@ pub(in crate::rego_loading) fn told(plural: &str, kind: &GroupResource, view: Vi
 
 /// The note of the Event on the Namespace of `part`, if that is left out.
 #[must_use]
-pub(in crate::rego_loading) fn note(part: &Part, view: View<'_>) -> Option<String> {
+pub(in crate::rego_loading) fn note(part: &NamespacedKind, view: View<'_>) -> Option<String> {
     let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;
-    let (objects, mebibytes) = (grouped(found.objects), grouped(found.bytes >> 20));
+    let (objects, mebibytes) = (group_digits(found.objects), group_digits(found.bytes >> 20));
     Some(format!(
         "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAGS}: Rego policies cannot \
          read them, and Rego policies that read them deny writes in this namespace",

@@ -15,14 +15,14 @@ use super::verdict::{Verdict, Verdicts};
 use super::view::{KindState, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
-use policy_sync_mirror::Wanted;
-use policy_sync_mirror::served::Served;
+use policy_sync_mirror::WatchedSources;
+use policy_sync_mirror::plurals::ResolvedPlural;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::fault::Faults;
 use policy_sync_rego::limit;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::reads::Reads;
-use policy_sync_rego::settle::{Awaited, Candidate, Cause, Outcome};
+use policy_sync_rego::reads::KindReads;
+use policy_sync_rego::selection::{Candidate, LoadOutcome, PendingDependency, RejectionCause};
 
 /// The candidate texts, the oldest first, each with the text in force of its module. `is_due`: whether texts
 /// that exceeded the total size are checked again.
@@ -33,35 +33,36 @@ pub(super) fn candidates(
     verdicts: &Verdicts,
     is_due: bool,
 ) -> Vec<Candidate> {
-    let (mut candidates, mut judged) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    let (mut candidates, mut checked) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for id in verdicts.modules.keys() {
-        *judged.entry(id.carrier()).or_default() += 1;
+        *checked.entry(id.carrier()).or_default() += 1;
     }
-    let is_judged =
+    let is_checked =
         |text: &&Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
     // Texts that exceeded the total size still do while the other texts are unchanged.
-    let is_beside = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
+    let occupies_budget = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
     let carried = view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
     let remaining = carried
         .flat_map(|carried| &carried.texts)
-        .filter(|text| is_judged(text) && is_beside(&verdicts.modules[&text.id]));
+        .filter(|text| is_checked(text) && occupies_budget(&verdicts.modules[&text.id]));
     let all_remain = !is_due
-        && remaining.count() == verdicts.modules.values().filter(|verdict| is_beside(verdict)).count();
+        && remaining.count() == verdicts.modules.values().filter(|verdict| occupies_budget(verdict)).count();
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
-        let known = carried.texts.first().and_then(|text| judged.get(text.id.carrier()));
+        let known = carried.texts.first().and_then(|text| checked.get(text.id.carrier()));
         // After some modules ended a check, others of their object were rejected unread. So any change of the object clears these results.
         let is_same =
-            known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_judged(&text));
+            known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_checked(&text));
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
-            let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), Cause::Faults));
+            let unread =
+                carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), RejectionCause::Faults));
             let known = || match &verdict?.outcome {
-                Outcome::Refused { faults, cause } if is_same => {
+                LoadOutcome::Rejected { faults, cause } if is_same => {
                     let stays = match cause {
-                        Cause::Faults => false,
-                        Cause::EndsCheck => true,
-                        Cause::TooLarge => all_remain,
+                        RejectionCause::Faults => false,
+                        RejectionCause::CrashesCheck => true,
+                        RejectionCause::TooLarge => all_remain,
                     };
                     stays.then(|| (faults.clone(), *cause))
                 }
@@ -71,7 +72,7 @@ pub(super) fn candidates(
                 text: text.clone(),
                 enforcement: carried.enforcement.clone(),
                 in_force: verdict.and_then(|verdict| verdict.in_force.clone()),
-                refused: unread.or_else(known),
+                rejected: unread.or_else(known),
             };
             candidates.push((carrier.created, candidate));
         }
@@ -80,7 +81,7 @@ pub(super) fn candidates(
         one.cmp(other).then_with(|| first.text.id.cmp(&second.text.id))
     });
     let mut candidates = candidates.into_iter().map(|(_, candidate)| candidate).collect::<Vec<_>>();
-    limit::refuse(&mut candidates);
+    limit::reject_oversized(&mut candidates);
     candidates
 }
 
@@ -123,13 +124,13 @@ pub(super) fn watches(
     kept: &BTreeSet<GroupResource>,
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
     relisted: &BTreeMap<GroupResource, bool>,
-) -> Wanted {
-    let mut wanted = Wanted::new();
+) -> WatchedSources {
+    let mut wanted = WatchedSources::new();
     for source in view.sources(settings) {
         wanted.extend(source.gvr().map(|gvr| (source, gvr)));
     }
     for plural in watched(settings, verdicts, kept) {
-        if let Some(Served::As(gvr)) = view.served(&plural)
+        if let Some(ResolvedPlural::Resource(gvr)) = view.served(&plural)
             && !too_large.contains_key(&gvr.kind)
             && relisted.get(&gvr.kind).is_none_or(|is_stopped| *is_stopped)
             && !is_withheld(view, settings, &plural)
@@ -153,13 +154,13 @@ pub(super) fn awaited(
     view: View<'_>,
     settings: &Settings,
     bundle: &Bundle,
-) -> BTreeMap<ModuleId, Vec<Awaited>> {
+) -> BTreeMap<ModuleId, Vec<PendingDependency>> {
     let of = |plural: &String| match view.kind(plural) {
-        KindState::Awaited(why) => Some(Awaited { what: plural.clone(), why }),
+        KindState::Awaited(why) => Some(PendingDependency { what: plural.clone(), why }),
         KindState::Listed(_) | KindState::Nowhere | KindState::Forbidden(_) => None,
     };
     let modules = bundle.modules().map(|module| {
-        let Reads { kinds, any } = module.reads();
+        let KindReads { kinds, any } = module.reads();
         let mut plurals: BTreeSet<&String> = kinds.keys().collect();
         if !any.is_empty() {
             plurals.extend(&settings.replicate);
@@ -199,13 +200,13 @@ pub(super) fn data(view: View<'_>, settings: &Settings, objects: &BTreeMap<Strin
     let objects: BTreeMap<Value, Value> =
         objects.iter().map(|(plural, objects)| (plural.as_str().into(), objects.clone())).collect();
     let mut data = BTreeMap::from([(Value::from("kubernetes"), Value::from(objects))]);
-    let mut brought: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, Value>>> = BTreeMap::new();
+    let mut config_map_data: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, Value>>> = BTreeMap::new();
     for carried in view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref()) {
         for ([namespace, name, key], value) in &carried.data {
-            brought.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone());
+            config_map_data.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone());
         }
     }
-    for (namespace, by_name) in brought {
+    for (namespace, by_name) in config_map_data {
         let by_name = by_name.into_iter().map(|(name, by_key)| (name.into(), object(by_key)));
         data.insert(namespace.into(), Value::from(by_name.collect::<BTreeMap<Value, Value>>()));
     }

@@ -7,7 +7,7 @@ use crate::rego_loading::settings::Settings;
 use crate::rego_loading::view::{KindState, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
-use policy_sync_api::text::grouped;
+use policy_sync_api::text::group_digits;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::loaded_module::LoadedModule;
@@ -22,16 +22,16 @@ pub(in crate::rego_loading) fn faults(
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
     (bundle, secrets): (&Bundle, &SecretReads),
 ) -> Vec<Fault> {
-    let mut faults = where_read(bundle, |plural| match view.kind(plural) {
+    let mut faults = faults_at_reads(bundle, |plural| match view.kind(plural) {
         _ if is_withheld(view, settings, plural) => Some(withheld(plural)),
-        KindState::Forbidden(words) => Some(format!("{plural} cannot be listed: {words}")),
+        KindState::Forbidden(message) => Some(format!("{plural} cannot be listed: {message}")),
         KindState::Awaited(_) => {
             let (count, _) = too_large.get(view.resource(plural)?)?;
             Some(too_many(plural, *count, settings.limit))
         }
         KindState::Listed(_) | KindState::Nowhere => None,
     });
-    faults.extend(bundle.modules().filter_map(|module| taken(view, settings, module)));
+    faults.extend(bundle.modules().filter_map(|module| path_conflict(view, settings, module)));
     if settings.withholds_secrets() {
         faults.extend(secrets.faults());
     }
@@ -39,7 +39,7 @@ pub(in crate::rego_loading) fn faults(
 }
 
 /// The fault if the package of `module` is at a path used by data.
-fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
+fn path_conflict(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {
             Some(module.fault_of_package("data of ConfigMaps has this path"))
@@ -54,7 +54,7 @@ fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<F
 /// The message for a kind that is no longer watched because it has too many objects.
 #[must_use]
 pub(in crate::rego_loading) fn too_many(what: &str, count: usize, limit: usize) -> String {
-    let (count, limit) = (grouped(count), grouped(limit));
+    let (count, limit) = (group_digits(count), group_digits(limit));
     format!(
         "{what} have {count} objects, at most {limit} are allowed for all kinds together (--replicate-limit)"
     )
@@ -70,19 +70,21 @@ pub(in crate::rego_loading) fn advice(view: View<'_>, settings: &Settings, bundl
             counts.iter().filter(|(kind, _)| cluster_scoped.contains_key(**kind) == is_cluster_scoped);
         let (all, most) = group.fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
         let count = *counts.get(kind)?;
-        (is_near(all, settings.limit) && count == most).then(|| {
+        (is_near_limit(all, settings.limit) && count == most).then(|| {
             let scope = if is_cluster_scoped { "cluster-scoped" } else { "namespaced" };
-            let (count, all, limit) = (grouped(count), grouped(all), grouped(settings.limit));
+            let (count, all, limit) = (group_digits(count), group_digits(all), group_digits(settings.limit));
             format!(
                 "{plural} have {count} objects: all {scope} kinds together have {all} of at most {limit} (--replicate-limit)"
             )
         })
     };
-    where_read(bundle, |plural| match view.kind(plural) {
+    faults_at_reads(bundle, |plural| match view.kind(plural) {
         KindState::Nowhere => {
             Some(format!("{plural}: the hub does not serve this kind, so there are no such objects"))
         }
-        KindState::Listed(kind) => left_out::told(plural, &kind, view).or_else(|| near(plural, &kind)),
+        KindState::Listed(kind) => {
+            left_out::left_out_warning(plural, &kind, view).or_else(|| near(plural, &kind))
+        }
         _ => None,
     })
 }
@@ -96,16 +98,16 @@ pub(in crate::rego_loading) fn notes(settings: &Settings, module: &LoadedModule)
 
 /// Whether the number of objects exceeds 80 % of the limit.
 #[must_use]
-pub(in crate::rego_loading) fn is_near(objects: usize, limit: usize) -> bool {
+pub(in crate::rego_loading) fn is_near_limit(objects: usize, limit: usize) -> bool {
     objects > limit / 5 * 4
 }
 
-/// Calls `said` for each kind that a module reads, and places its message at the first read.
-fn where_read(bundle: &Bundle, said: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
+/// Calls `message` for each kind that a module reads, and places its message at the first read.
+fn faults_at_reads(bundle: &Bundle, message: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for module in bundle.modules() {
         for (plural, place) in &module.reads().kinds {
-            faults.extend(said(plural).map(|text| Fault::new(module.id(), *place, text)));
+            faults.extend(message(plural).map(|text| Fault::new(module.id(), *place, text)));
         }
     }
     faults

@@ -11,39 +11,39 @@ use serde_json::{Value, json};
 use super::denials::{UNCHECKED, affected};
 use crate::rego_loading::key::CarrierKey;
 use crate::rego_loading::rows::{Carrier, CarrierStatus};
-use crate::rego_loading::shared::{Registered, Unregistered};
-use crate::rego_loading::verdict::{MOMENT, Verdict, Verdicts};
+use crate::rego_loading::shared::{ServingState, WebhookProblem};
+use crate::rego_loading::verdict::{NEW_MODULE_WAIT, Verdict, Verdicts};
 use crate::rego_loading::view::View;
 use policy_sync_api::condition::condition;
 use policy_sync_api::moment::Moment;
-use policy_sync_api::text::capped;
-use policy_sync_rego::asked::PLACEMENT;
-use policy_sync_rego::carrier::Carried;
+use policy_sync_api::text::truncate_bytes;
+use policy_sync_rego::carrier::CarrierContents;
 use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::settle::Outcome;
+use policy_sync_rego::queries::PLACEMENT;
+use policy_sync_rego::selection::LoadOutcome;
 
 /// The type of the condition.
 pub(crate) const LOADED: &str = "Loaded";
 /// Maximum size of a condition's message, in bytes.
-const MESSAGE: usize = 16 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024;
 /// The maximum size of an annotation with warnings and notes, in bytes. A control character may take six.
-const ANNOTATION: usize = 128 << 10;
+const MAX_ANNOTATION_BYTES: usize = 128 << 10;
 /// The maximum number of warnings, and of notes, in an annotation: all annotations of an object together have a limit of 256 KiB.
-const WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 /// The combined state of a carrier's modules.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Fare {
+pub(crate) struct CarrierState {
     /// Faults of the modules or of the carrier.
     pub faults: Faults,
     /// Kinds or components that modules wait for.
-    pub waits: Vec<String>,
+    pub waiting_for: Vec<String>,
     /// Whether each rejected or pending module has an earlier text in force.
-    pub good_stays: bool,
+    pub previous_in_force: bool,
     /// Whether data is missing because it cannot be parsed.
     pub data_is_missing: bool,
     /// The address of the external engine that decides instead of the texts.
-    pub elsewhere: Option<Arc<str>>,
+    pub external_engine: Option<Arc<str>>,
     /// Warnings; the modules are loaded nevertheless.
     pub warnings: Vec<Fault>,
     /// Conflicts between patches of these Rego policies and older ones.
@@ -55,68 +55,69 @@ pub(crate) struct Fare {
 /// The combined state of the modules of `carrier`; `None` if it carries nothing, or a text is not checked
 /// yet.
 #[must_use]
-pub(in crate::rego_loading) fn fare(
+pub(in crate::rego_loading) fn carrier_state(
     carrier: &Carrier,
     verdicts: &Verdicts,
-    registered: &Registered,
-) -> Option<Fare> {
+    registered: &ServingState,
+) -> Option<CarrierState> {
     let carried = carrier.carried.as_ref()?;
-    let mut fare = Fare { good_stays: true, ..Fare::default() };
+    let mut carrier_state = CarrierState { previous_in_force: true, ..CarrierState::default() };
     let (mut faults, mut more) = (carried.faults.clone(), 0);
     let is_module = |fault: &&Fault| carried.texts.iter().any(|text| text.id == fault.module);
     let is_there = |fault: &Fault| carried.data.keys().any(|path| path.join("/") == fault.module.as_str());
-    fare.data_is_missing =
+    carrier_state.data_is_missing =
         carried.faults.iter().filter(|fault| !is_module(fault)).any(|fault| !is_there(fault));
-    fare.warnings.extend(carried.ignored.iter().cloned());
-    if let Some(elsewhere) = verdicts.elsewhere.as_ref().filter(|_| !carried.texts.is_empty()) {
-        fare.elsewhere = Some(elsewhere.clone());
-        fare.notes.insert(format!("not loaded: {elsewhere} decides placement"));
+    carrier_state.warnings.extend(carried.ignored.iter().cloned());
+    if let Some(external_engine) = verdicts.external_engine.as_ref().filter(|_| !carried.texts.is_empty()) {
+        carrier_state.external_engine = Some(external_engine.clone());
+        carrier_state.notes.insert(format!("not loaded: {external_engine} decides placement"));
     }
-    for text in carried.texts.iter().filter(|_| verdicts.elsewhere.is_none()) {
-        let is_judged = |verdict: &&Verdict| {
+    for text in carried.texts.iter().filter(|_| verdicts.external_engine.is_none()) {
+        let is_checked = |verdict: &&Verdict| {
             verdict.text == text.text && verdict.enforcement == carried.enforcement.as_ref().ok().copied()
         };
-        let verdict = verdicts.modules.get(&text.id).filter(is_judged)?;
-        fare.add(verdict);
-        if let Some(slow) = registered.slow.get(&text.id).filter(|slow| slow.counts(&text.id, verdicts)) {
-            fare.warnings.push(Fault::new(&text.id, None, &slow.why));
+        let verdict = verdicts.modules.get(&text.id).filter(is_checked)?;
+        carrier_state.add(verdict);
+        if let Some(slow) = registered.slow.get(&text.id).filter(|slow| slow.is_in_force(&text.id, verdicts))
+        {
+            carrier_state.warnings.push(Fault::new(&text.id, None, &slow.why));
         }
         if let Some(conflict) = registered.conflicts.get(&text.id) {
-            fare.conflicts.push(Fault::new(&text.id, None, conflict));
+            carrier_state.conflicts.push(Fault::new(&text.id, None, conflict));
         }
-        if let Outcome::Refused { faults: found, .. } = &verdict.outcome {
+        if let LoadOutcome::Rejected { faults: found, .. } = &verdict.outcome {
             faults.extend(found.told.iter().cloned());
             more += found.more;
         }
     }
-    fare.faults = Faults::new(faults);
-    fare.faults.more += more;
-    match unregistered(carried, verdicts, registered) {
-        Some(Unregistered { why, is_asked: true }) => {
-            fare.notes.insert(format!("its webhook registration cannot be updated: {why}"));
+    carrier_state.faults = Faults::new(faults);
+    carrier_state.faults.more += more;
+    match webhook_problem(carried, verdicts, registered) {
+        Some(WebhookProblem { why, is_still_registered: true }) => {
+            carrier_state.notes.insert(format!("its webhook registration cannot be updated: {why}"));
         }
-        Some(Unregistered { why, is_asked: false }) => {
-            fare.good_stays &= !fare.faults.is_empty();
-            fare.waits.push(format!("its webhook registration ({why})"));
+        Some(WebhookProblem { why, is_still_registered: false }) => {
+            carrier_state.previous_in_force &= !carrier_state.faults.is_empty();
+            carrier_state.waiting_for.push(format!("its webhook registration ({why})"));
         }
         None => {}
     }
-    if let Some(why) = &registered.unfilled
+    if let Some(why) = &registered.opa_problem
         && in_force(carried, verdicts).next().is_some()
     {
-        fare.good_stays &= !fare.faults.is_empty();
-        fare.waits.push(format!("its upload to OPA ({why})"));
+        carrier_state.previous_in_force &= !carrier_state.faults.is_empty();
+        carrier_state.waiting_for.push(format!("its upload to OPA ({why})"));
     }
-    Some(fare)
+    Some(carrier_state)
 }
 
 /// The problem with the webhook registration of the modules in force.
-fn unregistered<'r>(
-    carried: &Carried,
+fn webhook_problem<'r>(
+    carried: &CarrierContents,
     verdicts: &Verdicts,
-    registered: &'r Registered,
-) -> Option<&'r Unregistered> {
-    if verdicts.elsewhere.is_some() && !carried.texts.is_empty() {
+    registered: &'r ServingState,
+) -> Option<&'r WebhookProblem> {
+    if verdicts.external_engine.is_some() && !carried.texts.is_empty() {
         return registered.packages.get(PLACEMENT)?.as_ref();
     }
     let mut asked =
@@ -125,44 +126,44 @@ fn unregistered<'r>(
 }
 
 /// The verdicts of the modules in force.
-fn in_force<'v>(carried: &Carried, verdicts: &'v Verdicts) -> impl Iterator<Item = &'v Verdict> {
+fn in_force<'v>(carried: &CarrierContents, verdicts: &'v Verdicts) -> impl Iterator<Item = &'v Verdict> {
     let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
     carried.texts.iter().filter_map(of)
 }
 
-impl Fare {
+impl CarrierState {
     fn add(&mut self, verdict: &Verdict) {
         self.notes.extend(verdict.notes.iter().cloned());
         match &verdict.outcome {
-            Outcome::Loaded => self.warnings.extend(verdict.advice.iter().cloned()),
-            Outcome::Pending(awaited) => {
-                self.waits.extend(awaited.iter().map(ToString::to_string));
-                self.good_stays &= verdict.in_force.is_some();
+            LoadOutcome::Loaded => self.warnings.extend(verdict.advice.iter().cloned()),
+            LoadOutcome::Pending(awaited) => {
+                self.waiting_for.extend(awaited.iter().map(ToString::to_string));
+                self.previous_in_force &= verdict.in_force.is_some();
             }
-            Outcome::Unchecked => {
-                self.waits.push(UNCHECKED.to_owned());
-                self.good_stays &= verdict.in_force.is_some();
+            LoadOutcome::Unchecked => {
+                self.waiting_for.push(UNCHECKED.to_owned());
+                self.previous_in_force &= verdict.in_force.is_some();
             }
-            Outcome::Refused { .. } => self.good_stays &= verdict.in_force.is_some(),
+            LoadOutcome::Rejected { .. } => self.previous_in_force &= verdict.in_force.is_some(),
         }
     }
 
     /// Whether all modules are loaded.
     #[must_use]
     pub(crate) fn is_ok(&self) -> bool {
-        self.faults.is_empty() && self.waits.is_empty()
+        self.faults.is_empty() && self.waiting_for.is_empty()
     }
 
     /// One sentence about the faults or the waiting.
     fn message(&self) -> String {
         let what = if self.faults.is_empty() {
-            let mut waits = self.waits.clone();
-            waits.dedup();
-            format!("not in force yet: waits for {}", waits.join(", "))
+            let mut waiting_for = self.waiting_for.clone();
+            waiting_for.dedup();
+            format!("not in force yet: waits for {}", waiting_for.join(", "))
         } else {
             "rejected".to_owned()
         };
-        let then = match (self.good_stays, self.faults.is_empty()) {
+        let then = match (self.previous_in_force, self.faults.is_empty()) {
             (true, _) if self.data_is_missing => "it is not loaded into data",
             (true, _) => "the previous version stays in force",
             (false, true) => return what,
@@ -178,25 +179,25 @@ impl Fare {
             true => json!({"status": "ok"}),
             false => {
                 let message = self.message();
-                let message = capped(&message, MESSAGE);
+                let message = truncate_bytes(&message, MAX_MESSAGE_BYTES);
                 json!({"status": "error", "error": {"message": message, "errors": entries(&self.faults.told)}})
             }
         };
         if self.faults.more > 0 {
             status["error"]["more"] = self.faults.more.into();
         }
-        let warnings: Vec<&Fault> = self.told_as_warnings().collect();
+        let warnings: Vec<&Fault> = self.all_warnings().collect();
         if !warnings.is_empty() {
-            status["warnings"] = entries(warnings.iter().copied().take(WARNINGS));
+            status["warnings"] = entries(warnings.iter().copied().take(MAX_WARNINGS));
         }
-        if warnings.len() > WARNINGS {
-            status["moreWarnings"] = (warnings.len() - WARNINGS).into();
+        if warnings.len() > MAX_WARNINGS {
+            status["moreWarnings"] = (warnings.len() - MAX_WARNINGS).into();
         }
         if !self.notes.is_empty() {
-            status["notes"] = self.notes.iter().take(WARNINGS).cloned().collect();
+            status["notes"] = self.notes.iter().take(MAX_WARNINGS).cloned().collect();
         }
         let text = status.to_string();
-        if text.len() <= ANNOTATION {
+        if text.len() <= MAX_ANNOTATION_BYTES {
             return text;
         }
         if let Some(status) = status.as_object_mut() {
@@ -208,12 +209,12 @@ impl Fare {
     /// The condition of a RegoPolicy with this generation and the conditions `before`.
     #[must_use]
     pub(crate) fn condition(&self, generation: i64, before: &[Condition], now: Moment) -> Condition {
-        let (status, reason) = match (self.faults.is_empty(), self.waits.is_empty()) {
+        let (status, reason) = match (self.faults.is_empty(), self.waiting_for.is_empty()) {
             (true, true) => ("True", "Loaded"),
             (true, false) => ("False", "Pending"),
             (false, _) => ("False", "Refused"),
         };
-        let mut message = match &self.elsewhere {
+        let mut message = match &self.external_engine {
             _ if !self.is_ok() => self.message(),
             Some(_) => "evaluated by the external engine".to_owned(),
             None => "in force".to_owned(),
@@ -222,17 +223,17 @@ impl Fare {
             // Writing to a String cannot fail.
             let _ = write!(message, "\n{}", self.faults.to_string().trim_end());
         }
-        for warning in self.told_as_warnings() {
+        for warning in self.all_warnings() {
             let _ = write!(message, "\nwarning: {warning}");
         }
         for note in &self.notes {
             let _ = write!(message, "\n{note}");
         }
-        let message = capped(&message, MESSAGE).into_owned();
+        let message = truncate_bytes(&message, MAX_MESSAGE_BYTES).into_owned();
         condition(before, LOADED, (status, reason), message, generation, now)
     }
 
-    fn told_as_warnings(&self) -> impl Iterator<Item = &Fault> {
+    fn all_warnings(&self) -> impl Iterator<Item = &Fault> {
         self.warnings.iter().chain(&self.conflicts)
     }
 
@@ -274,20 +275,21 @@ fn file(id: &ModuleId) -> &str {
 
 /// When a waiting module of `key` is reported. Short waits are not reported.
 #[must_use]
-pub(in crate::rego_loading) fn status_due(
+pub(in crate::rego_loading) fn status_due_at(
     view: View<'_>,
     verdicts: &Verdicts,
-    registered: &Registered,
+    registered: &ServingState,
     key: &CarrierKey,
 ) -> Option<Moment> {
     let carried = view.carrier(key)?.carried.as_ref()?;
     let modules = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
-    let waiting = modules.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
-    let unasked = unregistered(carried, verdicts, registered).filter(|fault| !fault.is_asked);
-    let unfilled = registered.unfilled.as_ref().filter(|_| in_force(carried, verdicts).next().is_some());
-    let unasked = unasked.map(|_| ()).or(unfilled.map(|_| ())).map(|()| registered.since);
-    let since = waiting.map(|verdict| verdict.since).chain(unasked).max();
-    since.map(|since| since.after(MOMENT)).filter(|at| *at > view.now)
+    let waiting = modules.filter(|verdict| matches!(verdict.outcome, LoadOutcome::Pending(_)));
+    let unserved = webhook_problem(carried, verdicts, registered).filter(|fault| !fault.is_still_registered);
+    let opa_problem =
+        registered.opa_problem.as_ref().filter(|_| in_force(carried, verdicts).next().is_some());
+    let unserved = unserved.map(|_| ()).or(opa_problem.map(|_| ())).map(|()| registered.since);
+    let since = waiting.map(|verdict| verdict.since).chain(unserved).max();
+    since.map(|since| since.after(NEW_MODULE_WAIT)).filter(|at| *at > view.now)
 }
 
 /// The desired status of `key`; `None` if it must not change.
@@ -295,27 +297,27 @@ pub(in crate::rego_loading) fn status_due(
 pub(in crate::rego_loading) fn desired_status(
     view: View<'_>,
     verdicts: &Verdicts,
-    registered: &Registered,
+    registered: &ServingState,
     key: &CarrierKey,
-) -> Option<(CarrierStatus, Option<Fare>)> {
+) -> Option<(CarrierStatus, Option<CarrierState>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
         // The annotation may belong to another controller that uses such ConfigMaps.
         return carrier.status.is_ours.then(|| (CarrierStatus::default(), None));
     }
-    if status_due(view, verdicts, registered, key).is_some() {
+    if status_due_at(view, verdicts, registered, key).is_some() {
         return None;
     }
-    let fare = fare(carrier, verdicts, registered)?;
+    let carrier_state = carrier_state(carrier, verdicts, registered)?;
     let status = if key.is_rego_policy() {
-        let condition = fare.condition(carrier.generation, &carrier.status.conditions, view.now);
+        let condition = carrier_state.condition(carrier.generation, &carrier.status.conditions, view.now);
         CarrierStatus { conditions: vec![condition], ..CarrierStatus::default() }
     } else {
-        CarrierStatus { annotation: Some(fare.annotation()), is_ours: true, conditions: Vec::new() }
+        CarrierStatus { annotation: Some(carrier_state.annotation()), is_ours: true, conditions: Vec::new() }
     };
     let differs = status.annotation != carrier.status.annotation
         || status.conditions.iter().any(|condition| !carrier.status.conditions.contains(condition));
-    differs.then_some((status, Some(fare)))
+    differs.then_some((status, Some(carrier_state)))
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use crate::rego_loading::kinds::{REGO_POLICIES, config_maps};
 use crate::rego_loading::tests::{Hub, NOW, POLICIES, object, policy, settings};
 use crate::rego_loading::verdict::Verdict;
 use policy_sync_api::names::GroupVersionResource;
-use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::module::Text;
-use policy_sync_rego::settle::InForce;
+use policy_sync_rego::selection::LoadedText;
 
 const PODS: &str = "package admission\ndeny[\"no\"] { data.kubernetes.pods[_][_].bad }";
 
@@ -80,11 +80,11 @@ fn rego_policies_are_read_if_served() {
     hub.config_maps(&[]);
     assert_eq!(sources().1, None);
     let plural = "regopolicies.policysync.kuadrant.io";
-    hub.serves(plural, Served::As(REGO_POLICIES.gvr()));
+    hub.serves(plural, ResolvedPlural::Resource(REGO_POLICIES.gvr()));
     assert_eq!(sources(), ("configmaps in policies, regopolicies".to_owned(), unread("regopolicies")));
     hub.list(&REGO_POLICIES.all(), &[]);
     assert_eq!(sources().1, None);
-    hub.serves(plural, Served::Unknown("no answer".to_owned()));
+    hub.serves(plural, ResolvedPlural::DiscoveryFailed("no answer".to_owned()));
     assert_eq!(sources().1, Some("regopolicies are not listed: no answer".to_owned()));
 }
 
@@ -99,7 +99,7 @@ fn modules_wait_for_the_kinds_they_read() {
     assert_eq!(waits(PODS, &settings()), ["pods"]);
     let unknown = "package admission\ndeny[\"no\"] { data.kubernetes.widgets[_][_].bad }";
     assert_eq!(waits(unknown, &settings()), ["widgets"], "nobody has looked it up");
-    hub.serves("widgets", Served::Nowhere);
+    hub.serves("widgets", ResolvedPlural::NotServed);
     assert_eq!(waits(unknown, &settings()), [""; 0], "there are none, which is known");
     let any = "package admission\ndeny[\"no\"] { data.kubernetes[_][_][_].bad }";
     let replicate = Settings { replicate: BTreeSet::from(["nodes".to_owned()]), ..settings() };
@@ -156,7 +156,7 @@ fn kind_keeps_known_objects_while_it_is_listed_again() {
     hub.documents("pods", &[]);
     assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}));
     hub.documents("pods", &[pod]);
-    hub.serves("pods", Served::Nowhere);
+    hub.serves("pods", ResolvedPlural::NotServed);
     assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}), "nobody serves it");
 }
 
@@ -170,7 +170,7 @@ fn unreadable_text_is_a_rejected_candidate() {
     let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default(), false);
     let refused: Vec<_> = candidates
         .iter()
-        .map(|candidate| (candidate.text.id.as_str(), candidate.refused.is_some()))
+        .map(|candidate| (candidate.text.id.as_str(), candidate.rejected.is_some()))
         .collect();
     assert_eq!(refused, [("policies/a/a.rego", false), ("policies/a/b.rego", true)]);
 }
@@ -195,25 +195,30 @@ fn text_over_the_total_size_is_checked_again_when_others_change() {
             advice: Vec::new(),
             notes: BTreeSet::new(),
         };
-        let refused = |id: &str, cause| Outcome::Refused {
+        let refused = |id: &str, cause| LoadOutcome::Rejected {
             faults: Faults::of(Fault::new(&ModuleId::new(id), None, "is wrong")),
             cause,
         };
         let (old, new) = ("policies/old/a.rego", "policies/new/b.rego");
-        let outcome = if in_force == checked { Outcome::Loaded } else { refused(old, Cause::Faults) };
-        let in_force = InForce { text: in_force.into(), enforcement: Enforcement::Deny };
+        let outcome =
+            if in_force == checked { LoadOutcome::Loaded } else { refused(old, RejectionCause::Faults) };
+        let in_force = LoadedText { text: in_force.into(), enforcement: EnforcementAction::Deny };
         let modules = BTreeMap::from([
             (ModuleId::new(old), verdict(checked, outcome, Some(in_force))),
-            (ModuleId::new(new), verdict("package b", refused(new, Cause::TooLarge), None)),
+            (ModuleId::new(new), verdict("package b", refused(new, RejectionCause::TooLarge), None)),
         ]);
         let verdicts = Verdicts { modules, ..Verdicts::default() };
         let candidates = candidates(guard.view(NOW), &settings(), &verdicts, is_due);
         let new = candidates.into_iter().find(|candidate| candidate.text.id.as_str() == new);
-        new.unwrap().refused.map(|(_, cause)| cause)
+        new.unwrap().rejected.map(|(_, cause)| cause)
     };
-    assert_eq!(of("package a", "package a", "package a", false), Some(Cause::TooLarge));
+    assert_eq!(of("package a", "package a", "package a", false), Some(RejectionCause::TooLarge));
     assert_eq!(of("package a", "package a", "package a\n", false), None);
-    assert_eq!(of("package a", "package a.", "package a.", false), Some(Cause::TooLarge), "a refused edit");
+    assert_eq!(
+        of("package a", "package a.", "package a.", false),
+        Some(RejectionCause::TooLarge),
+        "a refused edit"
+    );
     assert_eq!(of("package a", "package a", "package a", true), None);
 }
 
@@ -222,7 +227,7 @@ fn data_has_no_secrets_unless_they_are_replicated() {
     let hub = Hub::new();
     let secrets = GroupVersionResource::new("", "v1", "secrets");
     for plural in ["secrets", "passwords"] {
-        hub.serves(plural, Served::As(secrets.clone()));
+        hub.serves(plural, ResolvedPlural::Resource(secrets.clone()));
     }
     let mut secret = object("Secret", Some("shop"), "db");
     secret["data"] = json!({"password": "aHVudGVyMg=="});

@@ -6,8 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::rego_policy::RegoPolicyStatus;
-use policy_sync_mirror::{Pruned, Row};
-use policy_sync_rego::carrier::Carried;
+use policy_sync_mirror::{ObjectRow, Row};
+use policy_sync_rego::carrier::CarrierContents;
 
 /// The status annotation of ConfigMaps, in the format of kube-mgmt (JSON).
 pub(crate) const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
@@ -21,7 +21,7 @@ pub(crate) struct Carrier {
     /// The generation; 0 for a ConfigMap.
     pub generation: i64,
     /// The modules and data; `None` if it carries none.
-    pub carried: Option<Carried>,
+    pub carried: Option<CarrierContents>,
     /// The number of ignored keys.
     pub ignored: usize,
     /// The current status.
@@ -42,7 +42,7 @@ pub(crate) struct CarrierStatus {
 impl CarrierStatus {
     /// The status without times, to compare repeated writes.
     #[must_use]
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn without_times(&self) -> String {
         let conditions = self.conditions.iter().map(|condition| {
             let generation = condition.observed_generation.unwrap_or_default();
             format!("{generation} {} {}", condition.status, condition.message)
@@ -53,12 +53,12 @@ impl CarrierStatus {
 
 impl Row for Carrier {}
 
-impl Pruned for Carrier {
+impl ObjectRow for Carrier {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let manager = controller.hub_field_manager();
         let mut of_ours = metadata.managed_fields.iter().filter(|entry| entry.manager == manager);
-        let carried = Carried::by(object);
+        let carried = CarrierContents::from_object(object);
         let ignored = match &carried {
             Some(carried) => carried.ignored.len(),
             None => object.data_as::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>().len(),

@@ -10,11 +10,11 @@ use crate::rego_loading::weight::weight;
 use policy_sync_api::annotations::LAST_APPLIED;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Pruned, Row};
+use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_rego::contents::strip_work;
 
 /// The maximum depth of an object, because the engine walks through values recursively. Deeper parts are removed.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// An object without `managedFields` and the annotation of `kubectl apply`; a work also without the contents of Secrets among its manifests.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,12 +47,13 @@ impl From<Value> for Document {
 
 impl Row for Document {}
 
-impl Pruned for Document {
+impl ObjectRow for Document {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         let text = object.text.as_deref().map_or("{}", serde_json::value::RawValue::get);
         let mut deserializer = serde_json::Deserializer::from_str(text);
         // The metadata was parsed before, so the text is valid JSON.
-        let mut value = Part::Object.deserialize(&mut deserializer).unwrap_or_else(|_| Value::new_object());
+        let mut value =
+            ObjectPart::Object.deserialize(&mut deserializer).unwrap_or_else(|_| Value::new_object());
         if let Ok(fields) = value.as_object_mut() {
             // Items of a list response lack `apiVersion` and `kind`.
             for (name, text) in [("apiVersion", &object.api_version), ("kind", &object.kind)] {
@@ -70,14 +71,14 @@ impl Pruned for Document {
 ///
 /// If it is not valid JSON.
 pub fn document(text: &str) -> Result<Value, serde_json::Error> {
-    let mut value = Part::Object.deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    let mut value = ObjectPart::Object.deserialize(&mut serde_json::Deserializer::from_str(text))?;
     strip_work(&mut value);
     Ok(value)
 }
 
 /// The parts of an object, as they are parsed.
 #[derive(Clone, Copy)]
-enum Part {
+enum ObjectPart {
     Object,
     Metadata,
     Annotations,
@@ -85,7 +86,7 @@ enum Part {
     Other(usize),
 }
 
-impl Part {
+impl ObjectPart {
     /// The kind of the part under `key`; `None` if the part is dropped.
     fn part(self, key: &str) -> Option<Self> {
         match (self, key) {
@@ -98,18 +99,18 @@ impl Part {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Part {
+impl<'de> DeserializeSeed<'de> for ObjectPart {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if matches!(self, Self::Other(depth) if depth > DEEPEST) {
+        if matches!(self, Self::Other(depth) if depth > MAX_DEPTH) {
             return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Part {
+impl<'de> Visitor<'de> for ObjectPart {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

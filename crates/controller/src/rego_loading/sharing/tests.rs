@@ -39,6 +39,6 @@ fn unused_parts_are_removed() {
         sharing.share(&pod(name));
     }
     let parts = sharing.parts.len();
-    assert!(parts < 2 * FEW + 100, "{parts} parts");
+    assert!(parts < 2 * MIN_SWEEP_SIZE + 100, "{parts} parts");
     assert!(kept.iter().enumerate().all(|(name, shared)| *shared == sharing.share(&pod(name))));
 }

@@ -22,58 +22,58 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
-use super::{PATH, Refused};
+use super::{PATH, Rejection};
 use policy_sync_api::tenant::Tenant;
 use policy_sync_api::text::with_causes;
-use policy_sync_rego::turns::{Requester, Turns};
+use policy_sync_rego::evaluation_slots::{EvaluationSlots, Requester};
 
 /// How many reviews of tokens that were accepted before may be in flight.
-const READERS: usize = 8;
+const MAX_READERS: usize = 8;
 /// How many reviews of other tokens may be in flight. Addresses take turns for these slots, and at most 256 callers wait.
-const STRANGERS: usize = 4;
+const MAX_UNKNOWN_CALLERS: usize = 4;
 /// How long a caller waits for a slot, and how long the API server may take.
-const WAIT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a token is accepted without another review: as long as a report is served again.
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
 /// How long a token is rejected without another review. It is short because access may just have been
 /// granted.
 const REJECTED_FOR: Duration = Duration::from_secs(5);
 /// The maximum number of remembered accepted tokens.
-const ACCEPTED: usize = 256;
+const MAX_ACCEPTED: usize = 256;
 /// The maximum number of remembered rejected tokens; they use about 200 KiB.
-const REJECTED: usize = 1_024;
+const MAX_REJECTED: usize = 1_024;
 
 /// Admits readers of the audit. Clones share budgets and remembered verdicts.
 #[derive(Clone)]
 pub(super) struct Readers {
     client: Client,
     readers: Arc<Semaphore>,
-    strangers: Turns,
-    known: Arc<Mutex<Known>>,
+    unknown_callers: EvaluationSlots,
+    known: Arc<Mutex<TokenVerdicts>>,
 }
 
 /// Verdicts of the API server, by the hash of the token.
 #[derive(Debug, Default)]
-struct Known {
-    accepted: Recent<()>,
-    rejected: Recent<Refused>,
+struct TokenVerdicts {
+    accepted: TokenCache<()>,
+    rejected: TokenCache<Rejection>,
 }
 
 /// The latest verdicts; the oldest is removed first.
 #[derive(Debug)]
-struct Recent<V> {
+struct TokenCache<V> {
     verdicts: HashMap<Hash, (Instant, V)>,
     /// The tokens in the order of their first verdict.
     order: VecDeque<Hash>,
 }
 
-impl<V> Default for Recent<V> {
+impl<V> Default for TokenCache<V> {
     fn default() -> Self {
         Self { verdicts: HashMap::new(), order: VecDeque::new() }
     }
 }
 
-impl<V> Recent<V> {
+impl<V> TokenCache<V> {
     /// Records a verdict, and keeps at most `most`.
     fn note(&mut self, token: Hash, verdict: V, most: usize) {
         if self.verdicts.insert(token, (Instant::now(), verdict)).is_some() {
@@ -100,24 +100,24 @@ impl<V> Recent<V> {
     }
 }
 
-impl Known {
+impl TokenVerdicts {
     /// The verdict about `token` if it is fresh.
-    fn verdict(&self, token: &Hash) -> Option<Result<(), Refused>> {
+    fn verdict(&self, token: &Hash) -> Option<Result<(), Rejection>> {
         if self.accepted.fresh(token, ACCEPTED_FOR).is_some() {
             return Some(Ok(()));
         }
         self.rejected.fresh(token, REJECTED_FOR).cloned().map(Err)
     }
 
-    fn note(&mut self, token: Hash, verdict: &Result<(), Refused>) {
+    fn note(&mut self, token: Hash, verdict: &Result<(), Rejection>) {
         match verdict {
             Ok(()) => {
                 self.rejected.forget(&token);
-                self.accepted.note(token, (), ACCEPTED);
+                self.accepted.note(token, (), MAX_ACCEPTED);
             }
             Err(refused @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _)) => {
                 self.accepted.forget(&token);
-                self.rejected.note(token, refused.clone(), REJECTED);
+                self.rejected.note(token, refused.clone(), MAX_REJECTED);
             }
             // The API server returned no verdict.
             Err(_) => {}
@@ -128,12 +128,17 @@ impl Known {
 impl Readers {
     /// Sends reviews with `client`.
     pub(super) fn new(client: Client) -> Self {
-        let readers = Arc::new(Semaphore::new(READERS));
-        Self { client, readers, strangers: Turns::new(STRANGERS), known: Arc::default() }
+        let readers = Arc::new(Semaphore::new(MAX_READERS));
+        Self {
+            client,
+            readers,
+            unknown_callers: EvaluationSlots::new(MAX_UNKNOWN_CALLERS),
+            known: Arc::default(),
+        }
     }
 
     /// Checks whether a caller at `address` with `token` may read the audit.
-    pub(super) async fn admit(&self, token: &str, address: Option<IpAddr>) -> Result<(), Refused> {
+    pub(super) async fn admit(&self, token: &str, address: Option<IpAddr>) -> Result<(), Rejection> {
         let hash = blake3::hash(token.as_bytes());
         let is_reader = {
             let known = self.known.lock();
@@ -144,14 +149,14 @@ impl Readers {
         };
         let too_many = || (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
         let verdict = if is_reader {
-            let slot = timeout(WAIT, self.readers.acquire()).await;
+            let slot = timeout(TIMEOUT, self.readers.acquire()).await;
             let _slot = slot.ok().and_then(Result::ok).ok_or_else(too_many)?;
             self.review(token).await
         } else {
             let address = address.map(|address| address.to_string()).unwrap_or_default();
             let tenant = Tenant::object("addresses", &address);
             let requester = Requester { tenant, member: "".into(), kind: "".into() };
-            let turn = timeout(WAIT, self.strangers.take(requester)).await;
+            let turn = timeout(TIMEOUT, self.unknown_callers.acquire(requester)).await;
             let _turn = turn.ok().flatten().ok_or_else(too_many)?;
             // Another request may have reviewed the same token in the meantime.
             let known = self.known.lock().verdict(&hash);
@@ -165,7 +170,7 @@ impl Readers {
     }
 
     /// Authenticates `token` and authorizes its user with the API server.
-    async fn review(&self, token: &str) -> Result<(), Refused> {
+    async fn review(&self, token: &str) -> Result<(), Rejection> {
         let review = TokenReview {
             spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
             ..TokenReview::default()
@@ -183,7 +188,7 @@ impl Readers {
     }
 
     /// Creates `review` on the API server, and returns it with its status.
-    async fn create<K>(&self, review: &K) -> Result<K, Refused>
+    async fn create<K>(&self, review: &K) -> Result<K, Rejection>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     {
@@ -192,8 +197,8 @@ impl Readers {
             (StatusCode::SERVICE_UNAVAILABLE, "cannot check authorization with the API server\n".to_owned())
         };
         let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
-        match timeout(WAIT, reviews.create(&params, review)).await {
-            Err(_) => Err(failed(format!("no response within {} s", WAIT.as_secs()))),
+        match timeout(TIMEOUT, reviews.create(&params, review)).await {
+            Err(_) => Err(failed(format!("no response within {} s", TIMEOUT.as_secs()))),
             Ok(Err(error)) => Err(failed(with_causes(&error))),
             Ok(Ok(review)) => Ok(review),
         }

@@ -32,7 +32,7 @@ impl File {
 }
 
 fn shows(tokens: &Tokens, header: &str) -> bool {
-    tokens.are_shown(&[(header::AUTHORIZATION, HeaderValue::from_str(header).unwrap())].into_iter().collect())
+    tokens.accept(&[(header::AUTHORIZATION, HeaderValue::from_str(header).unwrap())].into_iter().collect())
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn requests_with_any_of_the_tokens_are_accepted() {
         assert!(!shows(&tokens, shown), "{shown}");
     }
     assert!(!shows(&tokens, &format!("Bearer {}", &FIRST[..25])));
-    assert!(!tokens.are_shown(&HeaderMap::new()));
+    assert!(!tokens.accept(&HeaderMap::new()));
 }
 
 #[test]
@@ -86,7 +86,7 @@ async fn changed_file_is_read_again_and_invalid_one_ignored() {
     until_shown(SECOND).await;
     until_shown(FIRST).await;
     file.write("");
-    tokens.look().unwrap_err();
+    tokens.reload().unwrap_err();
     until_shown(FIRST).await;
     file.write(SECOND);
     wait::until("the first is no longer taken", Duration::from_secs(60), || async {

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use policy_sync_api::text::with_causes;
 
-struct Folder(TempDir, Authority, Arc<Certificates>);
+struct Folder(TempDir, Authority, Arc<CertificateResolver>);
 
 impl Folder {
     fn new() -> Self {
@@ -24,10 +24,10 @@ impl Folder {
         self.write("tls.key", key);
     }
 
-    fn read(&self) -> Result<Files, String> {
+    fn read(&self) -> Result<CertificateFiles, String> {
         let folder = self.0.path();
         let name = folder.display().to_string() + "/";
-        Files::read(folder, self.2.clone()).map_err(|error| with_causes(&error).replace(&name, ""))
+        CertificateFiles::read(folder, self.2.clone()).map_err(|error| with_causes(&error).replace(&name, ""))
     }
 
     /// Whether this certificate is served.
@@ -65,16 +65,16 @@ async fn changed_files_are_served_and_invalid_ones_ignored() {
     assert_eq!(*authority.borrow(), None);
     let following = tokio::spawn(files.follow(stop.clone()));
     folder.write("tls.key", "half");
-    tokio::time::sleep(3 * LOOK_EVERY).await;
+    tokio::time::sleep(3 * POLL_INTERVAL).await;
     assert!(folder.serves(&first));
     let second = folder.1.server("second").unwrap();
     folder.write_both(&second);
     folder.write("ca.crt", "trusted");
-    tokio::time::sleep(3 * LOOK_EVERY).await;
+    tokio::time::sleep(3 * POLL_INTERVAL).await;
     assert!(folder.serves(&second));
     assert_eq!(authority.borrow().as_deref(), Some("trusted"));
     folder.write("ca.crt", "\n");
-    tokio::time::sleep(3 * LOOK_EVERY).await;
+    tokio::time::sleep(3 * POLL_INTERVAL).await;
     assert_eq!(*authority.borrow(), None, "whom everybody trusts");
     stop.cancel();
     following.await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounterVec};
 
-use crate::webhook_config::{ADMIT, ADMIT_LAST};
+use crate::webhook_config::{ADMIT, ADMIT_VALIDATING};
 use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// Histogram buckets in seconds; the API server waits for five.
@@ -13,7 +13,7 @@ const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0
 const VERDICTS: [&str; 8] =
     ["allowed", "changed", "denied", "dryrun", "failed", "invalid", "too_many", "warned"];
 /// The paths of the admission webhooks.
-const PATHS: [&str; 4] = [ADMIT, ADMIT_LAST, "/placement", "/policies"];
+const PATHS: [&str; 4] = [ADMIT, ADMIT_VALIDATING, "/placement", "/policies"];
 /// The verdicts of authorization reviews.
 const OPINIONS: [&str; 7] =
     ["denied", "dryrun", "failed", "invalid", "no_opinion", "too_many", "unauthorized"];
@@ -34,7 +34,7 @@ impl WebhookMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
-        let made = metrics.registering();
+        let made = metrics.factory();
         let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));
         let requests =
             made.counters("policy_sync_webhook_requests_total", "Reviews by result.", &["path", "verdict"])?;
@@ -53,7 +53,7 @@ impl WebhookMetrics {
         Ok(Self { requests, seconds })
     }
 
-    pub(in crate::server) fn answered(&self, path: &str, verdict: &str, took: Duration) {
+    pub(in crate::server) fn record_response(&self, path: &str, verdict: &str, took: Duration) {
         self.requests.with_label_values(&[path, verdict]).inc();
         self.seconds.with_label_values(&[path]).observe(took.as_secs_f64());
     }

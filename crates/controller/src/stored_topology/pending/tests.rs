@@ -25,7 +25,7 @@ fn graph(text: Option<&str>, uid: &str) -> BTreeMap<StatusKey, DesiredStatus> {
     text.map(|text| (route(), desired(text))).into_iter().collect()
 }
 
-fn replace(pending: &mut PendingStatuses, text: Option<&str>, seen: u64) -> Replaced {
+fn replace(pending: &mut PendingStatuses, text: Option<&str>, seen: u64) -> ReplaceResult {
     pending.replace(graph(text, UID), &Versions::at(seen))
 }
 
@@ -41,8 +41,8 @@ fn write_is_removed_once_the_watch_delivers_it() {
     assert_eq!(replace(&mut pending, Some("new"), 1).turns.len(), 1);
     write(&mut pending, 5);
     assert!(pending.next(&route()).is_none(), "it is written once");
-    assert!(pending.shows(&route(), digest("new"), 9));
-    assert!(!pending.shows(&route(), digest("new"), 9), "nobody waits for it any more");
+    assert!(pending.status_delivered(&route(), digest("new"), 9));
+    assert!(!pending.status_delivered(&route(), digest("new"), 9), "nobody waits for it any more");
 }
 
 #[test]
@@ -50,18 +50,18 @@ fn write_missed_by_a_graph_triggers_a_rebuild() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
-    pending.begin();
-    assert!(pending.shows(&route(), digest("new"), 9));
+    pending.begin_build();
+    assert!(pending.status_delivered(&route(), digest("new"), 9));
     // Built from older rows, which have the status that this graph requires; the hub no longer
     // does.
-    assert!(replace(&mut pending, None, 4).again);
-    pending.begin();
-    assert!(!replace(&mut pending, None, 5).again);
+    assert!(replace(&mut pending, None, 4).rebuild);
+    pending.begin_build();
+    assert!(!replace(&mut pending, None, 5).rebuild);
     // An aborted build does not include the write either.
     let _ = replace(&mut pending, Some("newer"), 5);
-    pending.begin();
-    assert!(pending.shows(&route(), digest("newer"), 9));
-    assert!(pending.give_up());
+    pending.begin_build();
+    assert!(pending.status_delivered(&route(), digest("newer"), 9));
+    assert!(pending.abort_build());
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn write_delivered_during_a_build_is_not_repeated() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
-    pending.begin();
-    assert!(pending.shows(&route(), digest("new"), 9));
+    pending.begin_build();
+    assert!(pending.status_delivered(&route(), digest("new"), 9));
     // Built from older rows.
     let replaced = replace(&mut pending, Some("new"), 4);
-    assert!(replaced.turns.is_empty() && !replaced.again, "{replaced:?}");
+    assert!(replaced.turns.is_empty() && !replaced.rebuild, "{replaced:?}");
 }
 
 #[test]
@@ -81,19 +81,19 @@ fn watch_events_older_than_a_write_are_ignored() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
-    assert!(pending.shows(&route(), digest("old"), 4), "it was replaced");
+    assert!(pending.status_delivered(&route(), digest("old"), 4), "it was replaced");
     assert!(replace(&mut pending, Some("new"), 4).turns.is_empty(), "it is written");
-    assert!(!pending.shows(&route(), digest("old"), 6), "somebody has written over it");
+    assert!(!pending.status_delivered(&route(), digest("old"), 6), "somebody has written over it");
 }
 
 #[test]
 fn config_map_delivered_during_a_build_triggers_a_rebuild() {
     let mut pending = PendingStatuses::default();
     pending.expect_text(digest("text"), "full");
-    assert!(!pending.shows_text(digest("text"), "routes"), "another detail");
-    pending.begin();
-    assert!(pending.shows_text(digest("text"), "full"));
-    assert!(replace(&mut pending, None, 1).again);
+    assert!(!pending.text_delivered(digest("text"), "routes"), "another detail");
+    pending.begin_build();
+    assert!(pending.text_delivered(digest("text"), "full"));
+    assert!(replace(&mut pending, None, 1).rebuild);
 }
 
 #[test]

@@ -6,5 +6,5 @@ mod versions;
 mod work_schema;
 
 pub use resolve::resolve_for;
-pub(crate) use versions::{look_up, while_resolved};
+pub(crate) use versions::{check_unwatched, watch_while_resolved};
 pub(crate) use work_schema::follow_work_schema;

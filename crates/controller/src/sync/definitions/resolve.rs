@@ -11,15 +11,15 @@ use kube::{Api, Client};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
 use policy_sync_api::text::with_causes;
-use policy_sync_hub::look_up;
-use policy_sync_hub::watch::answered;
+use policy_sync_hub::discover_resource;
+use policy_sync_hub::watch::with_response_timeout;
 use policy_sync_sync::rows::kind::{KindInfo, Resolution, defined, discovered, not_syncable};
 use policy_sync_sync::rows::schema::WorkSchema;
 
 /// The subject of messages about missing permissions.
 pub(super) const CONTROLLER: &str = "the controller";
 /// The verbs without which a kind cannot be synced.
-const NEEDED: [&str; 3] = ["get", "list", "watch"];
+const REQUIRED_VERBS: [&str; 3] = ["get", "list", "watch"];
 
 /// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the controller's permissions.
 pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
@@ -35,27 +35,27 @@ pub async fn resolve_for(client: &Client, role: Role, gvr: &GroupVersionResource
         return Resolution::NotSyncable(fault.to_owned());
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
+    let definition = match with_response_timeout(definitions.get_opt(&gvr.kind.to_string())).await {
         Ok(definition) => definition,
         Err(kube::Error::Api(status)) if status.code == 403 => {
             return Resolution::Forbidden(status.message.clone());
         }
         Err(error) => return Resolution::Unknown(with_causes(&error)),
     };
-    match told(client, definition.as_ref(), role, gvr).await {
-        Ok(info) => rights(client, gvr, info, who).await,
+    match describe_kind(client, definition.as_ref(), role, gvr).await {
+        Ok(info) => check_permissions(client, gvr, info, who).await,
         Err(resolution) => resolution,
     }
 }
 
 /// Resolves `gvr`, described by `info`, from the current permissions of `who`, the user of `client`.
-pub(super) async fn rights(
+pub(super) async fn check_permissions(
     client: &Client,
     gvr: &GroupVersionResource,
     info: KindInfo,
     who: &str,
 ) -> Resolution {
-    for verb in NEEDED {
+    for verb in REQUIRED_VERBS {
         match allowed(client, gvr, verb).await {
             Ok(true) => {}
             Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
@@ -74,7 +74,7 @@ pub(super) async fn rights(
 /// # Errors
 ///
 /// The [`Resolution`] of a kind that cannot be synced.
-pub(crate) async fn told(
+pub(crate) async fn describe_kind(
     client: &Client,
     definition: Option<&CustomResourceDefinition>,
     role: Role,
@@ -83,7 +83,7 @@ pub(crate) async fn told(
     match (definition, role) {
         (Some(definition), _) => defined(definition, gvr, role),
         (None, Role::Policy) => Err(Resolution::Gone),
-        (None, Role::Resource) => match look_up(client, gvr).await {
+        (None, Role::Resource) => match discover_resource(client, gvr).await {
             Ok(found) => discovered(found),
             Err(error) => Err(Resolution::Unknown(with_causes(&error))),
         },
@@ -93,7 +93,7 @@ pub(crate) async fn told(
 /// Reads which fields the ManifestWork of the CustomResourceDefinition `name` supports.
 pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    Ok(WorkSchema::new(&answered(definitions.get(name)).await?))
+    Ok(WorkSchema::new(&with_response_timeout(definitions.get(name)).await?))
 }
 
 async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
@@ -110,6 +110,6 @@ async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Res
         ..SelfSubjectAccessReview::default()
     };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = answered(reviews.create(&PostParams::default(), &review)).await?;
+    let answer = with_response_timeout(reviews.create(&PostParams::default(), &review)).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }

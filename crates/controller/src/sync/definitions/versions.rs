@@ -14,28 +14,28 @@ use super::resolve;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
 use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::watch::{Definitions, Feed, Followed};
-use policy_sync_mirror::{Change, Failure, FailureKind};
-use policy_sync_sync::found::{followed as read_in, resolved};
+use policy_sync_hub::watch::{CrdNotifications, Feed, SourceWatcher};
+use policy_sync_mirror::{SourceEvent, WatchFailure, WatchFailureKind};
+use policy_sync_sync::found::{resolved, watched_version as read_in};
 use policy_sync_sync::kinds::role_of;
 use policy_sync_sync::rows::kind::Resolution;
 
 /// The interval between two checks of a kind. A newly granted permission takes effect within 30 s.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Checks the versions in `wanted`, which are not watched, until the sender of `wanted` is dropped.
-pub(crate) async fn look_up(
+pub(crate) async fn check_unwatched(
     mut wanted: watch::Receiver<BTreeSet<(Role, GroupVersionResource)>>,
     client: Client,
     feed: Feed,
-    definitions: Definitions,
+    definitions: CrdNotifications,
     tasks: Tasks,
 ) {
     let mut running = JoinSet::new();
-    let mut looking: HashMap<(Role, GroupVersionResource), AbortHandle> = HashMap::new();
+    let mut checking: HashMap<(Role, GroupVersionResource), AbortHandle> = HashMap::new();
     loop {
         let now = wanted.borrow_and_update().clone();
-        looking.retain(|listed, task| {
+        checking.retain(|listed, task| {
             let stays = now.contains(listed);
             if !stays {
                 task.abort();
@@ -43,9 +43,9 @@ pub(crate) async fn look_up(
             stays
         });
         for listed in now {
-            looking.entry(listed.clone()).or_insert_with(|| {
-                let look = look_at(listed, client.clone(), feed.clone(), definitions.clone());
-                running.spawn(tasks.clone().watch("watch", look))
+            checking.entry(listed.clone()).or_insert_with(|| {
+                let check = check_one(listed, client.clone(), feed.clone(), definitions.clone());
+                running.spawn(tasks.clone().watch("watch", check))
             });
         }
         while running.try_join_next().is_some() {}
@@ -57,11 +57,11 @@ pub(crate) async fn look_up(
 
 /// Checks whether an unwatched version could be synced. Checks again when its definition changes, and at intervals
 /// while it cannot be synced.
-async fn look_at(
+async fn check_one(
     (role, gvr): (Role, GroupVersionResource),
     client: Client,
     feed: Feed,
-    mut definitions: Definitions,
+    mut definitions: CrdNotifications,
 ) {
     let name = gvr.kind.to_string();
     loop {
@@ -70,7 +70,7 @@ async fn look_at(
         loop {
             feed.change(resolved(&gvr, resolution.clone()));
             tokio::select! {
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 () = definitions.changed(&name) => break,
             }
             if !is_resolved {
@@ -84,16 +84,21 @@ async fn look_at(
 /// Watches a kind while it can be synced. Checks again when its definition changes, when the watch fails, and at
 /// intervals. An interval check covers only permissions, which a running watch does not reveal, or everything if the
 /// last full check did not succeed.
-pub(crate) fn while_resolved(
-    followed: Followed,
+pub(crate) fn watch_while_resolved(
+    followed: SourceWatcher,
     client: Client,
     feed: Feed,
-    definitions: Definitions,
+    definitions: CrdNotifications,
 ) -> BoxFuture<'static, ()> {
     follow_resolved(followed, client, feed, definitions).boxed()
 }
 
-async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut definitions: Definitions) {
+async fn follow_resolved(
+    followed: SourceWatcher,
+    client: Client,
+    feed: Feed,
+    mut definitions: CrdNotifications,
+) {
     let name = followed.gvr.kind.to_string();
     let role = role_of(&followed.source).map_or(Role::Policy, |(role, _)| role);
     let mut backoff = DefaultBackoff::default();
@@ -102,15 +107,15 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
         feed.change(resolved(&followed.gvr, current.clone()));
         if !matches!(current, Resolution::Resolved(_)) {
             let kind = match current {
-                Resolution::Forbidden(_) => FailureKind::Refused,
-                _ => FailureKind::Passing,
+                Resolution::Forbidden(_) => WatchFailureKind::Forbidden,
+                _ => WatchFailureKind::Transient,
             };
-            let failure = Failure { text: current.fault().to_owned(), kind };
-            feed.change(Change::Failing(followed.source.clone(), Some(failure)));
+            let failure = WatchFailure { text: current.fault().to_owned(), kind };
+            feed.change(SourceEvent::FailureChanged(followed.source.clone(), Some(failure)));
             let wait = match current {
                 // Retry soon in case the server was unavailable only for a moment.
-                Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),
-                _ => LOOK_AGAIN,
+                Resolution::Unknown(_) => backoff.next().unwrap_or(CHECK_INTERVAL),
+                _ => CHECK_INTERVAL,
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -125,7 +130,7 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
         let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
         let wait = loop {
             // Retry soon after a definition change that could not be checked.
-            let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
+            let again = if redefined { pauses.next().unwrap_or(CHECK_INTERVAL) } else { CHECK_INTERVAL };
             tokio::select! {
                 error = &mut following => break followed.failed(&feed, &error, &mut backoff),
                 () = definitions.changed(&name) => redefined = true,
@@ -134,7 +139,8 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
             // The watch goes on during the check.
             let found = match &current {
                 Resolution::Resolved(info) if !redefined => {
-                    resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
+                    resolve::check_permissions(&client, &followed.gvr, info.clone(), resolve::CONTROLLER)
+                        .await
                 }
                 _ => resolve::resolve(&client, role, &followed.gvr).await,
             };

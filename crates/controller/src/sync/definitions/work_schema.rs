@@ -6,14 +6,14 @@ use kube::runtime::watcher::DefaultBackoff;
 use tracing::warn;
 
 use super::resolve;
-use super::versions::LOOK_AGAIN;
+use super::versions::CHECK_INTERVAL;
 use policy_sync_api::text::with_causes;
 use policy_sync_api::work::GROUP;
-use policy_sync_hub::watch::{Definitions, Feed};
+use policy_sync_hub::watch::{CrdNotifications, Feed};
 use policy_sync_sync::found::work_schema;
 
 /// Reads which fields the hub's ManifestWork supports, again after each change of its definition. Never returns.
-pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: Definitions) {
+pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: CrdNotifications) {
     let name = format!("manifestworks.{GROUP}");
     let mut backoff = DefaultBackoff::default();
     loop {
@@ -31,7 +31,7 @@ pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitio
             }
             Err(error) => {
                 warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
-                tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
+                tokio::time::sleep(backoff.next().unwrap_or(CHECK_INTERVAL)).await;
             }
         }
     }

@@ -13,7 +13,7 @@ use policy_sync_api::shrink::take;
 use policy_sync_sync::counts::of_origin;
 use policy_sync_sync::kinds::WORKS;
 use policy_sync_sync::rows::work::Work;
-use policy_sync_sync::status::fare::{Fare, State};
+use policy_sync_sync::status::sync_state::{SyncPhase, SyncState};
 use policy_sync_sync::{Changes, PolicyKind, View};
 
 pub(super) use policy_sync_sync::status::STUCK;
@@ -21,17 +21,17 @@ pub(super) use policy_sync_sync::status::STUCK;
 /// The last known state of each policy and Gateway.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    fares: DashMap<Origin, Noted>,
+    states: DashMap<Origin, ObjectState>,
     /// The time of the first report per object that is not written to the hub yet.
-    answered: DashMap<Origin, Moment>,
+    reported: DashMap<Origin, Moment>,
 }
 
 /// The last known state of one object.
 #[derive(Debug)]
-struct Noted {
-    state: State,
+struct ObjectState {
+    state: SyncPhase,
     /// The clusters that have not yet applied or removed it, sorted by name.
-    awaited: Vec<Awaited>,
+    awaited: Vec<PendingCluster>,
     /// The number of clusters in each state, for a policy.
     clusters: Box<[(PolicyState, usize)]>,
     /// The time of the fold that found this. `None` if it is only assumed.
@@ -40,7 +40,7 @@ struct Noted {
 
 /// A cluster that has not yet applied or removed an object.
 #[derive(Debug)]
-struct Awaited {
+struct PendingCluster {
     cluster: ClusterName,
     since: Moment,
     /// Whether the work exists.
@@ -49,21 +49,21 @@ struct Awaited {
 
 impl Tally {
     pub(super) fn begin(&self, view: View<'_>) {
-        self.fares.clear();
-        self.answered.clear();
+        self.states.clear();
+        self.reported.clear();
         for origin in view.origins() {
-            self.note(view, origin, Some(Fare::UNKNOWN));
+            self.note(view, origin, Some(SyncState::UNKNOWN));
         }
     }
 
-    pub(super) fn note(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
-        let Some(fare) = fare else {
-            take(&self.fares, origin);
+    pub(super) fn note(&self, view: View<'_>, origin: &Origin, sync_state: Option<SyncState>) {
+        let Some(sync_state) = sync_state else {
+            take(&self.states, origin);
             return;
         };
-        let at = (fare != Fare::UNKNOWN).then_some(view.now);
-        let Fare { state, awaited, clusters } = fare;
-        let mut place = self.fares.entry(origin.clone());
+        let at = (sync_state != SyncState::UNKNOWN).then_some(view.now);
+        let SyncState { state, awaited, clusters } = sync_state;
+        let mut place = self.states.entry(origin.clone());
         let before = match &mut place {
             Entry::Occupied(before) => Some(before.get_mut()),
             Entry::Vacant(_) => None,
@@ -77,28 +77,33 @@ impl Tally {
             });
             let work = view.work_of(origin, &cluster);
             let began = || began(view, origin, work, noted).min(view.now);
-            Awaited { since: known.map_or_else(began, |known| known.since), sent: work.is_some(), cluster }
+            PendingCluster {
+                since: known.map_or_else(began, |known| known.since),
+                sent: work.is_some(),
+                cluster,
+            }
         });
-        let noted = Noted { state, awaited: awaited.collect(), clusters: clusters.into_iter().collect(), at };
+        let noted =
+            ObjectState { state, awaited: awaited.collect(), clusters: clusters.into_iter().collect(), at };
         place.insert(noted);
     }
 
-    pub(super) fn answered(&self, changes: &Changes<'_>) {
+    pub(super) fn reported(&self, changes: &Changes<'_>) {
         let view = changes.view();
         for (key, before) in changes.iter().filter_map(|changed| changed.object_of(&WORKS)) {
             let (name, cluster) = policy_sync_sync::work_key(key);
             let after = view.work(&name, &cluster);
-            let answers = [before, after].map(|work| work.and_then(|work| work.answer.as_ref()));
+            let answers = [before, after].map(|work| work.and_then(|work| work.report.as_ref()));
             if answers[0] != answers[1]
                 && let Some(origin) = after.and_then(|work| work.origin())
             {
-                self.answered.entry((**origin).clone()).or_insert(view.now);
+                self.reported.entry((**origin).clone()).or_insert(view.now);
             }
         }
     }
 
-    pub(super) fn take_answered(&self, origin: &Origin) -> Option<Moment> {
-        take(&self.answered, origin)
+    pub(super) fn take_reported(&self, origin: &Origin) -> Option<Moment> {
+        take(&self.reported, origin)
     }
 
     pub(super) fn count(&self, view: View<'_>, counted: &mut Counted) {
@@ -106,7 +111,7 @@ impl Tally {
         let available = view.clusters().filter(|(_, cluster)| cluster.available);
         let available: HashSet<ClusterName> = available.map(|(name, _)| name).collect();
         let mut roles: HashMap<PolicyKind, Role> = HashMap::new();
-        for entry in &self.fares {
+        for entry in &self.states {
             let (origin, noted) = entry.pair();
             let role = *roles
                 .entry(origin.kind().clone())
@@ -122,9 +127,9 @@ impl Tally {
                     *counted.policy_clusters.entry(state.as_str()).or_default() += count;
                 }
             }
-            let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
+            let is_change = noted.state != SyncPhase::Frozen && origin.as_gateway().is_none();
             let mut stuck = 0;
-            for Awaited { cluster, since, sent } in &noted.awaited {
+            for PendingCluster { cluster, since, sent } in &noted.awaited {
                 let (is_older, is_stuck) =
                     (is_change && *since < oldest, *sent && since.after(STUCK) <= view.now);
                 if (is_older || is_stuck) && available.contains(cluster) {

@@ -12,6 +12,8 @@ use policy_sync_sync::testing::world::World;
 pub fn measured(world: &World, origin: &Origin) -> String {
     let metrics = Metrics::new().unwrap();
     let hub = HubMetrics::new(&metrics).unwrap();
-    world.see(|view| hub.fares(view, origin, status::policy::plan(view, &world.settings, origin).fare));
+    world.see(|view| {
+        hub.record_state(view, origin, status::policy::plan(view, &world.settings, origin).sync_state)
+    });
     metrics.gather(|| world.see(|view| hub.measure(view, true)))
 }

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::*;
 use policy_sync_api::names::ObjectKey;
-use policy_sync_mirror::{AnyRow, Change};
+use policy_sync_mirror::{AnyRow, SourceEvent};
 use policy_sync_sync::counts;
 use policy_sync_sync::kinds::WORKS;
 use policy_sync_sync::rows::kind::Resolution;
 use policy_sync_sync::status;
-use policy_sync_sync::testing::answers::{applied, programmed, refused};
 use policy_sync_sync::testing::objects::{Object, class, cluster, gateway, listing, policy, policy_origin};
+use policy_sync_sync::testing::reports::{applied, programmed, refused};
 use policy_sync_sync::testing::world::{World, shop, started};
 
 /// A ManagedCluster with this status of its `Available` condition.
@@ -37,11 +37,15 @@ impl Measured {
     fn fold(&self, world: &World, policies: &[&str]) {
         world.see(|view| {
             for origin in policies.iter().map(|name| policy_origin(name)) {
-                self.hub.fares(view, &origin, status::policy::plan(view, &world.settings, &origin).fare);
+                self.hub.record_state(
+                    view,
+                    &origin,
+                    status::policy::plan(view, &world.settings, &origin).sync_state,
+                );
             }
             let web = ObjectKey::new("shop", "web");
-            let fare = status::gateway::plan(view, &world.settings, &web).fare;
-            self.hub.fares(view, &Origin::Gateway(web), fare);
+            let sync_state = status::gateway::plan(view, &world.settings, &web).sync_state;
+            self.hub.record_state(view, &Origin::Gateway(web), sync_state);
         });
     }
 
@@ -68,7 +72,7 @@ fn unanswered() -> World {
 
 /// Both clusters have applied the policy, and none has reported on the Gateway.
 fn fleet() -> World {
-    unanswered().answered("eu-1", &applied()).answered("us-1", &applied()).written()
+    unanswered().with_report("eu-1", &applied()).with_report("us-1", &applied()).written()
 }
 
 #[test]
@@ -89,9 +93,10 @@ fn each_policy_and_gateway_is_counted_once_by_state() {
     let mut world = unanswered();
     let states = |world: &World, policy: &str, gateway: &str| {
         measured.fold(world, &["limits"]);
-        for (kind, states, expected) in
-            [("policies", &State::OF_POLICIES[..], policy), ("gateways", &State::OF_GATEWAYS[..], gateway)]
-        {
+        for (kind, states, expected) in [
+            ("policies", &SyncPhase::OF_POLICIES[..], policy),
+            ("gateways", &SyncPhase::OF_GATEWAYS[..], gateway),
+        ] {
             for state in states {
                 let series = format!("{kind}{{state=\"{}\"}}", state.as_str());
                 let count = if state.as_str() == expected { 1.0 } else { 0.0 };
@@ -100,16 +105,16 @@ fn each_policy_and_gateway_is_counted_once_by_state() {
         }
     };
     states(&world, "pending", "pending");
-    world = world.answered("eu-1", &applied());
+    world = world.with_report("eu-1", &applied());
     states(&world, "pending", "pending");
-    world = world.answered("us-1", &applied());
+    world = world.with_report("us-1", &applied());
     states(&world, "synced", "pending");
-    world = world.gateway_answered("eu-1", &programmed("192.0.2.1"));
+    world = world.with_gateway_report("eu-1", &programmed("192.0.2.1"));
     states(&world, "synced", "pending");
-    world = world.gateway_answered("us-1", &programmed("192.0.2.2"));
+    world = world.with_gateway_report("us-1", &programmed("192.0.2.2"));
     states(&world, "synced", "programmed");
     let unprogrammed = programmed("192.0.2.2").condition("Programmed", "False", "NoResources", "full");
-    world = world.gateway_answered("us-1", &unprogrammed);
+    world = world.with_gateway_report("us-1", &unprogrammed);
     states(&world, "synced", "not_programmed");
     world = world.with(policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "(("));
     states(&world, "frozen", "not_programmed");
@@ -130,7 +135,7 @@ fn gateway_waiting_for_its_policies_counts_as_held() {
 fn objects_of_foreign_gateways_are_not_counted() {
     let (measured, world) = (Measured::new(), fleet().with(policy("other").targets("none")));
     measured.fold(&world, &["limits", "other"]);
-    let counts = State::OF_POLICIES
+    let counts = SyncPhase::OF_POLICIES
         .map(|state| measured.value(&world, &format!("policies{{state=\"{}\"}}", state.as_str())));
     assert_eq!(counts, [0.0, 0.0, 0.0, 0.0, 1.0]);
 }
@@ -147,7 +152,7 @@ fn change_waits_from_its_watch_event_until_the_last_cluster_applied_it() {
     measured.fold(&world, &["limits"]);
     let world = world.after(7_000);
     assert_eq!(measured.value(&world, "propagation_oldest_seconds"), 7.5);
-    let world = world.written().answered("eu-1", &applied().for_work_generation(2));
+    let world = world.written().with_report("eu-1", &applied().for_work_generation(2));
     measured.fold(&world, &["limits"]);
     assert_eq!(measured.value(&world, "propagation_oldest_seconds"), 7.5, "one cluster is awaited still");
     let world = world.with(managed("us-1", "Unknown"));
@@ -167,7 +172,7 @@ fn change_waits_from_its_watch_event_until_the_last_cluster_applied_it() {
 #[test]
 fn works_are_stuck_after_five_minutes_on_available_clusters() {
     let measured = Measured::new();
-    let world = fleet().answered("us-1", &refused("no"));
+    let world = fleet().with_report("us-1", &refused("no"));
     measured.fold(&world, &["limits"]);
     let stuck = |world: &World| {
         ["policy", "gateway", "access"]
@@ -227,7 +232,7 @@ fn classes_and_kinds_are_counted_by_state() {
 fn works_are_counted_by_state() {
     let origin = policy_origin("limits");
     let state = |answer| {
-        let world = fleet().answered("eu-1", &answer);
+        let world = fleet().with_report("eu-1", &answer);
         world.see(|view| counts::state(view.work_of(&origin, &"eu-1".into()).unwrap()))
     };
     assert_eq!(state(applied()), "applied");
@@ -252,7 +257,7 @@ fn policy_clusters_are_counted_by_state() {
     let world = unanswered();
     assert_eq!(states(&world), [("Pending", 2.0)]);
     let enforced = applied().condition("Enforced", "True", "Enforced", "").observed(1);
-    let world = world.answered("eu-1", &enforced).answered("us-1", &refused("no"));
+    let world = world.with_report("eu-1", &enforced).with_report("us-1", &refused("no"));
     assert_eq!(states(&world), [("NotApplied", 1.0), ("Enforced", 1.0)]);
     // The availability of agents is checked once per cluster, not once per policy.
     let world = world.with(managed("us-1", "Unknown"));
@@ -262,14 +267,14 @@ fn policy_clusters_are_counted_by_state() {
     let world = world.with(frozen);
     assert_eq!(states(&world), [("Frozen", 2.0)]);
     let none = world.without(policy("limits")).without(gateway("web"));
-    none.see(|view| measured.hub.fares(view, &policy_origin("limits"), None));
+    none.see(|view| measured.hub.record_state(view, &policy_origin("limits"), None));
     assert!(!measured.text(&none, true).contains("policy_sync_policy_clusters{state=\"Frozen\"} 2"));
 }
 
 #[test]
 fn status_delay_runs_from_a_report_until_it_is_written() {
     let (measured, world, origin) = (Measured::new(), unanswered(), policy_origin("limits"));
-    let answered = unanswered().answered("eu-1", &applied());
+    let answered = unanswered().with_report("eu-1", &applied());
     let (name, row) = answered.see(|view| {
         let (name, _, work) = view.works_of(&origin).next().unwrap();
         (name.clone(), work.clone())
@@ -277,14 +282,14 @@ fn status_delay_runs_from_a_report_until_it_is_written() {
     let key = ObjectKey::new("eu-1", &name.0);
     let answer = |at: i64| {
         let (source, row) = (WORKS.all(), AnyRow::new(row.clone()));
-        let change = Change::Applied { source, key: key.clone(), version: 1_000, row };
-        measured.hub.answered(&world.mirror.change(change, Moment(world.now + at)));
+        let change = SourceEvent::Applied { source, key: key.clone(), version: 1_000, row };
+        measured.hub.reported(&world.mirror.change(change, Moment(world.now + at)));
     };
     answer(0);
     // The same report again does not count.
     answer(900);
-    measured.hub.is_said(&origin, Some(Moment(world.now + 1_200)));
-    measured.hub.is_said(&origin, Some(Moment(world.now + 5_000)));
+    measured.hub.status_written(&origin, Some(Moment(world.now + 1_200)));
+    measured.hub.status_written(&origin, Some(Moment(world.now + 5_000)));
     assert_eq!(measured.value(&world, "status_delay_seconds_count"), 1.0);
     assert_eq!(measured.value(&world, "status_delay_seconds_sum"), 1.2);
 }
@@ -297,8 +302,8 @@ fn measuring_stays_fast_with_many_stuck_works() {
     let awaited: Vec<ClusterName> = clusters.iter().map(|name| name.as_str().into()).collect();
     world.see(|view| {
         for number in 0..1_000 {
-            let fare = Fare { awaited: awaited.clone(), ..Fare::UNKNOWN };
-            measured.hub.fares(view, &policy_origin(&format!("limits-{number}")), Some(fare));
+            let sync_state = SyncState { awaited: awaited.clone(), ..SyncState::UNKNOWN };
+            measured.hub.record_state(view, &policy_origin(&format!("limits-{number}")), Some(sync_state));
         }
     });
     let world = world.after(400_000);

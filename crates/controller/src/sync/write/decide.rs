@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::own_writes::{OwnWrites, Passage, seen_of};
+use super::own_writes::{OwnWrites, Transition, observed_version};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
-use policy_sync_mirror::Wanted;
+use policy_sync_mirror::WatchedSources;
 use policy_sync_sync::Wait;
-use policy_sync_sync::delete_guard::{DeleteGuard, Read};
+use policy_sync_sync::delete_guard::{DeleteGuard, Precondition};
 use policy_sync_sync::desired::{Shares, access, plan_works, watches};
 use policy_sync_sync::diff::{Diff, WorkAction};
 use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
@@ -21,7 +21,7 @@ use policy_sync_sync::status::policy::FoldPlan;
 use policy_sync_sync::{Key, Problem, Settings, View, diff, status};
 
 /// The delay before a key retries after it yielded to a create or delete in flight.
-const PASSES: Duration = Duration::from_secs(1);
+const YIELD_DELAY: Duration = Duration::from_secs(1);
 
 /// The writes of works that a key needs, with their side results.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub struct Delete {
     /// The delete action.
     pub action: WorkAction,
     /// The reads that must confirm the cause before the delete is sent.
-    pub reads: BTreeSet<Read>,
+    pub reads: BTreeSet<Precondition>,
 }
 
 impl Decision {
@@ -65,7 +65,7 @@ impl Decision {
 /// Decides which kinds to watch. A kind also stays watched while `annotated` returns true for it: the watch still lacks
 /// annotations that may have to be removed.
 #[must_use]
-pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
+pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> WatchedSources {
     let mut wanted = watches::plan(view);
     for (gvr, _) in view.resolved_kinds() {
         let source = view.source_of(&gvr.kind);
@@ -76,15 +76,15 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
     wanted
 }
 
-/// Decides which works of a Gateway or policy to write. `crossed` returns the clusters on which a related work is being
-/// created or deleted at the same time. There the create or delete waits. `crossed` is called only if needed.
+/// Decides which works of a Gateway or policy to write. `conflicting_clusters` returns the clusters on which a related work is being
+/// created or deleted at the same time. There the create or delete waits. `conflicting_clusters` is called only if needed.
 #[must_use]
 pub fn works(
     view: View<'_>,
     settings: &Settings,
     own: &mut OwnWrites,
     origin: &Origin,
-    crossed: impl FnOnce() -> BTreeSet<ClusterName>,
+    conflicting_clusters: impl FnOnce() -> BTreeSet<ClusterName>,
 ) -> Decision {
     let plan = plan_works(view, settings, origin);
     let mut decision = Decision::new(view, own, diff::works(view, origin, &plan));
@@ -93,7 +93,7 @@ pub fn works(
     decision.waits = plan.waits;
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
-    decision.give_way(view, origin, crossed);
+    decision.yield_to_conflicts(view, origin, conflicting_clusters);
     if !decision.deletes.is_empty() {
         let mut guard = DeleteGuard::new(view, origin);
         for delete in &mut decision.deletes {
@@ -102,13 +102,18 @@ pub fn works(
             decision.recheck = Moment::earliest(decision.recheck, less);
         }
     }
-    own.sends(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
+    own.record_in_flight(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
     decision
 }
 
 /// Filters `deletes`, decided earlier for `key`, to those that the current view still requires.
 #[must_use]
-pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+pub fn still_required(
+    view: View<'_>,
+    settings: &Settings,
+    key: &Key,
+    deletes: Vec<WorkAction>,
+) -> Vec<WorkAction> {
     let diff = match key {
         Key::Works(origin) => diff::works(view, origin, &plan_works(view, settings, origin)),
         Key::Access(cluster) => diff::access(view, cluster, &access::plan(view, cluster)),
@@ -120,23 +125,29 @@ pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAc
 }
 
 impl Decision {
-    fn give_way(&mut self, view: View<'_>, origin: &Origin, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
+    fn yield_to_conflicts(
+        &mut self,
+        view: View<'_>,
+        origin: &Origin,
+        conflicting_clusters: impl FnOnce() -> BTreeSet<ClusterName>,
+    ) {
         let awaited = match origin {
-            Origin::Gateway(_) => Passage::Comes,
-            Origin::Object(..) => Passage::Goes,
+            Origin::Gateway(_) => Transition::Creating,
+            Origin::Object(..) => Transition::Deleting,
         };
-        let passes = |action: &WorkAction| Passage::by(action) == Some(awaited);
+        let passes = |action: &WorkAction| Transition::by(action) == Some(awaited);
         let deletes = self.deletes.iter().map(|delete| &delete.action);
         if !self.writes.iter().chain(deletes).any(passes) {
             return;
         }
-        let crossed = crossed();
-        let goes_on = |action: &WorkAction| !passes(action) || !crossed.contains(action.cluster());
+        let conflicting_clusters = conflicting_clusters();
+        let is_unblocked =
+            |action: &WorkAction| !passes(action) || !conflicting_clusters.contains(action.cluster());
         let count = self.writes.len() + self.deletes.len();
-        self.writes.retain(goes_on);
-        self.deletes.retain(|delete| goes_on(&delete.action));
+        self.writes.retain(is_unblocked);
+        self.deletes.retain(|delete| is_unblocked(&delete.action));
         if self.writes.len() + self.deletes.len() < count {
-            self.recheck = Moment::earliest(self.recheck, Some(view.now.after(PASSES)));
+            self.recheck = Moment::earliest(self.recheck, Some(view.now.after(YIELD_DELAY)));
         }
     }
 }
@@ -150,7 +161,8 @@ pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Dec
 /// Decides which annotations of a policy to write. `None` while the mirror lacks this controller's last write.
 #[must_use]
 pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, origin: &Origin) -> Option<FoldPlan> {
-    own.is_visible(seen_of(view, origin.kind())).then(|| status::policy::plan(view, settings, origin))
+    own.is_visible(observed_version(view, origin.kind()))
+        .then(|| status::policy::plan(view, settings, origin))
 }
 
 /// Decides which metadata and status of a Gateway to write. `None` while the mirror lacks this controller's last

@@ -18,57 +18,57 @@ use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::reconcile::{RequestError, Requests, of_kind};
 use policy_sync_hub::tasks::Tasks;
-use policy_sync_mirror::Extent;
-use policy_sync_sync::delete_guard::Read;
+use policy_sync_mirror::Projection;
+use policy_sync_sync::delete_guard::Precondition;
 use policy_sync_sync::kinds::{CLUSTERS, DECISIONS};
 
 /// The maximum number of checks in a batch.
-const BATCH: usize = 256;
+const MAX_BATCH: usize = 256;
 /// The number of objects of one kind and namespace from which they are listed instead of read one by one.
-const MANY: usize = 16;
+const LIST_THRESHOLD: usize = 16;
 /// The limit of a list, per requested object. Objects missing from the first page are read one by one.
-const LISTED: usize = 4;
+const LIST_LIMIT_FACTOR: usize = 4;
 /// The number of batches in progress at once, so that a slow one does not block the others.
 const CONCURRENT_BATCHES: usize = 4;
 
 /// Confirms causes for all keys of a worker. Stops when dropped.
-pub(in crate::sync) struct LiveReads(mpsc::UnboundedSender<Asked>);
+pub(in crate::sync) struct LiveReads(mpsc::UnboundedSender<CheckRequest>);
 
-struct Asked {
-    reads: BTreeSet<Read>,
-    answer: oneshot::Sender<Result<(), WriteError>>,
+struct CheckRequest {
+    reads: BTreeSet<Precondition>,
+    reply: oneshot::Sender<Result<(), WriteError>>,
 }
 
 /// The object or objects that a check reads, without the expected state.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum ReadTarget {
     Object(GroupVersionResource, ObjectKey),
     Decisions(ObjectKey),
 }
 
 /// Objects by name.
 type Objects = Arc<BTreeMap<String, HubObject>>;
-type Outcome<T> = Shared<BoxFuture<'static, Result<T, Arc<WriteError>>>>;
-type Reading = Outcome<Objects>;
+type SharedResult<T> = Shared<BoxFuture<'static, Result<T, Arc<WriteError>>>>;
+type SharedRead = SharedResult<Objects>;
 /// The first page of a list, and whether it is the only one.
-type Page = Outcome<(Objects, bool)>;
+type Page = SharedResult<(Objects, bool)>;
 
 impl LiveReads {
     /// Starts the task that checks causes for `controller`.
     pub(in crate::sync) fn start(requests: Requests, controller: ControllerName, tasks: Tasks) -> Self {
-        let (sender, mut asked) = mpsc::unbounded_channel();
+        let (sender, mut pending) = mpsc::unbounded_channel();
         let watched = tasks.clone();
         tokio::spawn(watched.watch("causes", async move {
             let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
             loop {
                 let slot = slots.clone().acquire_owned().await;
                 let mut batch = Vec::new();
-                if asked.recv_many(&mut batch, BATCH).await == 0 {
+                if pending.recv_many(&mut batch, MAX_BATCH).await == 0 {
                     return;
                 }
                 let (requests, controller) = (requests.clone(), controller.clone());
                 tokio::spawn(tasks.clone().watch("causes", async move {
-                    answer(&requests, &controller, batch).await;
+                    reply(&requests, &controller, batch).await;
                     drop(slot);
                 }));
             }
@@ -77,55 +77,56 @@ impl LiveReads {
     }
 
     /// Compares the server with `reads`, the state that the mirror shows. Fails if they differ.
-    pub(in crate::sync) async fn check(&self, reads: BTreeSet<Read>) -> Result<(), WriteError> {
-        let (answer, answered) = oneshot::channel();
-        let asked = self.0.send(Asked { reads, answer }).is_ok();
-        let answered = if asked { answered.await.ok() } else { None };
-        answered.unwrap_or_else(|| Err(WriteError::CauseChanged("its cause, which was not read".to_owned())))
+    pub(in crate::sync) async fn check(&self, reads: BTreeSet<Precondition>) -> Result<(), WriteError> {
+        let (reply, replied) = oneshot::channel();
+        let pending = self.0.send(CheckRequest { reads, reply }).is_ok();
+        let replied = if pending { replied.await.ok() } else { None };
+        replied.unwrap_or_else(|| Err(WriteError::CauseChanged("its cause, which was not read".to_owned())))
     }
 }
 
 /// Reads the objects of a batch and completes each check as soon as its own reads are done.
-async fn answer(requests: &Requests, controller: &ControllerName, batch: Vec<Asked>) {
-    let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::new).collect());
+async fn reply(requests: &Requests, controller: &ControllerName, batch: Vec<CheckRequest>) {
+    let readings =
+        readings(requests, batch.iter().flat_map(|pending| &pending.reads).map(ReadTarget::new).collect());
     let readings = &readings;
-    let answers = batch.into_iter().map(|Asked { reads, answer }| async move {
+    let replies = batch.into_iter().map(|CheckRequest { reads, reply }| async move {
         let mut outcome = Ok(());
         for read in &reads {
-            let place = Place::new(read);
-            outcome = match readings[&place].clone().await {
-                Ok(found) if place.shows(read, &found, controller) => continue,
-                Ok(_) => Err(WriteError::CauseChanged(place.text())),
+            let target = ReadTarget::new(read);
+            outcome = match readings[&target].clone().await {
+                Ok(found) if target.shows(read, &found, controller) => continue,
+                Ok(_) => Err(WriteError::CauseChanged(target.text())),
                 Err(error) => Err(WriteError::Shared(error)),
             };
             break;
         }
         // The receiver may have been cancelled.
-        answer.send(outcome).ok();
+        reply.send(outcome).ok();
     });
-    futures::join!(join_all(readings.values().cloned()), join_all(answers));
+    futures::join!(join_all(readings.values().cloned()), join_all(replies));
 }
 
-/// The shared futures that read each of `places`, by list or one by one.
-fn readings(requests: &Requests, places: BTreeSet<Place>) -> BTreeMap<Place, Reading> {
+/// The shared futures that read each of `targets`, by list or one by one.
+fn readings(requests: &Requests, targets: BTreeSet<ReadTarget>) -> BTreeMap<ReadTarget, SharedRead> {
     let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
-    for group in places.iter().filter_map(Place::group) {
+    for group in targets.iter().filter_map(ReadTarget::group) {
         *groups.entry(group).or_default() += 1;
     }
-    groups.retain(|_, count| *count >= MANY);
+    groups.retain(|_, count| *count >= LIST_THRESHOLD);
     let pages: BTreeMap<Group, Page> = groups
         .into_iter()
         .map(|(group, count)| {
-            let page = list(requests.clone(), group.clone(), count * LISTED);
+            let page = list(requests.clone(), group.clone(), count * LIST_LIMIT_FACTOR);
             (group, page.boxed().shared())
         })
         .collect();
-    let reading = |place: Place| {
-        let page = place.group().and_then(|group| pages.get(&group)).cloned();
-        let reading = place.clone().read_in(page, requests.clone());
-        (place, reading.boxed().shared())
+    let reading = |target: ReadTarget| {
+        let page = target.group().and_then(|group| pages.get(&group)).cloned();
+        let reading = target.clone().read_in(page, requests.clone());
+        (target, reading.boxed().shared())
     };
-    places.into_iter().map(reading).collect()
+    targets.into_iter().map(reading).collect()
 }
 
 /// The kind and the namespace of an object.
@@ -138,16 +139,16 @@ async fn list(
 ) -> Result<(Objects, bool), Arc<WriteError>> {
     let params = ListParams::default().limit(u32::try_from(limit).unwrap_or(u32::MAX));
     let request = of_kind(&gvr, &namespace).list(&params);
-    let listed = requests.list(request, extent(&gvr)).await;
+    let listed = requests.list(request, projection(&gvr)).await;
     let (found, next) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
     Ok((by_name(found), next.is_none()))
 }
 
 /// How much of an object of this kind the checks compare. For most kinds the metadata suffices.
-fn extent(gvr: &GroupVersionResource) -> Extent {
+fn projection(gvr: &GroupVersionResource) -> Projection {
     match &*gvr.kind.resource {
-        "configmaps" | "placements" => Extent::Whole,
-        _ => Extent::Metadata,
+        "configmaps" | "placements" => Projection::Full,
+        _ => Projection::Metadata,
     }
 }
 
@@ -159,13 +160,17 @@ fn by_name(found: Vec<HubObject>) -> Objects {
     Arc::new(found.into_iter().map(|object| (object.metadata.name.clone(), object)).collect())
 }
 
-impl Place {
-    fn new(read: &Read) -> Self {
+impl ReadTarget {
+    fn new(read: &Precondition) -> Self {
         match read {
-            Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) => Self::Object(gvr.clone(), key.clone()),
-            Read::Decisions(placement, _) => Self::Decisions(placement.clone()),
-            Read::Leaving(name) => Self::Object(CLUSTERS.gvr(), ObjectKey::new("", &name.0)),
-            Read::Namespace(name) => {
+            Precondition::Object(_, gvr, key, _) | Precondition::Absent(gvr, key) => {
+                Self::Object(gvr.clone(), key.clone())
+            }
+            Precondition::Decisions(placement, _) => Self::Decisions(placement.clone()),
+            Precondition::ClusterTerminating(name) => {
+                Self::Object(CLUSTERS.gvr(), ObjectKey::new("", &name.0))
+            }
+            Precondition::Namespace(name) => {
                 let namespaces = GroupVersionResource::new("", "v1", "namespaces");
                 Self::Object(namespaces, ObjectKey { namespace: "".into(), name: name.clone() })
             }
@@ -173,10 +178,10 @@ impl Place {
     }
 
     /// Whether the objects `found` here match `read`.
-    fn shows(&self, read: &Read, found: &Objects, controller: &ControllerName) -> bool {
+    fn shows(&self, read: &Precondition, found: &Objects, controller: &ControllerName) -> bool {
         match self {
-            Self::Object(_, key) => read.shows(found.get(&*key.name), controller),
-            Self::Decisions(_) => read.shows(found.values(), controller),
+            Self::Object(_, key) => read.is_met(found.get(&*key.name), controller),
+            Self::Decisions(_) => read.is_met(found.values(), controller),
         }
     }
 
@@ -209,7 +214,7 @@ impl Place {
         let found = match &self {
             Self::Object(gvr, key) => {
                 let request = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
-                match requests.read(request, extent(gvr)).await {
+                match requests.read(request, projection(gvr)).await {
                     Ok(object) => Ok(vec![object]),
                     Err(error) if error.code() == 404 => Ok(Vec::new()),
                     Err(error) => Err(error),
@@ -219,7 +224,7 @@ impl Place {
                 let gvr = DECISIONS.gvr();
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={}", placement.name));
                 let request = of_kind(&gvr, &placement.namespace).list(&params);
-                requests.list(request, Extent::Whole).await.map(|(found, _)| found)
+                requests.list(request, Projection::Full).await.map(|(found, _)| found)
             }
         };
         found.map(by_name).map_err(|error| unread(self.text(), error))

@@ -6,16 +6,16 @@ use parking_lot::Mutex;
 use tracing::{debug, info};
 
 use policy_sync_api::names::ClusterName;
-use policy_sync_api::text::itemized;
+use policy_sync_api::text::join_limited;
 use policy_sync_sync::diff::WorkAction;
 
 /// Collects the writes for one object and logs them when dropped, also after an error.
-pub(super) struct Log {
+pub(super) struct WriteLog {
     object: String,
     written: Mutex<BTreeMap<&'static str, BTreeSet<ClusterName>>>,
 }
 
-impl Log {
+impl WriteLog {
     /// Starts without writes for `object`.
     pub(super) fn new(object: String) -> Self {
         Self { object, written: Mutex::default() }
@@ -29,11 +29,11 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for WriteLog {
     fn drop(&mut self) {
         let object = &self.object;
         for (action, clusters) in &*self.written.lock() {
-            let names = itemized(clusters.iter().map(ToString::to_string));
+            let names = join_limited(clusters.iter().map(ToString::to_string));
             info!(object, action, works = clusters.len(), clusters = names, "wrote works");
         }
     }

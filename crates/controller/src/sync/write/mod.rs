@@ -7,31 +7,31 @@
 //! A key leaves an object unchanged until the watch has delivered the key's own last write to it. So no write is
 //! repeated, and none is decided from outdated state.
 
-mod bodies;
 pub mod decide;
+mod large_works;
 mod live;
 mod log;
 pub mod objects;
+mod other_controllers;
 mod own_writes;
 mod policy_sync;
 mod regarding;
 mod reports;
-mod rivals;
 pub mod works;
 
-pub use own_writes::{OwnWrites, Written, crossed};
+pub use own_writes::{OwnWrites, UndeliveredWrite, conflicting_clusters};
 pub use policy_sync::{PolicySync, PolicySyncOptions};
 
 use std::sync::Arc;
 
-use policy_sync_api::text::{capped, with_causes};
-use policy_sync_hub::reconcile::{Failure, NOTE_LIMIT, RequestError};
-use policy_sync_sync::status::RefusalReason;
+use policy_sync_api::text::{truncate_bytes, with_causes};
+use policy_sync_hub::reconcile::{NOTE_LIMIT, ReconcileError, RequestError};
+use policy_sync_sync::status::RejectionReason;
 
 /// A write that the hub rejects until someone changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refusal {
-    reason: RefusalReason,
+    reason: RejectionReason,
     note: String,
 }
 
@@ -73,7 +73,7 @@ pub enum WriteError {
     },
 }
 
-impl Failure for WriteError {
+impl ReconcileError for WriteError {
     fn category(&self) -> &'static str {
         match self {
             Self::Request { source, .. } => source.category(),
@@ -84,7 +84,7 @@ impl Failure for WriteError {
         }
     }
 
-    fn is_routine(&self) -> bool {
+    fn is_expected(&self) -> bool {
         matches!(self.category(), "cause_changed" | "not_leader")
     }
 }
@@ -94,16 +94,16 @@ impl WriteError {
     /// transient errors, such as an unavailable or overloaded hub.
     fn refusal(&self) -> Option<Refusal> {
         let reason = match self.category() {
-            "forbidden" | "not_found" | "refused" => RefusalReason::WriteRefused,
-            "foreign_work" => RefusalReason::ForeignWork,
+            "forbidden" | "not_found" | "refused" => RejectionReason::WriteRejected,
+            "foreign_work" => RejectionReason::ForeignWork,
             _ => return None,
         };
         let text = with_causes(self);
-        Some(Refusal { reason, note: capped(&text, NOTE_LIMIT).into_owned() })
+        Some(Refusal { reason, note: truncate_bytes(&text, NOTE_LIMIT).into_owned() })
     }
 
     /// Whether the hub, or a foreign work of the same name, rejected the write. Transient errors do not count.
-    fn says_no(&self) -> bool {
+    fn is_rejection(&self) -> bool {
         !matches!(
             self.category(),
             "cause_changed" | "not_leader" | "conflict" | "throttled" | "connection" | "build"

@@ -21,7 +21,7 @@ use policy_sync_sync::status::gateway::Metadata;
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn annotating(
+pub fn annotate_request(
     manager: &str,
     (gvr, kind): (&GroupVersionResource, &str),
     origin: &Origin,
@@ -47,7 +47,7 @@ pub(super) async fn annotate(
     uid: &str,
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<u64, WriteError> {
-    let request = annotating(manager, (gvr, kind), origin, uid, annotations);
+    let request = annotate_request(manager, (gvr, kind), origin, uid, annotations);
     let written = apply::apply(requests, gvr, origin.object(), uid, request).await;
     let metadata = written.map_err(|source| WriteError::Request {
         verb: "annotate",
@@ -63,7 +63,7 @@ pub(super) async fn annotate(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn labelling(
+pub fn label_request(
     manager: &str,
     gateway: &ObjectKey,
     uid: &str,
@@ -85,7 +85,7 @@ pub fn labelling(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn telling(
+pub fn gateway_status_request(
     manager: &str,
     gateway: &ObjectKey,
     uid: &str,
@@ -103,7 +103,7 @@ pub fn telling(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn parting(
+pub fn clear_status_request(
     manager: &str,
     gateway: &ObjectKey,
     uid: &str,

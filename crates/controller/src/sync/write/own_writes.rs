@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use policy_sync_api::names::{ClusterName, GroupResource, Origin};
-use policy_sync_hub::reconcile::{Expected, LastWrite};
+use policy_sync_hub::reconcile::{Expectation, LastWrite};
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::{CLASSES, GATEWAYS, WORKS};
 use policy_sync_sync::{Key, View, WorkKey};
 
 /// A write of a work that the watch has not delivered yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Written {
+pub enum UndeliveredWrite {
     /// The object was created or patched and has this resource version.
     At(u64),
     /// The object of this uid was deleted.
@@ -20,17 +20,17 @@ pub enum Written {
 
 /// Whether a write creates or deletes a work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Passage {
-    Comes,
-    Goes,
+pub(super) enum Transition {
+    Creating,
+    Deleting,
 }
 
-impl Passage {
+impl Transition {
     /// The direction of `action`, `None` for a patch.
     pub(super) fn by(action: &WorkAction) -> Option<Self> {
         match action {
-            WorkAction::Create { .. } => Some(Self::Comes),
-            WorkAction::Delete { .. } => Some(Self::Goes),
+            WorkAction::Create { .. } => Some(Self::Creating),
+            WorkAction::Delete { .. } => Some(Self::Deleting),
             WorkAction::Update { .. } | WorkAction::Mark { .. } => None,
         }
     }
@@ -39,8 +39,8 @@ impl Passage {
 /// The writes of one key that the watch has not delivered yet, and its creates and deletes in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnWrites {
-    works: BTreeMap<WorkKey, Written>,
-    sending: BTreeMap<WorkKey, Passage>,
+    works: BTreeMap<WorkKey, UndeliveredWrite>,
+    in_flight: BTreeMap<WorkKey, Transition>,
     object: LastWrite,
 }
 
@@ -49,8 +49,8 @@ impl OwnWrites {
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
         self.works.retain(|(name, cluster), write| match write {
-            Written::At(version) => view.version(&WORKS.all()) < *version,
-            Written::Deleted(uid) => {
+            UndeliveredWrite::At(version) => view.version(&WORKS.all()) < *version,
+            UndeliveredWrite::Deleted(uid) => {
                 view.work(name, cluster).is_some_and(|work| work.uid == *uid && work.deleting.is_none())
             }
         });
@@ -60,38 +60,39 @@ impl OwnWrites {
         actions.into_iter().filter(visible).collect()
     }
 
-    /// Records creates and deletes about to be sent, until [`OwnWrites::sent`].
-    pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
+    /// Records creates and deletes about to be sent, until [`OwnWrites::clear_in_flight`].
+    pub fn record_in_flight<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
-        let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::by(action)?)));
-        self.sending.extend(passing);
+        let in_transition =
+            actions.into_iter().filter_map(|action| Some((key(action), Transition::by(action)?)));
+        self.in_flight.extend(in_transition);
     }
 
     /// Records that nothing is in flight any more.
-    pub fn sent(&mut self) {
-        self.sending.clear();
+    pub fn clear_in_flight(&mut self) {
+        self.in_flight.clear();
     }
 
     /// The clusters with a create (or delete) that is in flight or not in the mirror yet.
-    fn passing(&self, view: View<'_>, passage: Passage) -> BTreeSet<ClusterName> {
-        let sending = self.sending.iter().filter(|(_, found)| **found == passage).map(|(key, _)| key);
+    fn in_transition(&self, view: View<'_>, transition: Transition) -> BTreeSet<ClusterName> {
+        let in_flight = self.in_flight.iter().filter(|(_, found)| **found == transition).map(|(key, _)| key);
         let own = self.works.iter().filter(|((name, cluster), written)| {
             let work = view.work(name, cluster);
-            match (written, passage) {
-                (Written::At(version), Passage::Comes) => {
+            match (written, transition) {
+                (UndeliveredWrite::At(version), Transition::Creating) => {
                     work.is_none() && view.version(&WORKS.all()) < *version
                 }
-                (Written::Deleted(uid), Passage::Goes) => {
+                (UndeliveredWrite::Deleted(uid), Transition::Deleting) => {
                     work.is_some_and(|work| work.uid == *uid && work.deleting.is_none())
                 }
                 _ => false,
             }
         });
-        sending.chain(own.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
+        in_flight.chain(own.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
     }
 
     /// Records a completed write of a work.
-    pub fn wrote(&mut self, work: WorkKey, written: Written) {
+    pub fn wrote(&mut self, work: WorkKey, written: UndeliveredWrite) {
         self.works.insert(work, written);
     }
 
@@ -107,27 +108,32 @@ impl OwnWrites {
     }
 }
 
-impl Expected for OwnWrites {
+impl Expectation for OwnWrites {
     fn is_met(&self) -> bool {
-        self.works.is_empty() && self.sending.is_empty() && self.object.is_met()
+        self.works.is_empty() && self.in_flight.is_empty() && self.object.is_met()
     }
 }
 
 /// The clusters where the pending writes of the key `other` block a write of `origin`. The create of a Gateway waits for
 /// deletes of policies in its namespace, and the delete of a policy waits for creates of Gateways in its namespace.
 #[must_use]
-pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
-    let passage = match (origin, other) {
-        (Origin::Gateway(_), Key::Works(Origin::Object(..))) => Passage::Goes,
-        (Origin::Object(..), Key::Works(Origin::Gateway(_))) => Passage::Comes,
+pub fn conflicting_clusters(
+    view: View<'_>,
+    origin: &Origin,
+    other: &Key,
+    own: &OwnWrites,
+) -> BTreeSet<ClusterName> {
+    let transition = match (origin, other) {
+        (Origin::Gateway(_), Key::Works(Origin::Object(..))) => Transition::Deleting,
+        (Origin::Object(..), Key::Works(Origin::Gateway(_))) => Transition::Creating,
         _ => return BTreeSet::new(),
     };
     let beside = matches!(other, Key::Works(other) if other.object().namespace == origin.object().namespace);
-    if beside { own.passing(view, passage) } else { BTreeSet::new() }
+    if beside { own.in_transition(view, transition) } else { BTreeSet::new() }
 }
 
 /// The highest resource version seen of policies of `kind`. For an unwatched kind the maximum, as no event will follow.
-pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
+pub(super) fn observed_version(view: View<'_>, kind: &GroupResource) -> u64 {
     let source = view.source_of(kind);
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
@@ -143,7 +149,7 @@ impl OwnWrites {
     pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
         let seen = match key {
             Key::Fold(Origin::Gateway(_)) => view.version(&GATEWAYS.all()),
-            Key::Fold(Origin::Object(kind, _)) => seen_of(view, kind),
+            Key::Fold(Origin::Object(kind, _)) => observed_version(view, kind),
             _ => view.version(&CLASSES.all()),
         };
         let _ = (self.visible(view, Vec::new()), self.is_visible(seen));

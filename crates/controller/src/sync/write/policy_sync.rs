@@ -11,13 +11,13 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::bodies::Bodies;
 use super::decide::{self, Decision, Delete};
+use super::large_works::LargeWorkLimits;
 use super::live::LiveReads;
-use super::log::Log;
-use super::own_writes::{OwnWrites, annotated, crossed};
+use super::log::WriteLog;
+use super::other_controllers::OtherControllerLookup;
+use super::own_writes::{OwnWrites, annotated, conflicting_clusters};
 use super::reports::Reports;
-use super::rivals::Rivals;
 use super::{WriteError, objects, regarding, works};
 use crate::sync::metrics::HubMetrics;
 use policy_sync_api::moment::Moment;
@@ -26,14 +26,14 @@ use policy_sync_api::params::Role;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Capability, Events, Expectations, Leadership, Queue, Requests, Slot};
 use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::tasks::announce;
+use policy_sync_hub::tasks::send_if_changed;
 use policy_sync_hub::telemetry::metrics::Metrics;
-use policy_sync_mirror::{Key as _, Wanted};
-use policy_sync_sync::delete_guard::Read;
-use policy_sync_sync::desired::covered::{Covered, covered};
+use policy_sync_mirror::{Key as _, WatchedSources};
+use policy_sync_sync::delete_guard::Precondition;
+use policy_sync_sync::desired::covered::{ControllerScope, covered};
 use policy_sync_sync::desired::{order, watches};
 use policy_sync_sync::diff::WorkAction;
-use policy_sync_sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, Waits, triggers};
+use policy_sync_sync::{Key, Keys, Mirror, PlannedShares, RejectedWorks, Settings, View, Waits, triggers};
 
 /// The number of concurrent writes per key.
 const CONCURRENT_WRITES: usize = 32;
@@ -44,21 +44,21 @@ pub struct PolicySync {
     settings: Settings,
     requests: Requests,
     live_reads: LiveReads,
-    rivals: Rivals,
-    bodies: Bodies,
+    other_controllers: OtherControllerLookup,
+    large_works: LargeWorkLimits,
     queue: Arc<Queue<Key>>,
     expectations: Expectations<Key, OwnWrites>,
-    refused: Refused,
+    refused: RejectedWorks,
     shares: PlannedShares,
     waits: Waits,
     /// Serializes decisions on creates and deletes that block each other, until they are recorded in `expectations`.
-    passage: Mutex<()>,
+    transition_lock: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
     clock: Clock,
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<WatchedSources>,
     others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
-    covered: watch::Sender<Option<Covered>>,
+    covered: watch::Sender<Option<ControllerScope>>,
 }
 
 /// The settings and channels of a [`PolicySync`].
@@ -68,11 +68,11 @@ pub struct PolicySyncOptions {
     /// Whether this process is the leader and may write.
     pub leadership: Leadership,
     /// Publishes the kinds to watch.
-    pub wanted: watch::Sender<Wanted>,
+    pub wanted: watch::Sender<WatchedSources>,
     /// Publishes versions to check without watching, each with its role in the parameters.
     pub others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
     /// Publishes the set of synced kinds.
-    pub covered: watch::Sender<Option<Covered>>,
+    pub covered: watch::Sender<Option<ControllerScope>>,
     /// Supervises its tasks; a panic ends the process.
     pub tasks: Tasks,
     /// The metrics about the hub.
@@ -83,12 +83,12 @@ impl Capability for PolicySync {
     type Key = Key;
     type Error = WriteError;
 
-    fn everything(&self) -> Keys {
+    fn all_keys(&self) -> Keys {
         triggers::everything(self.mirror.read().view(self.clock.now()))
     }
 
     /// Followers only decide which kinds to watch.
-    fn is_for_followers(&self, key: &Key) -> bool {
+    fn runs_on_followers(&self, key: &Key) -> bool {
         *key == Key::Watches
     }
 
@@ -103,7 +103,7 @@ impl Capability for PolicySync {
         self.expectations.update(|key, own| own.forget_visible(view, key));
     }
 
-    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), WriteError> {
+    async fn reconcile(&self, key: &Key, slot: Slot) -> Result<(), WriteError> {
         let outcome = self.plan_and_write(key, Some(slot)).await;
         let refusal = outcome.as_ref().err().and_then(WriteError::refusal);
         let regarding = || regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
@@ -129,18 +129,18 @@ impl PolicySync {
         Self {
             reports: Reports::new(Events::start(client, &tasks, metrics, "Sync"), hub_metrics.clone()),
             metrics: hub_metrics,
-            rivals: Rivals::new(requests.clone(), controller.clone()),
+            other_controllers: OtherControllerLookup::new(requests.clone(), controller.clone()),
             live_reads: LiveReads::start(requests.clone(), controller, tasks),
             requests,
-            bodies: Bodies::new(),
+            large_works: LargeWorkLimits::new(),
             mirror,
             settings,
             queue,
             expectations: Expectations::default(),
-            refused: Refused::default(),
+            refused: RejectedWorks::default(),
             shares: PlannedShares::default(),
             waits: Waits::default(),
-            passage: Mutex::default(),
+            transition_lock: Mutex::default(),
             clock,
             wanted,
             others,
@@ -150,10 +150,10 @@ impl PolicySync {
 
     async fn plan_and_write(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), WriteError> {
         if let Key::Works(origin) | Key::Fold(origin) = key
-            && !self.made_ahead(origin, &mut slot).await
+            && !self.build_ahead(origin, &mut slot).await
         {
             // The object changes faster than its plan can be built.
-            self.queue.add_after(key.clone(), ahead::CHANGES);
+            self.queue.add_after(key.clone(), ahead::RETRY_DELAY);
             return Ok(());
         }
         match key {
@@ -173,8 +173,8 @@ impl PolicySync {
     /// Decides from one view of the mirror and the writes of `key` that the view lacks.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
-        let view = guard.view(self.clock.now()).refusing(&self.refused);
-        let view = view.sharing(&self.shares).waiting(&self.waits);
+        let view = guard.view(self.clock.now()).with_rejections(&self.refused);
+        let view = view.with_shares(&self.shares).with_waits(&self.waits);
         self.expectations.with(key, |own| decide(view, own))
     }
 
@@ -182,14 +182,14 @@ impl PolicySync {
         let (wanted, others, covered) = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
-            self.look_again(&Key::Watches, view, view.next_departure());
+            self.requeue_at(&Key::Watches, view, view.next_class_expiry());
             let is_annotated =
                 |kind: &GroupResource| self.expectations.any(|key, own| annotated(view, kind, key, own));
             (decide::watches(view, is_annotated), watches::others(view), covered(view))
         };
-        announce(&self.wanted, wanted);
-        announce(&self.others, others);
-        announce(&self.covered, covered);
+        send_if_changed(&self.wanted, wanted);
+        send_if_changed(&self.others, others);
+        send_if_changed(&self.covered, covered);
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), WriteError> {
@@ -204,23 +204,23 @@ impl PolicySync {
 
     async fn works(&self, key: &Key, origin: &Origin, slot: Option<Slot>) -> Result<(), WriteError> {
         let decision = self.decide_works(key, origin);
-        self.forget_refused(origin, &decision.writes);
+        self.forget_rejections(origin, &decision.writes);
         let written = self.write_works(key, decision, slot).await;
-        self.expectations.note(key, OwnWrites::sent);
+        self.expectations.note(key, OwnWrites::clear_in_flight);
         written
     }
 
     fn decide_works(&self, key: &Key, origin: &Origin) -> Decision {
-        let mut passage = None;
+        let mut transition_lock = None;
         self.decide(key, |view, own| {
-            let crossed = || {
-                passage = Some(self.passage.lock());
-                self.expectations.collect(|other, own| crossed(view, origin, other, own))
+            let conflicting_clusters = || {
+                transition_lock = Some(self.transition_lock.lock());
+                self.expectations.collect(|other, own| conflicting_clusters(view, origin, other, own))
             };
-            let mut decision = decide::works(view, &self.settings, own, origin, crossed);
+            let mut decision = decide::works(view, &self.settings, own, origin, conflicting_clusters);
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, regarding::object_reference(view, key), problems);
-            self.look_again(key, view, decision.recheck);
+            self.requeue_at(key, view, decision.recheck);
             self.waits.note(origin, std::mem::take(&mut decision.waits));
             match decision.shares.take() {
                 Some(shares) => self.shares.note(origin, shares),
@@ -233,7 +233,7 @@ impl PolicySync {
 
     async fn write_works(&self, key: &Key, decision: Decision, slot: Option<Slot>) -> Result<(), WriteError> {
         let Decision { writes, deletes, .. } = decision;
-        let log = Log::new(match key {
+        let log = WriteLog::new(match key {
             Key::Works(origin) => origin.to_string(),
             key => key.category().to_owned(),
         });
@@ -251,8 +251,8 @@ impl PolicySync {
 
     /// Deletes works in batches of one cause each. A failed check of one cause does not block the others. Deletes that are no
     /// longer required are dropped.
-    async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &Log) -> Result<(), WriteError> {
-        let mut batches: BTreeMap<BTreeSet<Read>, Vec<WorkAction>> = BTreeMap::new();
+    async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &WriteLog) -> Result<(), WriteError> {
+        let mut batches: BTreeMap<BTreeSet<Precondition>, Vec<WorkAction>> = BTreeMap::new();
         for Delete { action, reads } in deletes {
             batches.entry(reads).or_default().push(action);
         }
@@ -261,7 +261,8 @@ impl PolicySync {
                 self.live_reads.check(reads).await?;
                 let mut errors = Vec::new();
                 for actions in actions.chunks(CONCURRENT_WRITES) {
-                    errors.extend(self.write(key, self.still(key, actions.to_vec()), log).await.err());
+                    errors
+                        .extend(self.write(key, self.still_required(key, actions.to_vec()), log).await.err());
                 }
                 WriteError::from_all(errors).map_or(Ok(()), Err)
             })
@@ -271,24 +272,24 @@ impl PolicySync {
     }
 
     /// Filters `deletes` to those still required, if the key was queued again since the decision.
-    fn still(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
-        if !self.queue.is_added_again(key) {
+    fn still_required(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+        if !self.queue.is_re_added(key) {
             return deletes;
         }
         let guard = self.mirror.read();
-        decide::still(guard.view(self.clock.now()), &self.settings, key, deletes)
+        decide::still_required(guard.view(self.clock.now()), &self.settings, key, deletes)
     }
 
-    async fn write(&self, key: &Key, actions: Vec<WorkAction>, log: &Log) -> Result<(), WriteError> {
+    async fn write(&self, key: &Key, actions: Vec<WorkAction>, log: &WriteLog) -> Result<(), WriteError> {
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let _room = self.bodies.room(&action).await;
-                let request = self.bodies.request(&action).await;
+                let _room = self.large_works.memory(&action).await;
+                let request = self.large_works.request(&action).await;
                 let written = works::write(&self.requests, &action, request).await;
                 if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
-                    && error.says_no()
+                    && error.is_rejection()
                 {
-                    self.was_refused(key, cluster);
+                    self.record_rejection(key, cluster);
                 }
                 let written = written?;
                 log.wrote(&action);
@@ -304,27 +305,27 @@ impl PolicySync {
     }
 
     /// Records that the work of `key` in `cluster` was rejected. Objects that depend on it wait only for a limited time.
-    fn was_refused(&self, key: &Key, cluster: &ClusterName) {
+    fn record_rejection(&self, key: &Key, cluster: &ClusterName) {
         let Key::Works(origin) = key else { return };
         let now = self.clock.now();
         if !self.refused.note(origin, cluster, now) {
             return;
         }
-        let awaiting: Vec<Origin> = order::awaiting(self.mirror.read().view(now), origin).collect();
+        let awaiting: Vec<Origin> = order::waiting_gateways(self.mirror.read().view(now), origin).collect();
         for key in awaiting.into_iter().flat_map(|origin| [Key::Works(origin.clone()), Key::Fold(origin)]) {
-            self.queue.affect([key]);
+            self.queue.enqueue([key]);
         }
     }
 
     /// Forgets rejected works of `origin`, except those created again by `writes`.
-    fn forget_refused(&self, origin: &Origin, writes: &[WorkAction]) {
+    fn forget_rejections(&self, origin: &Origin, writes: &[WorkAction]) {
         if self.refused.has(origin) {
             let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
             self.refused.retain(origin, &creates.map(WorkAction::cluster).collect());
         }
     }
 
-    fn look_again(&self, key: &Key, view: View<'_>, at: Option<Moment>) {
+    fn requeue_at(&self, key: &Key, view: View<'_>, at: Option<Moment>) {
         if let Some(at) = at {
             self.queue.add_after(key.clone(), at.since(view.now));
         }

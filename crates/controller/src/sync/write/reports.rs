@@ -107,12 +107,12 @@ impl Reports {
         fresh: bool,
         now: Moment,
     ) -> Option<Moment> {
-        let (news, next) = self.deduplication.news(origin, notices, fresh, now);
-        let object = if news.is_empty() { None } else { object() };
+        let (due_notices, next) = self.deduplication.due_notices(origin, notices, fresh, now);
+        let object = if due_notices.is_empty() { None } else { object() };
         if let Some(object) = object {
-            for Notice { reason, note, .. } in news {
+            for Notice { reason, note, .. } in due_notices {
                 let severity = if reason.is_good() { EventType::Normal } else { EventType::Warning };
-                self.events.tell(object.clone(), severity, reason.as_str(), note);
+                self.events.publish(object.clone(), severity, reason.as_str(), note);
             }
         }
         next

@@ -8,7 +8,7 @@ use kube::core::request;
 use serde_json::{Value, json};
 
 use super::WriteError;
-use super::own_writes::Written;
+use super::own_writes::UndeliveredWrite;
 use policy_sync_api::annotations::{DISPLACED_SINCE, PARENT};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, WorkName};
@@ -20,14 +20,14 @@ use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::WORKS;
 
 /// A request, or the reason why it cannot be built.
-type Made = Result<Request<Vec<u8>>, request::Error>;
+type BuiltRequest = Result<Request<Vec<u8>>, request::Error>;
 
 /// Sends the request of an action. `None` if the intended state exists already.
 pub(super) async fn write(
     requests: &Requests,
     action: &WorkAction,
-    request: Made,
-) -> Result<Option<Written>, WriteError> {
+    request: BuiltRequest,
+) -> Result<Option<UndeliveredWrite>, WriteError> {
     let (cluster, name) = (action.cluster(), action.name());
     let sent = match action {
         WorkAction::Update { .. } | WorkAction::Mark { .. } => {
@@ -38,10 +38,10 @@ pub(super) async fn write(
     };
     match sent {
         Ok(metadata) => Ok(Some(written(action, &metadata))),
-        Err(error) => match refused(action, error.code()) {
-            Refused::Done => Ok(None),
-            Refused::Exists(work) => adopt(requests, cluster, work, error).await.map(Some),
-            Refused::Failed => Err(failed(verb(action), cluster, name, error)),
+        Err(error) => match classify_rejection(action, error.code()) {
+            RejectedWrite::AlreadyDone => Ok(None),
+            RejectedWrite::Exists(work) => adopt(requests, cluster, work, error).await.map(Some),
+            RejectedWrite::Failed => Err(failed(verb(action), cluster, name, error)),
         },
     }
 }
@@ -51,11 +51,11 @@ pub(super) async fn write(
 /// # Errors
 ///
 /// If the request cannot be built.
-pub fn request(action: &WorkAction) -> Made {
+pub fn request(action: &WorkAction) -> BuiltRequest {
     let works = of_kind(&WORKS.gvr(), &action.cluster().0);
     match action {
         WorkAction::Create { cluster, work } => {
-            let object = work.object(&cluster.0).map_err(unmade)?;
+            let object = work.object(&cluster.0).map_err(unbuildable)?;
             let body = serde_json::to_vec(&object).map_err(request::Error::SerializeBody)?;
             works.create(&PostParams::default(), body)
         }
@@ -72,10 +72,10 @@ pub fn request(action: &WorkAction) -> Made {
 
 /// The state after `action`, for which the hub returned `metadata`.
 #[must_use]
-pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
+pub fn written(action: &WorkAction, metadata: &Metadata) -> UndeliveredWrite {
     match action {
-        WorkAction::Delete { uid, .. } => Written::Deleted(uid.clone()),
-        _ => Written::At(metadata.version()),
+        WorkAction::Delete { uid, .. } => UndeliveredWrite::Deleted(uid.clone()),
+        _ => UndeliveredWrite::At(metadata.version()),
     }
 }
 
@@ -101,9 +101,9 @@ fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
 
 /// The meaning of a rejected action.
 #[derive(Debug)]
-pub enum Refused<'a> {
+pub enum RejectedWrite<'a> {
     /// The intended state exists already.
-    Done,
+    AlreadyDone,
     /// A work of the planned name exists that the mirror does not show. It must be read.
     Exists(&'a PlannedWork),
     /// The action failed and is planned again.
@@ -112,15 +112,15 @@ pub enum Refused<'a> {
 
 /// Classifies a rejection of `action` by the HTTP status `code`, 0 without a response.
 #[must_use]
-pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
+pub fn classify_rejection(action: &WorkAction, code: u16) -> RejectedWrite<'_> {
     match (action, code) {
-        (WorkAction::Create { work, .. }, 409) => Refused::Exists(work),
-        (WorkAction::Delete { .. }, 404) => Refused::Done,
-        _ => Refused::Failed,
+        (WorkAction::Create { work, .. }, 409) => RejectedWrite::Exists(work),
+        (WorkAction::Delete { .. }, 404) => RejectedWrite::AlreadyDone,
+        _ => RejectedWrite::Failed,
     }
 }
 
-fn unmade(problem: Problem) -> request::Error {
+fn unbuildable(problem: Problem) -> request::Error {
     request::Error::Validation(problem.to_string())
 }
 
@@ -137,27 +137,33 @@ fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: Re
 
 /// A work of the planned name that the mirror does not show.
 #[derive(Debug)]
-pub enum Found {
+pub enum ExistingWork {
     /// It belongs to someone else.
     Foreign,
     /// It belongs to this controller, and the watch lags.
     Lagging,
     /// It belongs to this controller but lacks labels that the watch selects by. The request restores them.
-    Unlabelled(Box<Made>),
+    Unlabelled(Box<BuiltRequest>),
 }
 
 /// Classifies the existing work of the planned name by its metadata `found`. It belongs to this controller if it has the
 /// planned origin. An access work has no origin: its name is unique to this controller.
 #[must_use]
-pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
+pub fn classify_existing(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> ExistingWork {
     let planned = work.annotations.get(PARENT);
     if planned.is_some() && found.annotations.get(PARENT) != planned {
-        Found::Foreign
+        ExistingWork::Foreign
     } else if work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value)) {
-        Found::Lagging
+        ExistingWork::Lagging
     } else {
         let without_labels = found.labels.is_empty();
-        Found::Unlabelled(Box::new(update(cluster, work, &found.uid, found.generation, without_labels)))
+        ExistingWork::Unlabelled(Box::new(update(
+            cluster,
+            work,
+            &found.uid,
+            found.generation,
+            without_labels,
+        )))
     }
 }
 
@@ -167,17 +173,17 @@ async fn adopt(
     cluster: &ClusterName,
     work: &PlannedWork,
     conflict: RequestError,
-) -> Result<Written, WriteError> {
+) -> Result<UndeliveredWrite, WriteError> {
     let get = of_kind(&WORKS.gvr(), &cluster.0).get(&work.name.0, &GetParams::default());
     let there = requests.write(get).await;
     let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
-    match found(cluster, work, &there) {
-        Found::Foreign => {
+    match classify_existing(cluster, work, &there) {
+        ExistingWork::Foreign => {
             Err(WriteError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() })
         }
-        Found::Lagging => Err(failed("create", cluster, &work.name, conflict)),
-        Found::Unlabelled(request) => match requests.write(*request).await {
-            Ok(metadata) => Ok(Written::At(metadata.version())),
+        ExistingWork::Lagging => Err(failed("create", cluster, &work.name, conflict)),
+        ExistingWork::Unlabelled(request) => match requests.write(*request).await {
+            Ok(metadata) => Ok(UndeliveredWrite::At(metadata.version())),
             Err(source) => Err(failed("patch", cluster, &work.name, source)),
         },
     }
@@ -189,8 +195,9 @@ fn update(
     uid: &str,
     generation: i64,
     without_labels: bool,
-) -> Made {
-    let spec = serde_json::to_value(work.spec().map_err(unmade)?).map_err(request::Error::SerializeBody)?;
+) -> BuiltRequest {
+    let spec =
+        serde_json::to_value(work.spec().map_err(unbuildable)?).map_err(request::Error::SerializeBody)?;
     let mut operations = vec![
         test(["metadata", "uid"], uid.into()),
         test(["metadata", "generation"], generation.into()),
@@ -206,7 +213,7 @@ fn update(
     patch(cluster, &work.name, operations)
 }
 
-fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, unplaced: Option<Moment>) -> Made {
+fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, unplaced: Option<Moment>) -> BuiltRequest {
     let place = ["metadata", "annotations", DISPLACED_SINCE];
     let change = match unplaced {
         Some(since) => add(place, since.rfc3339().into()),
@@ -215,7 +222,7 @@ fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, unplaced: Option<Mome
     patch(cluster, name, vec![test(["metadata", "uid"], uid.into()), change])
 }
 
-fn patch(cluster: &ClusterName, name: &WorkName, operations: Vec<PatchOperation>) -> Made {
+fn patch(cluster: &ClusterName, name: &WorkName, operations: Vec<PatchOperation>) -> BuiltRequest {
     let patch = Patch::<()>::Json(json_patch::Patch(operations));
     of_kind(&WORKS.gvr(), &cluster.0).patch(&name.0, &PatchParams::default(), &patch)
 }

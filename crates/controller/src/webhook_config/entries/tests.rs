@@ -1,7 +1,7 @@
 use super::*;
-use crate::rego_loading::{Gated, InUse};
+use crate::rego_loading::{AdmissionKinds, RegoUsage};
 use crate::webhook_config::settings::{Authority, Url};
-use policy_sync_sync::desired::covered::Covered;
+use policy_sync_sync::desired::covered::ControllerScope;
 
 const USER: &str = "system:serviceaccount:ours:policy-sync";
 
@@ -21,33 +21,33 @@ fn controller() -> ControllerName {
     ControllerName::new("example.com/c")
 }
 
-fn covered(classes: &[&str], kinds: &[&str], is_whole: bool) -> Covered {
-    Covered {
+fn covered(classes: &[&str], kinds: &[&str], is_whole: bool) -> ControllerScope {
+    ControllerScope {
         classes: classes.iter().map(|class| (*class).into()).collect(),
         kinds: kinds.iter().map(|kind| GroupResource::new("kuadrant.io", kind)).collect(),
         is_whole,
     }
 }
 
-fn facts() -> Facts {
-    Facts {
-        in_use: Some(InUse { placement: true, carriers: true, admission: None }),
+fn inputs() -> EntryInputs {
+    EntryInputs {
+        rego_usage: Some(RegoUsage { placement: true, carriers: true, admission: None }),
         covered: Some(covered(&["multi"], &["limits"], true)),
         user: Some(USER.to_owned()),
     }
 }
 
-fn trusted() -> Result<Option<String>, String> {
+fn ca_bundle() -> Result<Option<String>, String> {
     Ok(Some("ca".to_owned()))
 }
 
-fn planned(sort: Sort, stored: &Configuration, facts: &Facts) -> Plan {
-    plan(sort, stored, facts, &trusted(), &settings(), &controller())
+fn planned(sort: ConfigurationKind, stored: &Configuration, inputs: &EntryInputs) -> Plan {
+    plan(sort, stored, inputs, &ca_bundle(), &settings(), &controller())
 }
 
 /// The single entry planned for an empty configuration.
-fn entry(sort: Sort, facts: &Facts) -> Value {
-    match planned(sort, &Configuration::default(), facts) {
+fn entry(sort: ConfigurationKind, inputs: &EntryInputs) -> Value {
+    match planned(sort, &Configuration::default(), inputs) {
         Plan::Apply(mut entries) if entries.len() == 1 => entries.remove(0),
         plan => panic!("{plan:?}"),
     }
@@ -59,7 +59,7 @@ fn stored(entry: Value) -> Configuration {
 
 #[test]
 fn placement_entry_has_covered_kinds_and_gateways_of_own_classes() {
-    let entry = entry(Sort::Mutating, &facts());
+    let entry = entry(ConfigurationKind::Mutating, &inputs());
     let suffix = entry_suffix(&controller());
     assert_eq!(entry["name"], format!("placement{suffix}"));
     assert_eq!(
@@ -67,7 +67,7 @@ fn placement_entry_has_covered_kinds_and_gateways_of_own_classes() {
         json!({"caBundle": STANDARD.encode("ca"), "service": {"name": "policy-sync-webhook", "namespace": "ours",
             "path": "/placement", "port": 443}})
     );
-    let rules: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
+    let rules: Vec<String> = kinds_of_rules(&entry).iter().map(ToString::to_string).collect();
     assert_eq!(rules, ["gateways.gateway.networking.k8s.io", "limits.kuadrant.io"]);
     for rule in entry["rules"].as_array().unwrap() {
         assert_eq!(
@@ -84,9 +84,9 @@ fn placement_entry_has_covered_kinds_and_gateways_of_own_classes() {
 
 #[test]
 fn policies_entry_covers_policy_namespaces_and_fails_open() {
-    let entry = entry(Sort::Validating, &facts());
+    let entry = entry(ConfigurationKind::Validating, &inputs());
     assert_eq!(entry["failurePolicy"], "Ignore");
-    let kinds: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
+    let kinds: Vec<String> = kinds_of_rules(&entry).iter().map(ToString::to_string).collect();
     assert_eq!(kinds, ["configmaps", "regopolicies.policysync.kuadrant.io"]);
     assert_eq!(entry["namespaceSelector"]["matchExpressions"][0]["values"], json!(["policies"]));
     assert_eq!(entry.get("reinvocationPolicy"), None, "it may not have one");
@@ -94,9 +94,9 @@ fn policies_entry_covers_policy_namespaces_and_fails_open() {
 
 #[test]
 fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
-    for sort in Sort::ALL {
-        let entry = entry(sort, &facts());
-        assert_eq!(planned(sort, &stored(entry.clone()), &facts()), Plan::Nothing);
+    for sort in ConfigurationKind::ALL {
+        let entry = entry(sort, &inputs());
+        assert_eq!(planned(sort, &stored(entry.clone()), &inputs()), Plan::Nothing);
         for (field, value) in [
             ("failurePolicy", json!("Whatever")),
             ("matchConditions", json!([])),
@@ -107,7 +107,7 @@ fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
             let mut edited = entry.clone();
             edited[field] = value;
             assert_eq!(
-                planned(sort, &stored(edited), &facts()),
+                planned(sort, &stored(edited), &inputs()),
                 Plan::Replace(vec![(3, entry.clone())]),
                 "{field}"
             );
@@ -117,8 +117,8 @@ fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
 
 #[test]
 fn injected_ca_bundle_is_kept() {
-    let plan = |stored: &Configuration, trusted: &Result<Option<String>, String>| {
-        plan(Sort::Mutating, stored, &facts(), trusted, &settings(), &controller())
+    let plan = |stored: &Configuration, ca_bundle: &Result<Option<String>, String>| {
+        plan(ConfigurationKind::Mutating, stored, &inputs(), ca_bundle, &settings(), &controller())
     };
     let Plan::Apply(entries) = plan(&Configuration::default(), &Ok(None)) else {
         panic!("nothing is applied")
@@ -130,36 +130,45 @@ fn injected_ca_bundle_is_kept() {
     let mut edited = injected.clone();
     edited["failurePolicy"] = "Ignore".into();
     assert_eq!(plan(&stored(edited), &Ok(None)), Plan::Replace(vec![(3, injected.clone())]), "and stays");
-    assert!(matches!(plan(&stored(injected), &trusted()), Plan::Replace(_)), "ours is ours");
+    assert!(matches!(plan(&stored(injected), &ca_bundle()), Plan::Replace(_)), "ours is ours");
     assert_eq!(plan(&Configuration::default(), &Err("why".to_owned())), Plan::Wait("why".to_owned()));
 }
 
 #[test]
 fn entries_are_removed_without_policies() {
-    let nothing = Facts { in_use: Some(InUse::default()), ..Facts::default() };
-    for sort in Sort::ALL {
-        let there = stored(entry(sort, &facts()));
+    let nothing = EntryInputs { rego_usage: Some(RegoUsage::default()), ..EntryInputs::default() };
+    for sort in ConfigurationKind::ALL {
+        let there = stored(entry(sort, &inputs()));
         let name = there.entries[0].1["name"].as_str().unwrap().to_owned();
         assert_eq!(planned(sort, &there, &nothing), Plan::Remove(vec![(3, name)]));
         assert_eq!(planned(sort, &Configuration::default(), &nothing), Plan::Nothing);
     }
-    let carriers = Facts { in_use: Some(InUse { carriers: true, ..InUse::default() }), ..facts() };
-    assert_eq!(planned(Sort::Mutating, &Configuration::default(), &carriers), Plan::Nothing);
-    assert!(matches!(planned(Sort::Validating, &Configuration::default(), &carriers), Plan::Apply(_)));
-    let uncovered = Facts { covered: Some(covered(&[], &[], true)), ..facts() };
-    let there = stored(entry(Sort::Mutating, &facts()));
-    assert!(matches!(planned(Sort::Mutating, &there, &uncovered), Plan::Remove(_)), "nothing is covered");
+    let carriers =
+        EntryInputs { rego_usage: Some(RegoUsage { carriers: true, ..RegoUsage::default() }), ..inputs() };
+    assert_eq!(planned(ConfigurationKind::Mutating, &Configuration::default(), &carriers), Plan::Nothing);
+    assert!(matches!(
+        planned(ConfigurationKind::Validating, &Configuration::default(), &carriers),
+        Plan::Apply(_)
+    ));
+    let uncovered = EntryInputs { covered: Some(covered(&[], &[], true)), ..inputs() };
+    let there = stored(entry(ConfigurationKind::Mutating, &inputs()));
+    assert!(
+        matches!(planned(ConfigurationKind::Mutating, &there, &uncovered), Plan::Remove(_)),
+        "nothing is covered"
+    );
 }
 
 #[test]
 fn unknown_inputs_change_nothing() {
     for (unknown, what) in [
-        (Facts { in_use: None, ..facts() }, "the Rego policies in use"),
-        (Facts { covered: None, ..facts() }, "the kinds that GatewayClasses list"),
-        (Facts { user: None, ..facts() }, "the user name of this controller"),
+        (EntryInputs { rego_usage: None, ..inputs() }, "the Rego policies in use"),
+        (EntryInputs { covered: None, ..inputs() }, "the kinds that GatewayClasses list"),
+        (EntryInputs { user: None, ..inputs() }, "the user name of this controller"),
     ] {
-        for there in [Configuration::default(), stored(entry(Sort::Mutating, &facts()))] {
-            let Plan::Wait(why) = planned(Sort::Mutating, &there, &unknown) else { panic!("{what}") };
+        for there in [Configuration::default(), stored(entry(ConfigurationKind::Mutating, &inputs()))] {
+            let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &there, &unknown) else {
+                panic!("{what}")
+            };
             assert!(why.contains(what), "{why}");
         }
     }
@@ -167,12 +176,12 @@ fn unknown_inputs_change_nothing() {
 
 #[test]
 fn rules_only_grow_while_a_class_cannot_be_read() {
-    let there = stored(entry(Sort::Mutating, &facts()));
+    let there = stored(entry(ConfigurationKind::Mutating, &inputs()));
     let grown = |is_whole| {
-        let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
-        match planned(Sort::Mutating, &there, &facts) {
+        let inputs = EntryInputs { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..inputs() };
+        match planned(ConfigurationKind::Mutating, &there, &inputs) {
             Plan::Replace(entries) => {
-                reviewed_by(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
+                kinds_of_rules(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
             }
             plan => panic!("{plan:?}"),
         }
@@ -184,8 +193,8 @@ fn rules_only_grow_while_a_class_cannot_be_read() {
 #[test]
 fn only_a_service_account_is_exempt_as_the_controller() {
     let conditions = |user: &str| {
-        let facts = Facts { user: Some(user.to_owned()), ..facts() };
-        entry(Sort::Mutating, &facts)["matchConditions"].to_string()
+        let inputs = EntryInputs { user: Some(user.to_owned()), ..inputs() };
+        entry(ConfigurationKind::Mutating, &inputs)["matchConditions"].to_string()
     };
     assert!(conditions(USER).contains("not-ours"));
     assert!(!conditions("admin").contains("not-ours"), "others may be called so, too");
@@ -193,29 +202,42 @@ fn only_a_service_account_is_exempt_as_the_controller() {
 
 #[test]
 fn entry_of_a_former_controller_name_is_removed_if_it_points_here() {
-    let mut former = entry(Sort::Mutating, &facts());
+    let mut former = entry(ConfigurationKind::Mutating, &inputs());
     former["name"] = "placement-0123456789abcdef.policysync.kuadrant.io".into();
     let with = |former: Value| Configuration {
         former: vec![(0, former)],
-        ..stored(entry(Sort::Mutating, &facts()))
+        ..stored(entry(ConfigurationKind::Mutating, &inputs()))
     };
     let gone = Plan::Remove(vec![(0, "placement-0123456789abcdef.policysync.kuadrant.io".to_owned())]);
-    assert_eq!(planned(Sort::Mutating, &with(former.clone()), &facts()), gone);
+    assert_eq!(planned(ConfigurationKind::Mutating, &with(former.clone()), &inputs()), gone);
     former["clientConfig"]["service"]["name"] = "theirs".into();
-    assert_eq!(planned(Sort::Mutating, &with(former), &facts()), Plan::Nothing, "it is another's");
+    assert_eq!(
+        planned(ConfigurationKind::Mutating, &with(former), &inputs()),
+        Plan::Nothing,
+        "it is another's"
+    );
 }
 
-fn gating(gated: Gated) -> Facts {
-    Facts { in_use: Some(InUse { admission: Some(gated), ..InUse::default() }), ..facts() }
+fn gating(admission_kinds: AdmissionKinds) -> EntryInputs {
+    EntryInputs {
+        rego_usage: Some(RegoUsage { admission: Some(admission_kinds), ..RegoUsage::default() }),
+        ..inputs()
+    }
 }
 
-fn pods() -> Gated {
-    Gated { kinds: BTreeSet::from([GroupResource::new("", "pods")]), is_whole: true, ..Gated::default() }
+fn pods() -> AdmissionKinds {
+    AdmissionKinds {
+        kinds: BTreeSet::from([GroupResource::new("", "pods")]),
+        is_whole: true,
+        ..AdmissionKinds::default()
+    }
 }
 
 #[test]
 fn both_configurations_have_an_admit_entry_for_denied_kinds() {
-    for (sort, path) in [(Sort::Mutating, "/admit"), (Sort::Validating, "/admit/validating")] {
+    for (sort, path) in
+        [(ConfigurationKind::Mutating, "/admit"), (ConfigurationKind::Validating, "/admit/validating")]
+    {
         let entry = entry(sort, &gating(pods()));
         assert_eq!(entry["name"], format!("admit{}", entry_suffix(&controller())));
         assert_eq!(entry["clientConfig"]["service"]["path"], path);
@@ -225,14 +247,17 @@ fn both_configurations_have_an_admit_entry_for_denied_kinds() {
                 "scope": "*"}])
         );
         assert_eq!(entry["failurePolicy"], "Fail");
-        assert_eq!(entry.get("reinvocationPolicy").is_some(), sort == Sort::Mutating, "{path}");
+        assert_eq!(entry.get("reinvocationPolicy").is_some(), sort == ConfigurationKind::Mutating, "{path}");
         assert_eq!(entry["namespaceSelector"], Exemptions::selector());
     }
 }
 
 #[test]
 fn policies_without_a_kind_cover_all_but_essential_kinds() {
-    let entry = entry(Sort::Mutating, &gating(Gated { any: true, is_whole: true, ..Gated::default() }));
+    let entry = entry(
+        ConfigurationKind::Mutating,
+        &gating(AdmissionKinds { any: true, is_whole: true, ..AdmissionKinds::default() }),
+    );
     assert_eq!(
         (&entry["rules"][0]["apiGroups"], &entry["rules"][0]["resources"]),
         (&json!(["*"]), &json!(["*"]))
@@ -251,21 +276,25 @@ fn policies_without_a_kind_cover_all_but_essential_kinds() {
 
 #[test]
 fn kinds_stay_covered_while_a_policy_is_unavailable() {
-    let there = stored(entry(Sort::Mutating, &gating(pods())));
+    let there = stored(entry(ConfigurationKind::Mutating, &gating(pods())));
     let services = GroupResource::new("", "services");
     let grown = |is_whole| {
-        let gated = Gated { kinds: BTreeSet::from([services.clone()]), is_whole, ..Gated::default() };
-        match planned(Sort::Mutating, &there, &gating(gated)) {
+        let admission_kinds = AdmissionKinds {
+            kinds: BTreeSet::from([services.clone()]),
+            is_whole,
+            ..AdmissionKinds::default()
+        };
+        match planned(ConfigurationKind::Mutating, &there, &gating(admission_kinds)) {
             Plan::Replace(entries) => entries[0].1["rules"][0]["resources"].clone(),
             plan => panic!("{plan:?}"),
         }
     };
     assert_eq!(grown(false), json!(["pods", "services"]));
     assert_eq!(grown(true), json!(["services"]));
-    let unknown = Gated { kinds: BTreeSet::new(), is_whole: false, ..Gated::default() };
-    assert_eq!(planned(Sort::Mutating, &there, &gating(unknown)), Plan::Nothing);
-    let awaited = Gated { awaited: Some("quotas".to_owned()), ..pods() };
-    let Plan::Wait(why) = planned(Sort::Mutating, &there, &gating(awaited)) else {
+    let unknown = AdmissionKinds { kinds: BTreeSet::new(), is_whole: false, ..AdmissionKinds::default() };
+    assert_eq!(planned(ConfigurationKind::Mutating, &there, &gating(unknown)), Plan::Nothing);
+    let unresolved = AdmissionKinds { unresolved: Some("quotas".to_owned()), ..pods() };
+    let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &there, &gating(unresolved)) else {
         panic!("it does not wait")
     };
     assert!(why.contains("the kind of quotas"), "{why}");

@@ -11,27 +11,27 @@ use policy_sync_api::tenant::Tenant;
 /// The maximum number of Events of one tenant at once.
 const BURST: u32 = 32;
 /// The time until the tenant may have another Event.
-const EVERY: Duration = Duration::from_secs(10);
+const REFILL_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of remembered tenants.
-const TENANTS: usize = 1_024;
+const MAX_TENANTS: usize = 1_024;
 
 /// By tenant, the time when its burst is fully available again (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug, Default)]
-pub(super) struct Rate(HashMap<Arc<str>, Instant>);
+pub(super) struct EventRateLimiter(HashMap<Arc<str>, Instant>);
 
-impl Rate {
+impl EventRateLimiter {
     /// Whether `tenant` may have another Event.
     pub(super) fn allows(&mut self, tenant: &Tenant, now: Instant) -> bool {
-        if self.0.len() >= TENANTS {
+        if self.0.len() >= MAX_TENANTS {
             self.0.retain(|_, full| *full > now);
         }
-        if self.0.len() >= TENANTS {
+        if self.0.len() >= MAX_TENANTS {
             // With this number of active tenants, the share of each is small anyway.
             self.0.clear();
         }
         let full = self.0.entry(tenant.clone().into()).or_insert(now);
-        let next = (*full).max(now) + EVERY;
-        let allows = next <= now + EVERY * BURST;
+        let next = (*full).max(now) + REFILL_INTERVAL;
+        let allows = next <= now + REFILL_INTERVAL * BURST;
         if allows {
             *full = next;
         }
@@ -45,21 +45,22 @@ mod tests {
 
     #[test]
     fn a_tenant_has_a_burst_and_then_one_every_ten_seconds() {
-        let (mut rate, now) = (Rate::default(), Instant::now());
+        let (mut rate, now) = (EventRateLimiter::default(), Instant::now());
         let (hostile, shop) = (Tenant::namespace("hostile"), Tenant::namespace("shop"));
-        let allowed = |rate: &mut Rate, now| (0..1_000).filter(|_| rate.allows(&hostile, now)).count();
+        let allowed =
+            |rate: &mut EventRateLimiter, now| (0..1_000).filter(|_| rate.allows(&hostile, now)).count();
         assert_eq!(allowed(&mut rate, now), 32);
         assert!(rate.allows(&shop, now));
-        assert_eq!(allowed(&mut rate, now + EVERY), 1);
-        assert_eq!(allowed(&mut rate, now + 1_000 * EVERY), 32);
+        assert_eq!(allowed(&mut rate, now + REFILL_INTERVAL), 1);
+        assert_eq!(allowed(&mut rate, now + 1_000 * REFILL_INTERVAL), 32);
     }
 
     #[test]
     fn number_of_remembered_tenants_is_bounded() {
-        let (mut rate, now) = (Rate::default(), Instant::now());
-        for number in 0..5 * TENANTS {
+        let (mut rate, now) = (EventRateLimiter::default(), Instant::now());
+        for number in 0..5 * MAX_TENANTS {
             assert!(rate.allows(&Tenant::namespace(&number.to_string()), now));
-            assert!(rate.0.len() <= TENANTS);
+            assert!(rate.0.len() <= MAX_TENANTS);
         }
     }
 }

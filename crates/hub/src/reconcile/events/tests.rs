@@ -43,7 +43,12 @@ async fn denials_of_one_namespace_drop_no_event_of_another() {
     let deny = |name: &str, number: u32| {
         let related = ObjectReference { name: Some(format!("web-{number}")), ..ObjectReference::default() };
         let about = (namespace(name), Some(related));
-        events.warn_for(Tenant::namespace(name), about, "AdmissionDenied", &format!("denied {number}"));
+        events.warn_rate_limited(
+            Tenant::namespace(name),
+            about,
+            "AdmissionDenied",
+            &format!("denied {number}"),
+        );
     };
     for number in 0..4_000 {
         deny("hostile", number);

@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::record::{self, Observed};
-use super::{Leadership, Terms};
+use super::record::{self, ObservedLease};
+use super::{Leadership, TermSender};
 use crate::clock::Clock;
 use policy_sync_api::text::with_causes;
 
 /// The longest interval between two reads of another process's Lease.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval at which the readiness of this process is checked.
-const READY_EVERY: Duration = Duration::from_millis(50);
+const READINESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The Lease, and how long it is valid.
 #[derive(Clone, Debug)]
@@ -38,12 +38,12 @@ pub struct Elector {
     options: ElectorOptions,
     identity: String,
     clock: Clock,
-    terms: Terms,
-    observed: Observed,
+    terms: TermSender,
+    observed: ObservedLease,
     /// The Lease as this process last wrote it.
     held: Option<Lease>,
     /// The last logged error, so that a repeated one is not logged again.
-    fault: Option<String>,
+    last_error: Option<String>,
 }
 
 /// Why an attempt to take or renew the Lease failed.
@@ -66,7 +66,7 @@ impl Elector {
     /// An elector, and the leadership that it determines.
     #[must_use]
     pub fn new(client: Client, options: ElectorOptions, clock: Clock) -> (Self, Leadership) {
-        let (terms, leadership) = Terms::new();
+        let (terms, leadership) = TermSender::new();
         // Two processes with one identity would both lead, and two pods of one name can overlap. A random suffix makes
         // it unique.
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "policy-sync".to_owned());
@@ -77,9 +77,9 @@ impl Elector {
             identity,
             clock,
             terms,
-            observed: Observed::default(),
+            observed: ObservedLease::default(),
             held: None,
-            fault: None,
+            last_error: None,
         };
         (elector, leadership)
     }
@@ -93,7 +93,7 @@ impl Elector {
                 // Not cancelled: the result must be known before the Lease is released.
                 self.attempt().await
             } else {
-                READY_EVERY
+                READINESS_INTERVAL
             };
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -121,32 +121,32 @@ impl Elector {
 
     /// Takes or renews the Lease if possible. Returns the delay until the next attempt.
     async fn attempt(&mut self) -> Duration {
-        let again = LOOK_EVERY.min(self.options.duration / 6);
-        let outcome = self.take_or_renew().await;
-        if self.terms.lapse() {
+        let again = POLL_INTERVAL.min(self.options.duration / 6);
+        let outcome = self.acquire_or_renew().await;
+        if self.terms.end_if_expired() {
             warn!(lease = self.options.name, "lost leadership: the lease could not be renewed in time");
         }
         match outcome {
             Ok(true) => {
-                self.fault = None;
+                self.last_error = None;
                 self.options.duration / 3
             }
             Ok(false) => {
-                self.fault = None;
+                self.last_error = None;
                 self.step_down();
                 again
             }
-            Err(fault) => {
-                if fault.is_outdated() {
+            Err(error) => {
+                if error.is_outdated() {
                     // Another client wrote the Lease. The next attempt reads it soon; until then this process may still
                     // hold it.
                     self.held = None;
                     return again / 10;
                 }
-                let text = with_causes(&fault);
-                if self.fault.as_ref() != Some(&text) {
+                let text = with_causes(&error);
+                if self.last_error.as_ref() != Some(&text) {
                     warn!(lease = self.options.name, error = text, "cannot take or renew the lease");
-                    self.fault = Some(text);
+                    self.last_error = Some(text);
                 }
                 again
             }
@@ -154,13 +154,13 @@ impl Elector {
     }
 
     /// Takes or renews the Lease. Returns whether this process holds it now.
-    async fn take_or_renew(&mut self) -> Result<bool, LeaseError> {
+    async fn acquire_or_renew(&mut self) -> Result<bool, LeaseError> {
         let lease = match self.held.clone() {
             Some(lease) => lease,
             None => self.read().await?,
         };
         let ours = record::holder(&lease) == Some(&self.identity);
-        if !ours && !self.observed.may_be_taken(&lease, Instant::now()) {
+        if !ours && !self.observed.may_be_acquired(&lease, Instant::now()) {
             return Ok(false);
         }
         let sent = Instant::now();
@@ -183,7 +183,7 @@ impl Elector {
     }
 
     async fn read(&self) -> Result<Lease, LeaseError> {
-        let found = self.within(self.leases.get_opt(&self.options.name)).await?;
+        let found = self.with_timeout(self.leases.get_opt(&self.options.name)).await?;
         Ok(found.unwrap_or_else(|| record::new(&self.options.name)))
     }
 
@@ -191,12 +191,12 @@ impl Elector {
     async fn put(&self, lease: Lease) -> Result<Lease, LeaseError> {
         let params = PostParams::default();
         if lease.resource_version().is_none() {
-            return self.within(self.leases.create(&params, &lease)).await;
+            return self.with_timeout(self.leases.create(&params, &lease)).await;
         }
-        self.within(self.leases.replace(&self.options.name, &params, &lease)).await
+        self.with_timeout(self.leases.replace(&self.options.name, &params, &lease)).await
     }
 
-    async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
+    async fn with_timeout<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
         // An attempt that hangs must leave time for another one within the term.
         let limit = self.options.duration / 4;
         Ok(tokio::time::timeout(limit, request).await.map_err(|_| LeaseError::Timeout)??)

@@ -18,13 +18,13 @@ pub(super) fn holder(lease: &Lease) -> Option<&str> {
 /// The times in a Lease come from the holder's clock and are not compared with any other. A change of the Lease shows
 /// that its holder is alive.
 #[derive(Debug, Default)]
-pub(super) struct Observed {
+pub(super) struct ObservedLease {
     last: Option<(LeaseSpec, Instant)>,
 }
 
-impl Observed {
+impl ObservedLease {
     /// Whether `lease`, as read at `now`, may be taken: it has no holder, or has not changed for its duration.
-    pub(super) fn may_be_taken(&mut self, lease: &Lease, now: Instant) -> bool {
+    pub(super) fn may_be_acquired(&mut self, lease: &Lease, now: Instant) -> bool {
         let spec = lease.spec.clone().unwrap_or_default();
         let duration =
             Duration::from_secs(spec.lease_duration_seconds.unwrap_or(0).max(0).unsigned_abs().into());

@@ -6,8 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::time::{Instant, advance};
 
-use super::record::{self, Observed};
-use super::{Leadership, LeadershipChange, Terms};
+use super::record::{self, ObservedLease};
+use super::{Leadership, LeadershipChange, TermSender};
 
 const DURATION: Duration = Duration::from_secs(15);
 
@@ -15,13 +15,13 @@ fn held_by(identity: &str, renewed: i64) -> Lease {
     record::held(record::new("lease"), identity, DURATION, Timestamp::from_second(renewed).unwrap())
 }
 
-fn taken_after(observed: &mut Observed, lease: &Lease, seconds: u64, start: Instant) -> bool {
-    observed.may_be_taken(lease, start + Duration::from_secs(seconds))
+fn taken_after(observed: &mut ObservedLease, lease: &Lease, seconds: u64, start: Instant) -> bool {
+    observed.may_be_acquired(lease, start + Duration::from_secs(seconds))
 }
 
 #[test]
 fn lease_is_taken_if_unchanged_for_its_duration() {
-    let (start, mut observed) = (Instant::now(), Observed::default());
+    let (start, mut observed) = (Instant::now(), ObservedLease::default());
     // By the holder's clock, the renewal is years ago, or years ahead.
     for renewed in [0, 10_000_000_000] {
         let lease = held_by("other", renewed);
@@ -33,7 +33,7 @@ fn lease_is_taken_if_unchanged_for_its_duration() {
 
 #[test]
 fn renewal_restarts_the_duration() {
-    let (start, mut observed) = (Instant::now(), Observed::default());
+    let (start, mut observed) = (Instant::now(), ObservedLease::default());
     assert!(!taken_after(&mut observed, &held_by("other", 0), 0, start));
     assert!(!taken_after(&mut observed, &held_by("other", 1), 14, start));
     assert!(!taken_after(&mut observed, &held_by("other", 1), 28, start));
@@ -42,7 +42,7 @@ fn renewal_restarts_the_duration() {
 
 #[test]
 fn new_or_released_lease_is_taken_at_once() {
-    let (start, mut observed) = (Instant::now(), Observed::default());
+    let (start, mut observed) = (Instant::now(), ObservedLease::default());
     assert!(taken_after(&mut observed, &record::new("lease"), 0, start));
     let held = held_by("other", 0);
     assert!(!taken_after(&mut observed, &held, 0, start));
@@ -65,7 +65,7 @@ fn taking_a_lease_counts_as_transition_and_renewing_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn leadership_ends_when_its_time_is_over() {
-    let (terms, leadership) = Terms::new();
+    let (terms, leadership) = TermSender::new();
     assert!(!leadership.leads());
     terms.extend(Instant::now() + DURATION);
     advance(DURATION - Duration::from_millis(1)).await;
@@ -76,7 +76,7 @@ async fn leadership_ends_when_its_time_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn renewal_after_an_unnoticed_lapse_starts_a_new_term() {
-    let (terms, mut leadership) = Terms::new();
+    let (terms, mut leadership) = TermSender::new();
     terms.extend(Instant::now() + DURATION);
     assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));
     terms.extend(Instant::now() + DURATION);

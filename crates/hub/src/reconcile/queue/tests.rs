@@ -13,7 +13,7 @@ impl Key for Named {
     }
 
     fn priority(&self) -> Priority {
-        if self.0.is_empty() { Priority::First } else { Priority::InTurn(self.0.as_str().into()) }
+        if self.0.is_empty() { Priority::High } else { Priority::Fair(self.0.as_str().into()) }
     }
 
     fn is_batched(&self) -> bool {
@@ -107,10 +107,10 @@ async fn delayed_key_keeps_its_first_due_time() {
 async fn changes_within_the_window_are_batched() {
     let queue = queue();
     for _ in 0..10 {
-        queue.affect([key("batched")]);
+        queue.enqueue([key("batched")]);
         tokio::time::advance(WINDOW / 20).await;
     }
-    queue.affect([key("a")]);
+    queue.enqueue([key("a")]);
     assert_eq!(queue.next().await, key("a"));
     assert!(idle(&queue, WINDOW / 2 - Duration::from_millis(1)).await);
     assert_eq!(queue.next().await, key("batched"));
@@ -132,9 +132,9 @@ async fn idle_waits_until_the_queue_is_empty_or_the_limit_is_reached() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         queue.add(key("b"));
         queue.done(&taken);
-        let again = queue.next().await;
+        let re_added = queue.next().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        queue.failed(&again);
+        queue.failed(&re_added);
     };
     tokio::join!(working, queue.idle(Duration::from_secs(3600)), queue.idle(Duration::from_secs(3600)));
     assert_eq!(begin.elapsed(), Duration::from_secs(3));
@@ -180,5 +180,5 @@ async fn namespaces_without_keys_use_no_memory() {
         queue.done(&key);
     }
     let state = queue.state.lock();
-    assert_eq!(state.ready.held(), (0, 0));
+    assert_eq!(state.ready.group_counts(), (0, 0));
 }

@@ -9,12 +9,12 @@ use super::*;
 
 const KIND: (&str, &str, &str) = ("work.open-cluster-management.io", "v1", "manifestworks");
 
-struct Silent {
+struct SilentServer {
     requests: Requests,
     asked: Arc<AtomicUsize>,
 }
 
-impl Silent {
+impl SilentServer {
     fn new(leadership: Leadership) -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = asked.clone();
@@ -44,33 +44,33 @@ fn create() -> Result<Request<Vec<u8>>, request::Error> {
 
 #[tokio::test(start_paused = true)]
 async fn follower_sends_no_write() {
-    let silent = Silent::new(Leadership::lasting(Instant::now()));
+    let silent = SilentServer::new(Leadership::lasting(Instant::now()));
     assert_eq!(silent.ends(create()).await, ("not_leader", 0, false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn follower_may_read() {
-    let silent = Silent::new(Leadership::lasting(Instant::now()));
+    let silent = SilentServer::new(Leadership::lasting(Instant::now()));
     assert_eq!(silent.ends(kind().get("limits", &GetParams::default())).await, ("timeout", 30, true));
 }
 
 /// Without a response, the client may still send it again.
 #[tokio::test(start_paused = true)]
 async fn write_is_cancelled_when_the_term_ends() {
-    let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
+    let silent = SilentServer::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
     assert_eq!(silent.ends(create()).await, ("not_leader", 10, true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn write_without_response_times_out() {
-    let silent = Silent::new(Leadership::always());
+    let silent = SilentServer::new(Leadership::always());
     assert_eq!(silent.ends(create()).await, ("timeout", 30, true));
 }
 
 /// Leadership is checked after the wait for a slot.
 #[tokio::test(start_paused = true)]
 async fn write_that_waited_past_the_term_is_not_sent() {
-    let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
+    let silent = SilentServer::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
     let slots = silent.requests.slots.clone().acquire_many_owned(64).await.unwrap();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(11)).await;

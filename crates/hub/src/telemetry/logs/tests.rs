@@ -8,14 +8,14 @@ fn chosen(text: &str) -> Result<String, String> {
 #[test]
 fn environment_overrides_the_level() {
     assert_eq!(chosen("kube=trace"), Ok("kube=trace".to_owned()));
-    assert_eq!(chosen(""), Ok(at(Level::DEBUG).to_string()), "what is empty says nothing");
-    assert_eq!(filter(None, Level::INFO).unwrap().to_string(), at(Level::INFO).to_string());
+    assert_eq!(chosen(""), Ok(default_filter(Level::DEBUG).to_string()), "what is empty says nothing");
+    assert_eq!(filter(None, Level::INFO).unwrap().to_string(), default_filter(Level::INFO).to_string());
 }
 
 #[test]
 fn other_crates_log_at_most_warnings() {
     for (level, most) in [(Level::ERROR, "error"), (Level::INFO, "warn"), (Level::TRACE, "warn")] {
-        let filter = at(level).to_string();
+        let filter = default_filter(level).to_string();
         let of_all: Vec<&str> = filter.split(',').filter(|directive| !directive.contains('=')).collect();
         assert_eq!(of_all, [most], "{filter}");
     }

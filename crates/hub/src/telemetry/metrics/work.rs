@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec};
 use tokio::time::Instant;
 
-use super::registering::Registering;
+use super::factory::MetricFactory;
 use super::{Metrics, SECONDS};
 
 /// The result of a reconciliation, for the label `result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ReconcileResult {
     /// The plan was applied.
     Success,
     /// It failed and is retried.
@@ -21,7 +21,7 @@ pub enum Ending {
     Requeue,
 }
 
-impl Ending {
+impl ReconcileResult {
     const ALL: [Self; 3] = [Self::Success, Self::Error, Self::Requeue];
 
     fn as_str(self) -> &'static str {
@@ -36,7 +36,7 @@ impl Ending {
 /// The metrics of queues and workers, named and labelled as in controller-runtime and client-go.
 #[derive(Debug)]
 pub(super) struct WorkMetrics {
-    ended: IntCounterVec,
+    results: IntCounterVec,
     errors: IntCounterVec,
     reconcile_seconds: HistogramVec,
     active: IntGaugeVec,
@@ -48,80 +48,80 @@ pub(super) struct WorkMetrics {
     work_seconds: HistogramVec,
     unfinished: GaugeVec,
     longest: GaugeVec,
-    running: Mutex<BTreeMap<&'static str, Running>>,
+    running: Mutex<BTreeMap<&'static str, ActiveKeys>>,
 }
 
 /// The start times of the active keys of one kind.
 #[derive(Debug, Default)]
-struct Running {
+struct ActiveKeys {
     next: u64,
     began: BTreeMap<u64, Instant>,
 }
 
 impl WorkMetrics {
-    pub(super) fn new(made: Registering<'_>) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(factory: MetricFactory<'_>) -> Result<Self, prometheus::Error> {
         let by_controller = &["controller"];
         let by_name = &["name"];
         Ok(Self {
-            ended: made.counters(
+            results: factory.counters(
                 "controller_runtime_reconcile_total",
                 "Reconciliations of keys, by kind of key and result.",
                 &["controller", "result"],
             )?,
-            errors: made.counters(
+            errors: factory.counters(
                 "controller_runtime_reconcile_errors_total",
                 "Failed reconciliations of keys, by kind of key.",
                 by_controller,
             )?,
-            reconcile_seconds: made.histograms(
+            reconcile_seconds: factory.histograms(
                 "controller_runtime_reconcile_time_seconds",
                 "Duration of a reconciliation, by kind of key.",
                 by_controller,
                 &SECONDS,
             )?,
-            active: made.gauges(
+            active: factory.gauges(
                 "controller_runtime_active_workers",
                 "Keys that are being reconciled, by kind of key.",
                 by_controller,
             )?,
-            workers: made.gauges(
+            workers: factory.gauges(
                 "controller_runtime_max_concurrent_reconciles",
                 "Maximum number of keys that are reconciled at the same time. All kinds of keys share these workers.",
                 by_controller,
             )?,
-            depth: made.gauges(
+            depth: factory.gauges(
                 "workqueue_depth",
                 "Keys in the queue, by kind of key.",
                 by_name,
             )?,
-            adds: made.counters(
+            adds: factory.counters(
                 "workqueue_adds_total",
                 "Keys added to the queue, by kind of key.",
                 by_name,
             )?,
-            retries: made.counters(
+            retries: factory.counters(
                 "workqueue_retries_total",
                 "Retries of keys after a failure, by kind of key.",
                 by_name,
             )?,
-            queue_seconds: made.histograms(
+            queue_seconds: factory.histograms(
                 "workqueue_queue_duration_seconds",
                 "Time that a key waits in the queue, by kind of key.",
                 by_name,
                 &SECONDS,
             )?,
-            work_seconds: made.histograms(
+            work_seconds: factory.histograms(
                 "workqueue_work_duration_seconds",
                 "Time for which a key is processed, by kind of key.",
                 by_name,
                 &SECONDS,
             )?,
-            unfinished: made.seconds_by(
+            unfinished: factory.seconds_by(
                 "workqueue_unfinished_work_seconds",
                 "Total processing time of the keys that are in progress, by kind of key.",
                 by_name,
             )?,
-            longest: made.seconds_by(
+            longest: factory.seconds_by(
                 "workqueue_longest_running_processor_seconds",
                 "Longest processing time of a key that is in progress, by kind of key.",
                 by_name,
@@ -143,11 +143,11 @@ impl WorkMetrics {
 
 impl Metrics {
     /// Creates the series of these `kinds` with the value 0. `workers` is the limit of concurrent keys.
-    pub fn works_on(&self, kinds: &[&'static str], workers: usize) {
+    pub fn register_kinds(&self, kinds: &[&'static str], workers: usize) {
         let work = &self.0.work;
         for kind in kinds {
-            for ending in Ending::ALL {
-                work.ended.with_label_values(&[kind, ending.as_str()]);
+            for result in ReconcileResult::ALL {
+                work.results.with_label_values(&[kind, result.as_str()]);
             }
             work.workers.with_label_values(&[kind]).set(super::gauge_value(workers));
             for counters in [&work.errors, &work.adds, &work.retries] {
@@ -164,28 +164,28 @@ impl Metrics {
     }
 
     /// Counts a key that was added to the queue.
-    pub fn added(&self, kind: &str) {
+    pub fn count_add(&self, kind: &str) {
         self.0.work.adds.with_label_values(&[kind]).inc();
     }
 
     /// Counts a key as queued.
-    pub fn waits(&self, kind: &str) {
+    pub fn enter_queue(&self, kind: &str) {
         self.0.work.depth.with_label_values(&[kind]).inc();
     }
 
     /// Counts a key that was queued at `added` as no longer queued.
-    pub fn taken(&self, kind: &str, added: Instant) {
+    pub fn leave_queue(&self, kind: &str, added: Instant) {
         self.0.work.depth.with_label_values(&[kind]).dec();
         self.0.work.queue_seconds.with_label_values(&[kind]).observe(added.elapsed().as_secs_f64());
     }
 
     /// Counts a retry.
-    pub fn retried(&self, kind: &str) {
+    pub fn count_retry(&self, kind: &str) {
         self.0.work.retries.with_label_values(&[kind]).inc();
     }
 
     /// Counts a key as active until the returned value is dropped.
-    pub fn working(&self, kind: &'static str) -> Working {
+    pub fn start_work(&self, kind: &'static str) -> ActiveKey {
         let (work, began) = (&self.0.work, Instant::now());
         work.active.with_label_values(&[kind]).inc();
         let mut all = work.running.lock();
@@ -193,33 +193,33 @@ impl Metrics {
         let number = running.next;
         running.next += 1;
         running.began.insert(number, began);
-        Working { metrics: Arc::clone(&self.0), kind, number, began }
+        ActiveKey { metrics: Arc::clone(&self.0), kind, number, began }
     }
 }
 
 /// An active key. Dropping it records the time of the work.
 #[must_use]
 #[derive(Debug)]
-pub struct Working {
+pub struct ActiveKey {
     metrics: Arc<super::Inner>,
     kind: &'static str,
     number: u64,
     began: Instant,
 }
 
-impl Working {
+impl ActiveKey {
     /// Records the result of the reconciliation.
-    pub fn ended(self, ending: Ending) {
+    pub fn finish(self, result: ReconcileResult) {
         let work = &self.metrics.work;
-        work.ended.with_label_values(&[self.kind, ending.as_str()]).inc();
-        if ending == Ending::Error {
+        work.results.with_label_values(&[self.kind, result.as_str()]).inc();
+        if result == ReconcileResult::Error {
             work.errors.with_label_values(&[self.kind]).inc();
         }
         work.reconcile_seconds.with_label_values(&[self.kind]).observe(self.began.elapsed().as_secs_f64());
     }
 }
 
-impl Drop for Working {
+impl Drop for ActiveKey {
     fn drop(&mut self) {
         let work = &self.metrics.work;
         work.active.with_label_values(&[self.kind]).dec();

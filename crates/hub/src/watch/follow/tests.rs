@@ -14,7 +14,7 @@ use crate::telemetry::metrics::Metrics;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
-use policy_sync_mirror::{Index, Kind, Line, Mirror, Pruned, Row, Tables};
+use policy_sync_mirror::{Index, Kind, KindDeclaration, Mirror, ObjectRow, Row, Tables};
 
 static GATEWAYS: Kind<Gateway> = Kind::new("gateway.networking.k8s.io", "v1", "gateways");
 
@@ -24,7 +24,7 @@ struct Gateway;
 
 impl Row for Gateway {}
 
-impl Pruned for Gateway {
+impl ObjectRow for Gateway {
     fn prune(_: &HubObject, _: &ControllerName) -> Self {
         Self
     }
@@ -35,7 +35,7 @@ impl Pruned for Gateway {
 struct NoIndex;
 
 impl Index for NoIndex {
-    const NEEDED: &'static [&'static Line] = &[];
+    const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
 
     type View<'m> = ();
 
@@ -96,26 +96,26 @@ fn status(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "message": "expired"})
 }
 
-struct Following {
+struct Fixture {
     mirror: Arc<Mirror<NoIndex>>,
     feed: Feed,
-    followed: Followed,
+    followed: SourceWatcher,
     tasks: Tasks,
 }
 
-impl Following {
+impl Fixture {
     fn new() -> Self {
         let controller = ControllerName::new("example.com/test");
         let mirror = Arc::new(Mirror::new(controller.clone()));
         let feed = Feed::new(mirror.clone(), controller, Clock::start(), |_| ());
         let gvr = GroupVersionResource::new("gateway.networking.k8s.io", "v1", "gateways");
         let tasks = Tasks::new(Metrics::new().unwrap());
-        let followed = Followed::new(GATEWAYS.all(), gvr, tasks.clone());
+        let followed = SourceWatcher::new(GATEWAYS.all(), gvr, tasks.clone());
         Self { mirror, feed, followed, tasks }
     }
 
     /// Runs until the script is over.
-    async fn play(&self, script: &Script) -> FollowError {
+    async fn play(&self, script: &Script) -> SourceWatchError {
         self.followed.until_failure(&script.client(), &self.feed, &mut DefaultBackoff::default()).await
     }
 
@@ -130,69 +130,69 @@ impl Following {
 
 #[tokio::test]
 async fn list_older_than_a_seen_version_is_rejected() {
-    let following = Following::new();
-    following.play(&Script::default().list("20", None, &["web"])).await;
-    let error = following.play(&Script::default().list("10", None, &[])).await;
-    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
-    assert_eq!(following.names(), ["web"]);
+    let fixture = Fixture::new();
+    fixture.play(&Script::default().list("20", None, &["web"])).await;
+    let error = fixture.play(&Script::default().list("10", None, &[])).await;
+    assert!(matches!(error, SourceWatchError::Stale { shown: 10, seen: 20 }), "{error:?}");
+    assert_eq!(fixture.names(), ["web"]);
 }
 
 #[tokio::test]
 async fn bookmark_older_than_a_seen_version_is_rejected() {
-    let following = Following::new();
+    let fixture = Fixture::new();
     let bookmark = json!({"kind": "Gateway", "apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"resourceVersion": "10"}});
     let script = Script::default().list("20", None, &["web"]).watch(&[("BOOKMARK", bookmark)]);
-    let error = following.play(&script).await;
-    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
+    let error = fixture.play(&script).await;
+    assert!(matches!(error, SourceWatchError::Stale { shown: 10, seen: 20 }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn restored_hub_ends_the_process_after_five_minutes() {
-    let following = Following::new();
-    following.play(&Script::default().list("20", None, &["web"])).await;
-    let old = || FollowError::Stale { shown: 10, seen: 20 };
-    let fails = |error: FollowError| {
-        following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default())
+    let fixture = Fixture::new();
+    fixture.play(&Script::default().list("20", None, &["web"])).await;
+    let old = || SourceWatchError::Stale { shown: 10, seen: 20 };
+    let fails = |error: SourceWatchError| {
+        fixture.followed.failed(&fixture.feed, &error, &mut DefaultBackoff::default())
     };
     fails(old());
-    tokio::time::advance(RESTORED - Duration::from_secs(1)).await;
+    tokio::time::advance(RESTORE_TIMEOUT - Duration::from_secs(1)).await;
     fails(old());
-    assert_eq!(following.tasks.check(), Ok(()));
+    assert_eq!(fixture.tasks.check(), Ok(()));
     // A current list resets the time.
-    following.play(&Script::default().list("21", None, &["web"])).await;
+    fixture.play(&Script::default().list("21", None, &["web"])).await;
     fails(old());
-    tokio::time::advance(RESTORED / 2).await;
-    tokio::time::advance(RESTORED / 2).await;
-    assert_eq!(following.tasks.check(), Ok(()));
+    tokio::time::advance(RESTORE_TIMEOUT / 2).await;
+    tokio::time::advance(RESTORE_TIMEOUT / 2).await;
+    assert_eq!(fixture.tasks.check(), Ok(()));
     fails(old());
-    assert_eq!(following.tasks.check(), Err(Ended::HubRestored));
+    assert_eq!(fixture.tasks.check(), Err(RestartReason::HubRestored));
 }
 
 #[tokio::test]
 async fn objects_deleted_between_watches_are_removed_by_the_next_list() {
-    let following = Following::new();
+    let fixture = Fixture::new();
     let script = Script::default().list("10", None, &["api", "web"]).watch(&[("ERROR", status(410))]).list(
         "20",
         None,
         &["web"],
     );
-    following.play(&script).await;
-    assert_eq!(following.names(), ["web"]);
+    fixture.play(&script).await;
+    assert_eq!(fixture.names(), ["web"]);
 }
 
 #[tokio::test]
 async fn interrupted_list_deletes_nothing() {
-    let following = Following::new();
-    following.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
-    assert_eq!(following.names(), ["api", "web"]);
-    following.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
-    assert_eq!(following.names(), ["api", "web"]);
+    let fixture = Fixture::new();
+    fixture.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
+    assert_eq!(fixture.names(), ["api", "web"]);
+    fixture.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
+    assert_eq!(fixture.names(), ["api", "web"]);
 }
 
 /// The end of the first page arrives only after the second page was requested.
 #[tokio::test]
 async fn next_page_is_requested_while_the_current_one_arrives() {
-    let following = Following::new();
+    let fixture = Fixture::new();
     let script = Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"]);
     let later = script.client();
     let asked = Arc::new(tokio::sync::Semaphore::new(0));
@@ -216,15 +216,15 @@ async fn next_page_is_requested_while_the_current_one_arrives() {
     };
     let client = Client::new(tower::service_fn(serve), "default");
     let mut backoff = DefaultBackoff::default();
-    following.followed.until_failure(&client, &following.feed, &mut backoff).await;
-    assert_eq!(following.names(), ["api", "web"]);
+    fixture.followed.until_failure(&client, &fixture.feed, &mut backoff).await;
+    assert_eq!(fixture.names(), ["api", "web"]);
 }
 
 /// No real API server sends such an item.
 #[tokio::test]
 async fn invalid_item_is_reported_by_number_and_deletes_nothing() {
-    let following = Following::new();
-    following.play(&Script::default().list("10", None, &["api", "web"])).await;
+    let fixture = Fixture::new();
+    fixture.play(&Script::default().list("10", None, &["api", "web"])).await;
     let page = |next: Option<&str>| {
         let items = [gateway("web", "20"), json!({"metadata": {"name": "odd", "labels": 3}})];
         json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "20", "continue": next}, "items": items})
@@ -232,17 +232,17 @@ async fn invalid_item_is_reported_by_number_and_deletes_nothing() {
     let first = Script::default().answer(200, page(Some("more"))).list("20", None, &["api"]);
     let second = Script::default().list("20", Some("more"), &["api"]).answer(200, page(None));
     for script in [first, second] {
-        let error = following.play(&script).await;
-        assert!(matches!(error, FollowError::Object { number: 2, .. }), "{error:?}");
+        let error = fixture.play(&script).await;
+        assert!(matches!(error, SourceWatchError::Object { number: 2, .. }), "{error:?}");
         assert!(describe(&error).starts_with("object 2 of a page cannot be read: "), "{}", describe(&error));
-        assert_eq!(following.names(), ["api", "web"]);
+        assert_eq!(fixture.names(), ["api", "web"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn watch_resumes_at_once_from_its_last_version() {
     let began = Instant::now();
-    let following = Following::new();
+    let fixture = Fixture::new();
     let script = Script::default()
         .list("10", None, &["web"])
         .watch(&[
@@ -253,8 +253,8 @@ async fn watch_resumes_at_once_from_its_last_version() {
             ),
         ])
         .watch(&[("DELETED", gateway("web", "16"))]);
-    following.play(&script).await;
-    assert_eq!(following.names(), ["api"]);
+    fixture.play(&script).await;
+    assert_eq!(fixture.names(), ["api"]);
     let asked = script.asked.lock().unwrap().clone();
     assert!(asked[1].contains("resourceVersion=10") && asked[2].contains("resourceVersion=15"), "{asked:?}");
     assert!(asked.iter().all(|request| !request.contains("resourceVersion=0&")), "{asked:?}");
@@ -264,7 +264,7 @@ async fn watch_resumes_at_once_from_its_last_version() {
 /// The time that a script takes.
 async fn takes(script: &Script) -> Duration {
     let began = Instant::now();
-    Following::new().play(script).await;
+    Fixture::new().play(script).await;
     began.elapsed()
 }
 
@@ -284,34 +284,34 @@ async fn watches_that_end_at_once_back_off() {
 async fn missing_watch_permission_backs_off() {
     let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
     let script = (0..100).fold(Script::default(), |script, _| refused(script));
-    let Following { feed, followed, .. } = Following::new();
+    let Fixture { feed, followed, .. } = Fixture::new();
     let minute = Duration::from_secs(60);
-    tokio::time::timeout(minute, followed.forever(script.client(), feed)).await.unwrap_err();
+    tokio::time::timeout(minute, followed.run(script.client(), feed)).await.unwrap_err();
     let asked = script.asked.lock().unwrap().len();
     assert!((6..=14).contains(&asked), "{asked} requests in a minute");
 }
 
 #[tokio::test]
 async fn object_of_unexpected_shape_does_not_stop_the_watch() {
-    let following = Following::new();
+    let fixture = Fixture::new();
     let mut odd = gateway("odd", "11");
     odd["spec"] = json!("not an object");
     odd["status"] = json!([1, 2]);
     let script = Script::default()
         .list("10", None, &["web"])
         .watch(&[("ADDED", odd), ("ADDED", gateway("api", "12"))]);
-    following.play(&script).await;
-    assert_eq!(following.names(), ["api", "odd", "web"]);
+    fixture.play(&script).await;
+    assert_eq!(fixture.names(), ["api", "odd", "web"]);
 }
 
 #[tokio::test]
 async fn failure_keeps_known_objects_and_is_recorded() {
-    let following = Following::new();
-    following.play(&Script::default().list("10", None, &["web"])).await;
-    let error = following.play(&Script::default().answer(403, status(403))).await;
-    following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default());
-    assert_eq!(following.names(), ["web"]);
-    let guard = following.mirror.read();
+    let fixture = Fixture::new();
+    fixture.play(&Script::default().list("10", None, &["web"])).await;
+    let error = fixture.play(&Script::default().answer(403, status(403))).await;
+    fixture.followed.failed(&fixture.feed, &error, &mut DefaultBackoff::default());
+    assert_eq!(fixture.names(), ["web"]);
+    let guard = fixture.mirror.read();
     assert_eq!(guard.tables().failing()[&GATEWAYS.all()], "expired (403)");
     assert!(guard.tables().get(&GATEWAYS, &ObjectKey::new("shop", "web")).is_some());
 }

@@ -27,7 +27,8 @@ fn groups() -> Vec<APIGroupDiscovery> {
 
 #[test]
 fn plurals_resolve_as_in_kubectl() {
-    let of = |group, version, plural| Served::As(GroupVersionResource::new(group, version, plural));
+    let of =
+        |group, version, plural| ResolvedPlural::Resource(GroupVersionResource::new(group, version, plural));
     for (name, expected) in [
         ("pods", of("", "v1", "pods")),
         ("events", of("", "v1", "events")),
@@ -36,11 +37,11 @@ fn plurals_resolve_as_in_kubectl() {
         ("gateways.networking.istio.io", of("networking.istio.io", "v1", "gateways")),
         // Only in a version that is not the preferred one.
         ("grants", of("gateway.networking.k8s.io", "v1beta1", "grants")),
-        ("bindings", Served::Unlisted),
-        ("Pod", Served::Nowhere),
-        ("pods.apps", Served::Nowhere),
-        ("widgets", Served::Nowhere),
-        ("", Served::Nowhere),
+        ("bindings", ResolvedPlural::NotWatchable),
+        ("Pod", ResolvedPlural::NotServed),
+        ("pods.apps", ResolvedPlural::NotServed),
+        ("widgets", ResolvedPlural::NotServed),
+        ("", ResolvedPlural::NotServed),
     ] {
         assert_eq!(served(&groups(), name), expected, "{name}");
     }

@@ -9,7 +9,7 @@ use crate::extensions::uris::{port_of, scheme};
 
 /// A part of a URI. It determines the characters that need no encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlComponent {
     Path,
     Host,
     /// The zone of an IPv6 address. Unlike in hosts, most characters may be encoded.
@@ -18,7 +18,7 @@ enum Part {
     Fragment,
 }
 
-impl Part {
+impl UrlComponent {
     /// Whether `byte` needs no encoding in this part.
     fn has(self, byte: u8) -> bool {
         let more: &[u8] = match self {
@@ -102,8 +102,8 @@ impl Url {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = Self::without_fragment(text)?;
-        url.fragment = Part::Fragment.unescaped(fragment.as_bytes())?;
-        if Part::Fragment.escaped(&url.fragment) != fragment.as_bytes() {
+        url.fragment = UrlComponent::Fragment.unescaped(fragment.as_bytes())?;
+        if UrlComponent::Fragment.escaped(&url.fragment) != fragment.as_bytes() {
             url.raw_fragment = fragment.into();
         }
         Some(url)
@@ -140,8 +140,8 @@ impl Url {
             url.omit_host = !scheme.is_empty() && rest.starts_with('/');
             rest
         };
-        url.path = Part::Path.unescaped(path.as_bytes())?;
-        if Part::Path.escaped(&url.path) != path.as_bytes() {
+        url.path = UrlComponent::Path.unescaped(path.as_bytes())?;
+        if UrlComponent::Path.escaped(&url.path) != path.as_bytes() {
             url.raw_path = path.into();
         }
         Some(url)
@@ -194,7 +194,7 @@ impl Url {
         }
         if !self.fragment.is_empty() {
             text.push(b'#');
-            text.extend(encoded(Part::Fragment, &self.raw_fragment, &self.fragment));
+            text.extend(encoded(UrlComponent::Fragment, &self.raw_fragment, &self.fragment));
         }
         text
     }
@@ -208,16 +208,16 @@ impl Url {
                 text.extend(b"//");
             }
             if let Some(user) = &self.user {
-                text.extend(Part::User.escaped(&user.name));
+                text.extend(UrlComponent::User.escaped(&user.name));
                 if let Some(password) = &user.password {
                     text.push(b':');
-                    text.extend(Part::User.escaped(password));
+                    text.extend(UrlComponent::User.escaped(password));
                 }
                 text.push(b'@');
             }
-            text.extend(Part::Host.escaped(&self.host));
+            text.extend(UrlComponent::Host.escaped(&self.host));
         }
-        let path = encoded(Part::Path, &self.raw_path, &self.path);
+        let path = encoded(UrlComponent::Path, &self.raw_path, &self.path);
         if !path.is_empty() && path[0] != b'/' && !self.host.is_empty() {
             text.push(b'/');
         }
@@ -231,14 +231,14 @@ impl Url {
 }
 
 /// The text of a part, as written if that is valid.
-fn encoded(part: Part, raw: &[u8], text: &[u8]) -> Vec<u8> {
+fn encoded(part: UrlComponent, raw: &[u8], text: &[u8]) -> Vec<u8> {
     let is_valid =
         !raw.is_empty() && raw.iter().all(|byte| b"!$&'()*+,;=:@[]%".contains(byte) || part.has(*byte));
     if is_valid {
         return raw.to_vec();
     }
     // Go writes this path unchanged.
-    if part == Part::Path && text == b"*" {
+    if part == UrlComponent::Path && text == b"*" {
         return text.to_vec();
     }
     part.escaped(text)
@@ -254,7 +254,7 @@ fn authority_parts(scheme: &str, authority: &str) -> Option<(Option<User>, Vec<u
     if !user.bytes().all(is_valid) {
         return None;
     }
-    let unescaped = |text: &str| Part::User.unescaped(text.as_bytes());
+    let unescaped = |text: &str| UrlComponent::User.unescaped(text.as_bytes());
     let user = match user.split_once(':') {
         Some((name, password)) => User { name: unescaped(name)?, password: Some(unescaped(password)?) },
         None => User { name: unescaped(user)?, password: None },
@@ -268,8 +268,8 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
             let (address, port) = host[1..].rsplit_once(']')?;
             let port = Some(port).filter(|port| port_of(port).is_some())?;
             let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
-            let address = Part::Host.unescaped(address.as_bytes())?;
-            let zone = Part::Zone.unescaped(zone.as_bytes())?;
+            let address = UrlComponent::Host.unescaped(address.as_bytes())?;
+            let zone = UrlComponent::Zone.unescaped(zone.as_bytes())?;
             // A zone has a name. The address itself may contain one, too.
             let whole = [address, zone].concat();
             let (parsed, name) = match whole.iter().position(|byte| *byte == b'%') {
@@ -287,7 +287,7 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
             let is_web = scheme == "http" || scheme == "https";
             let colon = if is_web { host.find(':') } else { host.rfind(':') };
             port_of(&host[colon.unwrap_or(host.len())..])?;
-            Part::Host.unescaped(host.as_bytes())
+            UrlComponent::Host.unescaped(host.as_bytes())
         }
     }
 }

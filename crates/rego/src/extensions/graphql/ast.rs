@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use regorus::Value;
 
-use super::{LEVELS, Stop, TOKENS};
+use super::{DocumentError, LEVELS, TOKENS};
 
 pub(super) type Text = Arc<str>;
 
@@ -24,7 +24,7 @@ pub(super) trait Node: Sized {
     /// The node as a value of Rego; `None` if it is null or empty.
     fn encode(&self) -> Option<Value>;
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop>;
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError>;
 
     /// Whether a struct that requires this node lacks it.
     fn is_missing(&self) -> bool {
@@ -37,11 +37,11 @@ impl Node for Text {
         Some(Value::String(self.clone()))
     }
 
-    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, DocumentError> {
         match value {
             Value::String(text) => Ok(text.clone()),
             Value::Null => Ok(Self::default()),
-            _ => Err(Stop::Invalid),
+            _ => Err(DocumentError::Invalid),
         }
     }
 }
@@ -51,8 +51,8 @@ impl Node for bool {
         Some((*self).into())
     }
 
-    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
-        value.as_bool().copied().map_err(|_| Stop::Invalid)
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, DocumentError> {
+        value.as_bool().copied().map_err(|_| DocumentError::Invalid)
     }
 }
 
@@ -61,7 +61,7 @@ impl<T: Node> Node for Option<T> {
         self.as_ref()?.encode()
     }
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         T::decode(value, decoder).map(Some)
     }
 }
@@ -71,7 +71,7 @@ impl<T: Node> Node for Box<T> {
         (**self).encode()
     }
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         T::decode(value, decoder).map(Self::new)
     }
 }
@@ -82,11 +82,11 @@ impl<T: Node> Node for Vec<T> {
         (!items.is_empty()).then(|| items.into())
     }
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         match value {
             Value::Array(items) => items.iter().map(|item| T::decode(item, decoder)).collect(),
             Value::Set(items) => items.iter().map(|item| T::decode(item, decoder)).collect(),
-            _ => Err(Stop::Invalid),
+            _ => Err(DocumentError::Invalid),
         }
     }
 }
@@ -116,18 +116,18 @@ macro_rules! nodes {
                 (!fields.is_empty()).then(|| fields.into())
             }
 
-            fn decoded(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+            fn decoded(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
                 let Value::Object(fields) = value else {
                     let is_null = *value == Value::Null;
-                    return Err(if is_null { Stop::Unsupported("null in an array of a tree") } else { Stop::Invalid });
+                    return Err(if is_null { DocumentError::Unsupported("null in an array of a tree") } else { DocumentError::Invalid });
                 };
                 decoder.nodes += 1;
                 if decoder.nodes > TOKENS {
-                    return Err(Stop::Limit("nodes", TOKENS));
+                    return Err(DocumentError::Limit("nodes", TOKENS));
                 }
                 decoder.level += 1;
                 if decoder.level > LEVELS {
-                    return Err(Stop::Limit("levels", LEVELS));
+                    return Err(DocumentError::Limit("levels", LEVELS));
                 }
                 let mut node = Self::default();
                 for (key, value) in fields.iter() {
@@ -137,13 +137,13 @@ macro_rules! nodes {
                         key => {
                             let is = |name: &str| folded(name) == folded(key);
                             if $(is($key))||* || FILLED_IN.iter().any(|name| is(name)) && *value != Value::Null {
-                                return Err(Stop::Unsupported("a field of another case or of the validation in a tree"));
+                                return Err(DocumentError::Unsupported("a field of another case or of the validation in a tree"));
                             }
                         }
                     }
                 }
                 if false $(|| node.$field.is_missing())* {
-                    return Err(Stop::Unsupported("a tree that lacks a type or a value"));
+                    return Err(DocumentError::Unsupported("a tree that lacks a type or a value"));
                 }
                 decoder.level -= 1;
                 Ok(node)
@@ -159,7 +159,7 @@ macro_rules! plain {
                 self.encoded()
             }
 
-            fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+            fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
                 Self::decoded(value, decoder)
             }
         }
@@ -168,14 +168,14 @@ macro_rules! plain {
 
 /// A comment of a node. For some nodes, gqlparser does not decode it from JSON.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(pub(super) Option<CommentGroup>);
+pub(super) struct EncodeOnlyComment(pub(super) Option<CommentGroup>);
 
-impl Node for Unread {
+impl Node for EncodeOnlyComment {
     fn encode(&self) -> Option<Value> {
         self.0.encode()
     }
 
-    fn decode(_: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(_: &Value, _: &mut Decoder) -> Result<Self, DocumentError> {
         Ok(Self(None))
     }
 }
@@ -224,11 +224,11 @@ impl Node for ValueKind {
         Some((*self as u64).into())
     }
 
-    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
-        let Value::Number(number) = value else { return Err(Stop::Invalid) };
-        let kind = number.as_i64().ok_or(Stop::Invalid)?;
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, DocumentError> {
+        let Value::Number(number) = value else { return Err(DocumentError::Invalid) };
+        let kind = number.as_i64().ok_or(DocumentError::Invalid)?;
         let kind = usize::try_from(kind).ok().and_then(|kind| VALUE_KINDS.get(kind));
-        kind.copied().ok_or(Stop::Unsupported("an unknown kind of value in a tree"))
+        kind.copied().ok_or(DocumentError::Unsupported("an unknown kind of value in a tree"))
     }
 }
 
@@ -250,10 +250,12 @@ impl Node for Selection {
     }
 
     /// gqlparser decodes each selection as a field if possible.
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         match Field::decode(value, decoder) {
             Ok(field) => Ok(Self::Field(field)),
-            Err(Stop::Invalid) => Err(Stop::Unsupported("a selection of another type in a tree")),
+            Err(DocumentError::Invalid) => {
+                Err(DocumentError::Unsupported("a selection of another type in a tree"))
+            }
             Err(other) => Err(other),
         }
     }
@@ -273,7 +275,7 @@ nodes! {
         variables: Vec<VariableDefinition> = "VariableDefinitions",
         directives: Vec<Directive> = "Directives",
         selections: Vec<Selection> = "SelectionSet",
-        comment: Unread = "Comment",
+        comment: EncodeOnlyComment = "Comment",
     }
     FragmentDefinition {
         name: Text = "Name",
@@ -281,7 +283,7 @@ nodes! {
         condition: Text = "TypeCondition",
         directives: Vec<Directive> = "Directives",
         selections: Vec<Selection> = "SelectionSet",
-        comment: Unread = "Comment",
+        comment: EncodeOnlyComment = "Comment",
     }
     VariableDefinition {
         variable: Text = "Variable",
@@ -297,18 +299,18 @@ nodes! {
         arguments: Vec<Argument> = "Arguments",
         directives: Vec<Directive> = "Directives",
         selections: Vec<Selection> = "SelectionSet",
-        comment: Unread = "Comment",
+        comment: EncodeOnlyComment = "Comment",
     }
     FragmentSpread {
         name: Text = "Name",
         directives: Vec<Directive> = "Directives",
-        comment: Unread = "Comment",
+        comment: EncodeOnlyComment = "Comment",
     }
     InlineFragment {
         condition: Text = "TypeCondition",
         directives: Vec<Directive> = "Directives",
         selections: Vec<Selection> = "SelectionSet",
-        comment: Unread = "Comment",
+        comment: EncodeOnlyComment = "Comment",
     }
     Argument {
         name: Text = "Name",
@@ -422,7 +424,7 @@ impl Node for InputValue {
         self.encoded()
     }
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         let mut value = Self::decoded(value, decoder)?;
         let kind = *value.kind.get_or_insert_default();
         let digits = value.raw.trim_start_matches('-');
@@ -430,7 +432,7 @@ impl Node for InputValue {
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
         if matches!(kind, ValueKind::Int | ValueKind::Float) && !is_number {
-            return Err(Stop::Unsupported("a number of another form in a tree"));
+            return Err(DocumentError::Unsupported("a number of another form in a tree"));
         }
         Ok(value)
     }
@@ -445,7 +447,7 @@ impl Node for Type {
         self.encoded()
     }
 
-    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError> {
         Self::decoded(value, decoder)
     }
 

@@ -1,6 +1,6 @@
 //! The tokens of a document, as in gqlparser's `lexer` package.
 
-use super::Stop;
+use super::DocumentError;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl<'a> Lexer<'a> {
     /// # Errors
     ///
     /// If it is invalid.
-    pub(super) fn token(&mut self) -> Result<Token, Stop> {
+    pub(super) fn token(&mut self) -> Result<Token, DocumentError> {
         self.skip_spaces();
         let start = self.at;
         let Some(byte) = self.byte() else { return Ok(Token { kind: Kind::End, text: String::new() }) };
@@ -73,7 +73,7 @@ impl<'a> Lexer<'a> {
             b'"' => {
                 return if self.rest().starts_with("\"\"\"") { self.block_string() } else { self.string() };
             }
-            _ => return Err(Stop::Invalid),
+            _ => return Err(DocumentError::Invalid),
         };
         Ok(Token { kind, text: self.text[start..self.at].to_owned() })
     }
@@ -102,8 +102,8 @@ impl<'a> Lexer<'a> {
         digits
     }
 
-    fn number(&mut self) -> Result<Kind, Stop> {
-        let valid = |is: bool| if is { Ok(()) } else { Err(Stop::Invalid) };
+    fn number(&mut self) -> Result<Kind, DocumentError> {
+        let valid = |is: bool| if is { Ok(()) } else { Err(DocumentError::Invalid) };
         self.accept(b"-");
         let leading_zero = self.accept(b"0");
         valid((self.digits() == 0) == leading_zero)?;
@@ -120,11 +120,11 @@ impl<'a> Lexer<'a> {
         Ok(kind)
     }
 
-    fn string(&mut self) -> Result<Token, Stop> {
+    fn string(&mut self) -> Result<Token, DocumentError> {
         self.at += 1;
         let mut text = String::new();
         loop {
-            let c = self.rest().chars().next().ok_or(Stop::Invalid)?;
+            let c = self.rest().chars().next().ok_or(DocumentError::Invalid)?;
             match c {
                 '"' => {
                     self.at += 1;
@@ -135,20 +135,21 @@ impl<'a> Lexer<'a> {
                     self.at += c.len_utf8();
                     text.push(c);
                 }
-                _ => return Err(Stop::Invalid),
+                _ => return Err(DocumentError::Invalid),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Stop> {
+    fn escape(&mut self) -> Result<char, DocumentError> {
         let bytes = &self.text.as_bytes()[self.at..];
-        let c = match bytes.get(1).ok_or(Stop::Invalid)? {
+        let c = match bytes.get(1).ok_or(DocumentError::Invalid)? {
             // A surrogate is not a character, even as a part of a pair.
             b'u' if bytes.len() > 6 => {
                 let mut digits = bytes[2..6].iter().map(|byte| char::from(*byte).to_digit(16));
                 let code = digits.try_fold(0, |code, digit| digit.map(|digit| code << 4 | digit));
                 self.at += 6;
-                return Ok(char::from_u32(code.ok_or(Stop::Invalid)?).unwrap_or(char::REPLACEMENT_CHARACTER));
+                return Ok(char::from_u32(code.ok_or(DocumentError::Invalid)?)
+                    .unwrap_or(char::REPLACEMENT_CHARACTER));
             }
             b'"' => '"',
             b'/' => '/',
@@ -158,18 +159,18 @@ impl<'a> Lexer<'a> {
             b'n' => '\n',
             b'r' => '\r',
             b't' => '\t',
-            _ => return Err(Stop::Invalid),
+            _ => return Err(DocumentError::Invalid),
         };
         self.at += 2;
         Ok(c)
     }
 
-    fn block_string(&mut self) -> Result<Token, Stop> {
+    fn block_string(&mut self) -> Result<Token, DocumentError> {
         self.at += 3;
         let mut text = String::new();
         loop {
             let rest = self.rest();
-            let c = rest.chars().next().ok_or(Stop::Invalid)?;
+            let c = rest.chars().next().ok_or(DocumentError::Invalid)?;
             let quotes = rest.bytes().take_while(|byte| *byte == b'"').count();
             if quotes >= 3 {
                 // The last three quotes close the string.
@@ -190,7 +191,7 @@ impl<'a> Lexer<'a> {
                     self.at += c.len_utf8();
                     text.push(c);
                 }
-                _ => return Err(Stop::Invalid),
+                _ => return Err(DocumentError::Invalid),
             }
         }
     }

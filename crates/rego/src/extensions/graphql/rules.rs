@@ -16,14 +16,14 @@ use super::ast::{
     OperationDefinition, QueryDocument, Selection, Type,
 };
 use super::schema::{self, Schema, are_unique, has_cycle, is_composite, is_input};
-use super::{Steps, Stop, VALIDATION_LEVELS};
+use super::{DocumentError, Steps, VALIDATION_LEVELS};
 
 /// Checks `document` against `schema`.
 ///
 /// # Errors
 ///
 /// If it is invalid or the check exceeds a limit.
-pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) -> Result<(), Stop> {
+pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) -> Result<(), DocumentError> {
     let typename = FieldDefinition {
         name: "__typename".into(),
         of: Type { named: "String".into(), ..Type::default() },
@@ -39,17 +39,17 @@ pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) ->
     walker.check()
 }
 
-fn valid(is: bool) -> Result<(), Stop> {
-    if is { Ok(()) } else { Err(Stop::Invalid) }
+fn valid(is: bool) -> Result<(), DocumentError> {
+    if is { Ok(()) } else { Err(DocumentError::Invalid) }
 }
 
 /// The cost of a visit to a selection, in comparisons of names.
 const VISITED: usize = 10;
 
 /// Checks the nesting of selections. A fragment counts at each place where it is used.
-fn check_level(level: usize) -> Result<(), Stop> {
+fn check_level(level: usize) -> Result<(), DocumentError> {
     if level > VALIDATION_LEVELS {
-        return Err(Stop::Limit("levels with those of fragments", VALIDATION_LEVELS));
+        return Err(DocumentError::Limit("levels with those of fragments", VALIDATION_LEVELS));
     }
     Ok(())
 }
@@ -89,13 +89,13 @@ struct Selections<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn check_cycles(&self) -> Result<(), Stop> {
+    fn check_cycles(&self) -> Result<(), DocumentError> {
         let spreads =
             self.fragments.iter().map(|(name, fragment)| (*name, spreads_within(&fragment.selections)));
         valid(!has_cycle(&mut spreads.collect()))
     }
 
-    fn check(&'a self) -> Result<(), Stop> {
+    fn check(&'a self) -> Result<(), DocumentError> {
         let operations = &self.document.operations;
         let state = State::default();
         for operation in operations {
@@ -110,11 +110,15 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn operation(&'a self, operation: &'a OperationDefinition, state: &State<'a>) -> Result<(), Stop> {
+    fn operation(
+        &'a self,
+        operation: &'a OperationDefinition,
+        state: &State<'a>,
+    ) -> Result<(), DocumentError> {
         let mut walk = Walk { operation: Some(operation), ..Walk::default() };
         valid(are_unique(operation.variables.iter().map(|variable| &variable.variable)))?;
         for variable in &operation.variables {
-            let of = self.schema.get(variable.of.name()).ok_or(Stop::Invalid)?;
+            let of = self.schema.get(variable.of.name()).ok_or(DocumentError::Invalid)?;
             valid(is_input(of))?;
             if let Some(default) = &variable.default {
                 let expected = Expected { of: &variable.of, definition: Some(of) };
@@ -122,7 +126,7 @@ impl<'a> Walker<'a> {
             }
             self.directives(&variable.directives, "VARIABLE_DEFINITION", &mut walk)?;
         }
-        let root = self.schema.root(&operation.operation).ok_or(Stop::Invalid)?;
+        let root = self.schema.root(&operation.operation).ok_or(DocumentError::Invalid)?;
         let location = match &*operation.operation {
             "mutation" => "MUTATION",
             "subscription" => "SUBSCRIPTION",
@@ -141,9 +145,9 @@ impl<'a> Walker<'a> {
         state.overlaps.borrow_mut().check(self, selections)
     }
 
-    fn fragment(&'a self, fragment: &'a FragmentDefinition, state: &State<'a>) -> Result<(), Stop> {
+    fn fragment(&'a self, fragment: &'a FragmentDefinition, state: &State<'a>) -> Result<(), DocumentError> {
         let mut walk = Walk::default();
-        let of = self.schema.get(&fragment.condition).ok_or(Stop::Invalid)?;
+        let of = self.schema.get(&fragment.condition).ok_or(DocumentError::Invalid)?;
         valid(is_composite(of))?;
         self.directives(&fragment.directives, "FRAGMENT_DEFINITION", &mut walk)?;
         let selections = Selections { items: &fragment.selections, parent: Some(of) };
@@ -156,10 +160,10 @@ impl<'a> Walker<'a> {
         directives: &'a [Directive],
         location: &str,
         walk: &mut Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         let mut seen = BTreeSet::new();
         for directive in directives {
-            let definition = self.schema.directive(&directive.name).ok_or(Stop::Invalid)?;
+            let definition = self.schema.directive(&directive.name).ok_or(DocumentError::Invalid)?;
             self.steps.take(definition.locations.len())?;
             valid(definition.locations.iter().any(|allowed| **allowed == *location))?;
             self.arguments(&directive.arguments, Some(&definition.arguments), walk)?;
@@ -174,12 +178,14 @@ impl<'a> Walker<'a> {
         arguments: &'a [Argument],
         definitions: Option<&'a [ArgumentDefinition]>,
         walk: &mut Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         valid(are_unique(arguments.iter().map(|argument| &argument.name)))?;
         for argument in arguments {
             let definition = match definitions {
                 None => None,
-                Some(all) => Some(schema::argument(all, &argument.name, self.steps)?.ok_or(Stop::Invalid)?),
+                Some(all) => {
+                    Some(schema::argument(all, &argument.name, self.steps)?.ok_or(DocumentError::Invalid)?)
+                }
             };
             let expected = definition.map(|definition| Expected {
                 of: &definition.of,
@@ -203,7 +209,7 @@ impl<'a> Walker<'a> {
         selections: Selections<'a>,
         walk: &mut Walk<'a>,
         state: &State<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         walk.level += 1;
         check_level(walk.level)?;
         for selection in selections.items {
@@ -215,7 +221,7 @@ impl<'a> Walker<'a> {
                     let parent = if condition.is_empty() {
                         selections.parent
                     } else {
-                        Some(self.schema.get(condition).ok_or(Stop::Invalid)?)
+                        Some(self.schema.get(condition).ok_or(DocumentError::Invalid)?)
                     };
                     self.directives(&fragment.directives, "INLINE_FRAGMENT", walk)?;
                     let inner = Selections { items: &fragment.selections, parent };
@@ -227,7 +233,7 @@ impl<'a> Walker<'a> {
                     state.overlaps.borrow_mut().check(self, inner)?;
                 }
                 Selection::FragmentSpread(spread) => {
-                    let fragment = *self.fragments.get(&*spread.name).ok_or(Stop::Invalid)?;
+                    let fragment = *self.fragments.get(&*spread.name).ok_or(DocumentError::Invalid)?;
                     self.directives(&spread.directives, "FRAGMENT_SPREAD", walk)?;
                     if walk.walked.insert(&fragment.name) {
                         let parent = self.schema.get(&fragment.condition);
@@ -250,7 +256,7 @@ impl<'a> Walker<'a> {
         &'a self,
         field: &Field,
         parent: Option<&'a Definition>,
-    ) -> Result<Option<&'a FieldDefinition>, Stop> {
+    ) -> Result<Option<&'a FieldDefinition>, DocumentError> {
         if &*field.name == "__typename" {
             return Ok(Some(&self.typename));
         }
@@ -269,7 +275,7 @@ impl<'a> Walker<'a> {
         parent: Option<&'a Definition>,
         walk: &mut Walk<'a>,
         state: &State<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         let definition = self.definition(field, parent)?;
         valid(parent.is_none() || definition.is_some())?;
         let arguments = definition.map(|definition| definition.arguments.as_slice());
@@ -291,7 +297,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Whether the two types have an object type in common.
-    fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), Stop> {
+    fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), DocumentError> {
         let (Some(parent), Some(fragment)) = (parent, self.schema.get(condition)) else { return Ok(()) };
         if !is_composite(parent) || !is_composite(fragment) {
             return Ok(());
@@ -311,7 +317,7 @@ impl<'a> Walker<'a> {
         visited: &mut BTreeSet<&'a str>,
         lists: usize,
         level: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         const LISTS: usize = 3;
         let is_list = matches!(&*field.name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
         let lists = lists + usize::from(is_list);
@@ -325,7 +331,7 @@ impl<'a> Walker<'a> {
         visited: &mut BTreeSet<&'a str>,
         lists: usize,
         level: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         check_level(level)?;
         for selection in selections {
             self.steps.take(VISITED)?;
@@ -347,7 +353,7 @@ impl<'a> Walker<'a> {
     }
 
     /// A subscription must have exactly one field, which must not be an introspection field.
-    fn subscription(&self, operation: &'a OperationDefinition) -> Result<(), Stop> {
+    fn subscription(&self, operation: &'a OperationDefinition) -> Result<(), DocumentError> {
         let mut names = BTreeSet::new();
         let mut visited = BTreeSet::new();
         self.top_fields(&operation.selections, &mut names, &mut visited, 0)?;
@@ -360,7 +366,7 @@ impl<'a> Walker<'a> {
         names: &mut BTreeSet<&'a str>,
         visited: &mut BTreeSet<&'a str>,
         level: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         check_level(level)?;
         for selection in selections {
             self.steps.take(1)?;

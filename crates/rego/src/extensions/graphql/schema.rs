@@ -7,7 +7,7 @@ use super::ast::{
     ArgumentDefinition, Definition, Directive, DirectiveDefinition, FieldDefinition, SchemaDefinition,
     SchemaDocument, Text, Type, ValueKind,
 };
-use super::{Steps, Stop, parser};
+use super::{DocumentError, Steps, parser};
 
 /// The built-in types and directives of each schema: those of the
 /// [specification](https://spec.graphql.org/October2021/#sec-Schema-Introspection) in gqlparser's version.
@@ -25,8 +25,8 @@ pub(super) struct Schema {
     subscription: Option<Text>,
 }
 
-fn valid(is: bool) -> Result<(), Stop> {
-    if is { Ok(()) } else { Err(Stop::Invalid) }
+fn valid(is: bool) -> Result<(), DocumentError> {
+    if is { Ok(()) } else { Err(DocumentError::Invalid) }
 }
 
 /// Finds a field by its name. Lists are searched from the start, and each comparison counts as a step.
@@ -34,7 +34,7 @@ pub(super) fn field<'a>(
     fields: &'a [FieldDefinition],
     name: &str,
     steps: &Steps,
-) -> Result<Option<&'a FieldDefinition>, Stop> {
+) -> Result<Option<&'a FieldDefinition>, DocumentError> {
     steps.take(fields.len())?;
     Ok(fields.iter().find(|field| *field.name == *name))
 }
@@ -44,7 +44,7 @@ pub(super) fn argument<'a>(
     arguments: &'a [ArgumentDefinition],
     name: &str,
     steps: &Steps,
-) -> Result<Option<&'a ArgumentDefinition>, Stop> {
+) -> Result<Option<&'a ArgumentDefinition>, DocumentError> {
     steps.take(arguments.len())?;
     Ok(arguments.iter().find(|argument| *argument.name == *name))
 }
@@ -59,13 +59,13 @@ impl Schema {
     /// # Errors
     ///
     /// If it is invalid or the check exceeds a limit.
-    pub(super) fn new(document: SchemaDocument, steps: &Steps) -> Result<Self, Stop> {
+    pub(super) fn new(document: SchemaDocument, steps: &Steps) -> Result<Self, DocumentError> {
         static PARSED: LazyLock<Option<SchemaDocument>> = LazyLock::new(|| {
             let mut prelude = parser::schema(PRELUDE).ok()?;
             prelude.definitions.iter_mut().for_each(|definition| definition.built_in = true);
             Some(prelude)
         });
-        let prelude = PARSED.clone().ok_or(Stop::Unsupported("introspection"))?;
+        let prelude = PARSED.clone().ok_or(DocumentError::Unsupported("introspection"))?;
         let mut schema = Self::default();
         schema.add_types(prelude.definitions.into_iter().chain(document.definitions), document.extensions)?;
         schema.add_possible_types();
@@ -97,7 +97,7 @@ impl Schema {
         &mut self,
         definitions: impl Iterator<Item = Definition>,
         extensions: Vec<Definition>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         for definition in definitions {
             valid(self.types.insert(definition.name.clone(), definition).is_none())?;
         }
@@ -136,7 +136,7 @@ impl Schema {
         }
     }
 
-    fn add_roots(&mut self, definition: &SchemaDefinition, steps: &Steps) -> Result<(), Stop> {
+    fn add_roots(&mut self, definition: &SchemaDefinition, steps: &Steps) -> Result<(), DocumentError> {
         for root in &definition.operation_types {
             valid(self.types.contains_key(&root.of))?;
             match &*root.operation {
@@ -202,7 +202,7 @@ impl Schema {
         self.types.get(root.as_ref()?)
     }
 
-    fn check_definition(&self, definition: &Definition, steps: &Steps) -> Result<(), Stop> {
+    fn check_definition(&self, definition: &Definition, steps: &Steps) -> Result<(), DocumentError> {
         let kind = &*definition.kind;
         let is_input = kind == "INPUT_OBJECT";
         let location = if is_input { "INPUT_FIELD_DEFINITION" } else { "FIELD_DEFINITION" };
@@ -249,7 +249,7 @@ impl Schema {
         self.check_directives(&definition.directives, kind, None, false, steps)
     }
 
-    fn check_type(&self, of: &Type) -> Result<(), Stop> {
+    fn check_type(&self, of: &Type) -> Result<(), DocumentError> {
         valid(self.types.contains_key(of.name()))
     }
 
@@ -258,7 +258,7 @@ impl Schema {
         arguments: &[ArgumentDefinition],
         directive: Option<&str>,
         steps: &Steps,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         for argument in arguments {
             check_name(&argument.name)?;
             valid(self.get(argument.of.name()).is_some_and(is_input))?;
@@ -275,12 +275,12 @@ impl Schema {
         within: Option<&str>,
         at_one_place: bool,
         steps: &Steps,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         let mut seen = BTreeSet::new();
         for directive in directives {
             check_name(&directive.name)?;
             valid(within != Some(&directive.name))?;
-            let definition = self.directive(&directive.name).ok_or(Stop::Invalid)?;
+            let definition = self.directive(&directive.name).ok_or(DocumentError::Invalid)?;
             valid(!at_one_place || seen.insert(&directive.name) || definition.repeatable)?;
             steps.take(definition.locations.len())?;
             valid(definition.locations.iter().any(|allowed| **allowed == *location))?;
@@ -305,14 +305,15 @@ impl Schema {
         definition: &Definition,
         interface: &str,
         steps: &Steps,
-    ) -> Result<(), Stop> {
-        let interface = self.get(interface).ok_or(Stop::Invalid)?;
+    ) -> Result<(), DocumentError> {
+        let interface = self.get(interface).ok_or(DocumentError::Invalid)?;
         valid(&*interface.kind == "INTERFACE")?;
         for required in &interface.fields {
-            let found = field(&definition.fields, &required.name, steps)?.ok_or(Stop::Invalid)?;
+            let found = field(&definition.fields, &required.name, steps)?.ok_or(DocumentError::Invalid)?;
             valid(self.is_covariant(&required.of, &found.of, steps)?)?;
             for of_required in &required.arguments {
-                let of_found = argument(&found.arguments, &of_required.name, steps)?.ok_or(Stop::Invalid)?;
+                let of_found =
+                    argument(&found.arguments, &of_required.name, steps)?.ok_or(DocumentError::Invalid)?;
                 valid(of_required.of.is_compatible(&of_found.of))?;
             }
             for of_found in &found.arguments {
@@ -327,7 +328,7 @@ impl Schema {
         Ok(())
     }
 
-    fn is_covariant(&self, required: &Type, actual: &Type, steps: &Steps) -> Result<bool, Stop> {
+    fn is_covariant(&self, required: &Type, actual: &Type, steps: &Steps) -> Result<bool, DocumentError> {
         if required.non_null && !actual.non_null {
             return Ok(false);
         }
@@ -343,7 +344,7 @@ impl Schema {
     }
 
     /// An input object must not contain itself through fields that are neither lists nor nullable.
-    fn check_input_cycles(&self) -> Result<(), Stop> {
+    fn check_input_cycles(&self) -> Result<(), DocumentError> {
         let inputs = self.types.values().filter(|definition| &*definition.kind == "INPUT_OBJECT");
         let mut needs: BTreeMap<&str, Vec<&str>> = inputs
             .map(|input| {
@@ -383,7 +384,7 @@ pub(super) fn has_cycle<'a>(edges: &mut BTreeMap<&'a str, Vec<&'a str>>) -> bool
 }
 
 /// Names that begin with two underscores are reserved.
-fn check_name(name: &str) -> Result<(), Stop> {
+fn check_name(name: &str) -> Result<(), DocumentError> {
     valid(!name.starts_with("__"))
 }
 

@@ -160,7 +160,7 @@ fn documents_and_their_validation_have_limits() {
         Value::from(std::collections::BTreeMap::from([("Elem".into(), tree)]))
     });
     let error = Type::decode(&tree, &mut Decoder::default()).unwrap_err();
-    assert!(matches!(error, Stop::Limit("levels", LEVELS)), "{error:?}");
+    assert!(matches!(error, DocumentError::Limit("levels", LEVELS)), "{error:?}");
     let error = document(
         &Value::from(std::collections::BTreeMap::from([(
             "Definitions".into(),
@@ -168,5 +168,5 @@ fn documents_and_their_validation_have_limits() {
         )])),
         parser::schema,
     );
-    assert!(matches!(error, Err(Stop::Limit("nodes", TOKENS))));
+    assert!(matches!(error, Err(DocumentError::Limit("nodes", TOKENS))));
 }

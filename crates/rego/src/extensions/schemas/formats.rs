@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::super::patterns::compiled;
 use super::super::uris::Uri;
-use super::{Failure, Result};
+use super::{Result, SchemaError};
 use crate::re2::PatternError;
 
 /// Whether `text` has the format of this name. Unknown formats match each text.
@@ -36,7 +36,9 @@ pub(super) fn is_of(format: &str, text: &str) -> Result<bool> {
         "regex" => match compiled(text) {
             Ok(_) => true,
             Err(PatternError::Syntax(_)) => false,
-            Err(error) => return Err(Failure::unsupported(&format!("the pattern {text:?}, which {error}"))),
+            Err(error) => {
+                return Err(SchemaError::unsupported(&format!("the pattern {text:?}, which {error}")));
+            }
         },
         _ => true,
     })
@@ -132,7 +134,7 @@ fn is_template(path: &str) -> bool {
 fn is_email(text: &str) -> Result<bool> {
     let Some((local, domain)) = text.split_once('@') else { return Ok(false) };
     if text.contains(['"', '(', '<', '[', ':']) {
-        return Err(Failure::unsupported("an email address with one of \"(<[:"));
+        return Err(SchemaError::unsupported("an email address with one of \"(<[:"));
     }
     let is_atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || !c.is_ascii();
     let are_atoms = |text: &str| text.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom));

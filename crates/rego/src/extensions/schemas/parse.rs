@@ -6,7 +6,7 @@ use super::super::patterns::{Pattern, compiled};
 use super::decimal::Decimal;
 use super::json::Json;
 use super::references::{Pool, Reference};
-use super::{Failure, LEVELS, Result, SCHEMAS};
+use super::{LEVELS, Result, SCHEMAS, SchemaError};
 use crate::memory;
 use crate::re2::PatternError;
 
@@ -27,7 +27,7 @@ pub(super) type Id = usize;
 
 /// A keyword whose value is a schema or a boolean.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Further {
+pub(super) enum BoolOrSchema {
     #[default]
     Missing,
     Bool(bool),
@@ -59,21 +59,21 @@ pub(super) struct Sizes {
 
 /// One schema.
 #[derive(Default)]
-pub(super) struct Sub {
+pub(super) struct SchemaNode {
     /// The result of a boolean schema.
     pub(super) pass: Option<bool>,
     pub(super) types: Vec<&'static str>,
     /// The target of the reference, which replaces this schema.
     pub(super) reference: Option<Id>,
     pub(super) properties: BTreeMap<String, Id>,
-    pub(super) additional_properties: Further,
+    pub(super) additional_properties: BoolOrSchema,
     /// By pattern, as written.
     pub(super) pattern_properties: Vec<(Pattern, Id)>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
     pub(super) items: Vec<Id>,
     pub(super) is_single_item: bool,
-    pub(super) additional_items: Further,
+    pub(super) additional_items: BoolOrSchema,
     pub(super) multiple_of: Option<Decimal>,
     pub(super) limits: Limits,
     pub(super) length: Sizes,
@@ -98,7 +98,7 @@ pub(super) struct Sub {
 
 /// A schema with all its nested schemas. The first is the root.
 pub(super) struct Schema {
-    pub(super) subs: Vec<Sub>,
+    pub(super) nodes: Vec<SchemaNode>,
 }
 
 /// The fields of an object.
@@ -109,17 +109,17 @@ struct Parser<'j> {
     pool: Pool,
     /// The draft of the document, if it has one.
     draft: Option<Draft>,
-    subs: Vec<Sub>,
+    nodes: Vec<SchemaNode>,
     references: HashMap<String, Id>,
     level: usize,
 }
 
-fn invalid_type(expected: &str, given: &str) -> Failure {
-    Failure::schema(format!("Invalid type. Expected: {expected}, given: {given}"))
+fn invalid_type(expected: &str, given: &str) -> SchemaError {
+    SchemaError::schema(format!("Invalid type. Expected: {expected}, given: {given}"))
 }
 
-fn must_be(key: &str, article: &str, what: &str) -> Failure {
-    Failure::schema(format!("{key} must be of {article} {what}"))
+fn must_be(key: &str, article: &str, what: &str) -> SchemaError {
+    SchemaError::schema(format!("{key} must be of {article} {what}"))
 }
 
 /// The draft of `document`. As in OPA, it is `None` for an unknown URL.
@@ -127,10 +127,10 @@ fn draft_of(document: &Json) -> Result<Option<Draft>> {
     let fields = match document {
         Json::Bool(_) => return Ok(None),
         Json::Object(fields) => fields,
-        _ => return Err(Failure::schema("schema is invalid")),
+        _ => return Err(SchemaError::schema("schema is invalid")),
     };
     let Some(url) = fields.get("$schema") else { return Ok(None) };
-    let Json::Text(url) = url else { return Err(Failure::schema("$schema must be of type string")) };
+    let Json::Text(url) = url else { return Err(SchemaError::schema("$schema must be of type string")) };
     Ok(match Reference::read(url)?.to_string().as_str() {
         "http://json-schema.org/draft-04/schema" => Some(Draft::Four),
         "http://json-schema.org/draft-06/schema" => Some(Draft::Six),
@@ -148,12 +148,12 @@ impl Schema {
             document: &document,
             pool,
             draft,
-            subs: Vec::new(),
+            nodes: Vec::new(),
             references: HashMap::new(),
             level: 0,
         };
-        parser.sub(&document, draft.unwrap_or(Draft::Hybrid))?;
-        Ok(Self { subs: parser.subs })
+        parser.node(&document, draft.unwrap_or(Draft::Hybrid))?;
+        Ok(Self { nodes: parser.nodes })
     }
 }
 
@@ -181,7 +181,7 @@ fn size(fields: &Fields, key: &str) -> Result<Option<i64>> {
     };
     let number = number.ok_or_else(|| must_be(key, "an", "integer"))?;
     if number < 0 {
-        return Err(Failure::schema(format!("{key} must be greater than or equal to 0")));
+        return Err(SchemaError::schema(format!("{key} must be greater than or equal to 0")));
     }
     Ok(Some(number))
 }
@@ -193,7 +193,7 @@ fn sizes(fields: &Fields, least_key: &str, most_key: &str) -> Result<Sizes> {
 fn check_order(sizes: &Sizes, least_key: &str, most_key: &str) -> Result<()> {
     match (sizes.least, sizes.most) {
         (Some(least), Some(most)) if least > most => {
-            Err(Failure::schema(format!("{least_key} cannot be greater than {most_key}")))
+            Err(SchemaError::schema(format!("{least_key} cannot be greater than {most_key}")))
         }
         _ => Ok(()),
     }
@@ -214,7 +214,7 @@ fn limit(
     let Some(exclusive) = fields.get(exclusive_key) else { return Ok((limit, None)) };
     match exclusive {
         Json::Bool(is_exclusive) if matches!(draft, Draft::Four | Draft::Hybrid) => match limit {
-            None => Err(Failure::schema(format!("{exclusive_key} cannot be used without {key}"))),
+            None => Err(SchemaError::schema(format!("{exclusive_key} cannot be used without {key}"))),
             Some(limit) if *is_exclusive => Ok((None, Some(limit))),
             limit => Ok((limit, None)),
         },
@@ -235,49 +235,49 @@ fn pattern(pattern: &str) -> Result<Option<Pattern>> {
     match compiled(pattern) {
         Ok(compiled) => Ok(Some(compiled)),
         Err(PatternError::Syntax(_)) => Ok(None),
-        Err(error) => Err(Failure::unsupported(&format!("the pattern {pattern:?}, which {error}"))),
+        Err(error) => Err(SchemaError::unsupported(&format!("the pattern {pattern:?}, which {error}"))),
     }
 }
 
 impl<'j> Parser<'j> {
     /// Parses the schema `value` in a schema of this `draft`.
-    fn sub(&mut self, value: &'j Json, draft: Draft) -> Result<Id> {
+    fn node(&mut self, value: &'j Json, draft: Draft) -> Result<Id> {
         let id = self.reserve()?;
         self.fill(id, value, draft)?;
         Ok(id)
     }
 
     fn reserve(&mut self) -> Result<Id> {
-        if self.subs.len() >= SCHEMAS {
-            return Err(Failure::unsupported(&format!("more than {SCHEMAS} schemas and references")));
+        if self.nodes.len() >= SCHEMAS {
+            return Err(SchemaError::unsupported(&format!("more than {SCHEMAS} schemas and references")));
         }
         // The vector may be copied while it grows.
         memory::check(
-            3 * size_of::<Sub>()
-                + if self.subs.len() == self.subs.capacity() {
-                    self.subs.len() * 3 * size_of::<Sub>()
+            3 * size_of::<SchemaNode>()
+                + if self.nodes.len() == self.nodes.capacity() {
+                    self.nodes.len() * 3 * size_of::<SchemaNode>()
                 } else {
                     0
                 },
         )?;
-        self.subs.push(Sub::default());
-        Ok(self.subs.len() - 1)
+        self.nodes.push(SchemaNode::default());
+        Ok(self.nodes.len() - 1)
     }
 
     fn fill(&mut self, id: Id, value: &'j Json, draft: Draft) -> Result<()> {
         self.level += 1;
         if self.level > LEVELS {
-            return Err(Failure::unsupported(&format!(
+            return Err(SchemaError::unsupported(&format!(
                 "a chain of more than {LEVELS} schemas and references"
             )));
         }
         let filled = match value {
             Json::Bool(pass) if draft >= Draft::Six => {
-                self.subs[id].pass = Some(*pass);
+                self.nodes[id].pass = Some(*pass);
                 Ok(())
             }
             Json::Object(fields) => self.fields(id, fields, draft),
-            _ => Err(Failure::schema("Expected: Valid Schema, given: Invalid JSON")),
+            _ => Err(SchemaError::schema("Expected: Valid Schema, given: Invalid JSON")),
         };
         self.level -= 1;
         filled
@@ -294,7 +294,7 @@ impl<'j> Parser<'j> {
         if let Some(reference) = text(fields, "$ref")? {
             let reference = Reference::read(reference)?;
             match self.references.get(&reference.to_string()) {
-                Some(known) => self.subs[id].reference = Some(*known),
+                Some(known) => self.nodes[id].reference = Some(*known),
                 None => return self.referred(id, &reference, draft),
             }
         }
@@ -318,7 +318,7 @@ impl<'j> Parser<'j> {
             if !matches!(definition, Json::Bool(_) | Json::Object(_)) {
                 return Err(invalid());
             }
-            self.sub(definition, draft)?;
+            self.node(definition, draft)?;
         }
         Ok(())
     }
@@ -329,10 +329,10 @@ impl<'j> Parser<'j> {
         self.references.insert(reference.to_string(), referred);
         let value = self.pool.get(self.document, reference)?;
         if !matches!(value, Json::Bool(_) | Json::Object(_)) {
-            return Err(Failure::schema("Valid Schema must be of type object"));
+            return Err(SchemaError::schema("Valid Schema must be of type object"));
         }
         self.fill(referred, value, self.draft.unwrap_or(draft))?;
-        self.subs[id].reference = Some(referred);
+        self.nodes[id].reference = Some(referred);
         Ok(())
     }
 
@@ -347,15 +347,15 @@ impl<'j> Parser<'j> {
         for name in names {
             let Json::Text(name) = name else { return Err(invalid()) };
             let known = TYPES.into_iter().find(|known| known == name).ok_or_else(|| {
-                Failure::schema(format!(
+                SchemaError::schema(format!(
                     "has a primitive type that is NOT VALID -- given: /{name}/ Expected valid values are:[{}]",
                     TYPES.join(" ")
                 ))
             })?;
-            if self.subs[id].types.contains(&known) {
-                return Err(Failure::schema(format!("{name} type is duplicated")));
+            if self.nodes[id].types.contains(&known) {
+                return Err(SchemaError::schema(format!("{name} type is duplicated")));
             }
-            self.subs[id].types.push(known);
+            self.nodes[id].types.push(known);
         }
         Ok(())
     }
@@ -363,23 +363,23 @@ impl<'j> Parser<'j> {
     fn properties(&mut self, id: Id, fields: &'j Fields, draft: Draft) -> Result<()> {
         if let Some(properties) = fields.get("properties") {
             let Json::Object(properties) = properties else {
-                return Err(Failure::schema("Properties must be of type object"));
+                return Err(SchemaError::schema("Properties must be of type object"));
             };
             for (name, property) in properties {
-                let property = self.sub(property, draft)?;
-                self.subs[id].properties.insert(name.clone(), property);
+                let property = self.node(property, draft)?;
+                self.nodes[id].properties.insert(name.clone(), property);
             }
         }
-        self.subs[id].additional_properties = self.further(fields, "additionalProperties", draft)?;
+        self.nodes[id].additional_properties = self.bool_or_schema(fields, "additionalProperties", draft)?;
         match fields.get("patternProperties") {
             None => {}
             Some(Json::Object(patterns)) => {
                 for (text, property) in patterns {
                     let Some(pattern) = pattern(text)? else {
-                        return Err(Failure::schema(format!("Invalid regex pattern '{text}'")));
+                        return Err(SchemaError::schema(format!("Invalid regex pattern '{text}'")));
                     };
-                    let property = self.sub(property, draft)?;
-                    self.subs[id].pattern_properties.push((pattern, property));
+                    let property = self.node(property, draft)?;
+                    self.nodes[id].pattern_properties.push((pattern, property));
                 }
             }
             Some(_) => return Err(invalid_type("Valid Schema", "patternProperties")),
@@ -388,17 +388,17 @@ impl<'j> Parser<'j> {
             if !matches!(names, Json::Bool(_) | Json::Object(_)) {
                 return Err(invalid_type("Valid Schema", "patternProperties"));
             }
-            self.subs[id].property_names = Some(self.sub(names, draft)?);
+            self.nodes[id].property_names = Some(self.node(names, draft)?);
         }
         match fields.get("dependencies") {
             None => Ok(()),
             Some(Json::Object(dependencies)) => self.dependencies(id, dependencies, draft),
-            Some(_) => Err(Failure::schema("dependencies must be of type object")),
+            Some(_) => Err(SchemaError::schema("dependencies must be of type object")),
         }
     }
 
     fn dependencies(&mut self, id: Id, dependencies: &'j Fields, draft: Draft) -> Result<()> {
-        let invalid = || Failure::schema("Dependency must be of type Schema Or Array Of Strings");
+        let invalid = || SchemaError::schema("Dependency must be of type Schema Or Array Of Strings");
         for (name, value) in dependencies {
             let dependency = match value {
                 Json::Array(names) => {
@@ -408,19 +408,19 @@ impl<'j> Parser<'j> {
                     };
                     Dependency::Properties(names.iter().map(text).collect::<Result<_>>()?)
                 }
-                Json::Bool(_) | Json::Object(_) => Dependency::Schema(self.sub(value, draft)?),
+                Json::Bool(_) | Json::Object(_) => Dependency::Schema(self.node(value, draft)?),
                 _ => return Err(invalid()),
             };
-            self.subs[id].dependencies.insert(name.clone(), dependency);
+            self.nodes[id].dependencies.insert(name.clone(), dependency);
         }
         Ok(())
     }
 
-    fn further(&mut self, fields: &'j Fields, key: &str, draft: Draft) -> Result<Further> {
+    fn bool_or_schema(&mut self, fields: &'j Fields, key: &str, draft: Draft) -> Result<BoolOrSchema> {
         match fields.get(key) {
-            None => Ok(Further::Missing),
-            Some(Json::Bool(value)) => Ok(Further::Bool(*value)),
-            Some(schema @ Json::Object(_)) => Ok(Further::Schema(self.sub(schema, draft)?)),
+            None => Ok(BoolOrSchema::Missing),
+            Some(Json::Bool(value)) => Ok(BoolOrSchema::Bool(*value)),
+            Some(schema @ Json::Object(_)) => Ok(BoolOrSchema::Schema(self.node(schema, draft)?)),
             Some(_) => Err(invalid_type("boolean/Valid Schema", key)),
         }
     }
@@ -434,18 +434,18 @@ impl<'j> Parser<'j> {
                     if !matches!(item, Json::Bool(_) | Json::Object(_)) {
                         return Err(invalid());
                     }
-                    let item = self.sub(item, draft)?;
-                    self.subs[id].items.push(item);
+                    let item = self.node(item, draft)?;
+                    self.nodes[id].items.push(item);
                 }
             }
             Some(item @ (Json::Bool(_) | Json::Object(_))) => {
-                let item = self.sub(item, draft)?;
-                self.subs[id].items.push(item);
-                self.subs[id].is_single_item = true;
+                let item = self.node(item, draft)?;
+                self.nodes[id].items.push(item);
+                self.nodes[id].is_single_item = true;
             }
             Some(_) => return Err(invalid()),
         }
-        self.subs[id].additional_items = self.further(fields, "additionalItems", draft)?;
+        self.nodes[id].additional_items = self.bool_or_schema(fields, "additionalItems", draft)?;
         Ok(())
     }
 
@@ -453,45 +453,47 @@ impl<'j> Parser<'j> {
         match fields.get("multipleOf") {
             None => {}
             Some(Json::Number(number)) if number.is_positive() => {
-                self.subs[id].multiple_of = Some(number.clone());
+                self.nodes[id].multiple_of = Some(number.clone());
             }
             Some(Json::Number(_)) => {
-                return Err(Failure::schema("multipleOf must be strictly greater than 0"));
+                return Err(SchemaError::schema("multipleOf must be strictly greater than 0"));
             }
             Some(_) => return Err(invalid_type("Number", "multipleOf")),
         }
         let (minimum, exclusive_minimum) = limit(fields, "minimum", "exclusiveMinimum", draft)?;
         let (maximum, exclusive_maximum) = limit(fields, "maximum", "exclusiveMaximum", draft)?;
-        self.subs[id].limits = Limits { minimum, exclusive_minimum, maximum, exclusive_maximum };
+        self.nodes[id].limits = Limits { minimum, exclusive_minimum, maximum, exclusive_maximum };
         Ok(())
     }
 
     fn texts(&mut self, id: Id, fields: &Fields) -> Result<()> {
         let length = sizes(fields, "minLength", "maxLength")?;
         check_order(&length, "minLength", "maxLength")?;
-        self.subs[id].length = length;
+        self.nodes[id].length = length;
         if let Some(text) = text(fields, "pattern")? {
-            let pattern = pattern(text)?.ok_or_else(|| Failure::schema("pattern must be a valid regex"))?;
-            self.subs[id].pattern = Some((text.to_owned(), pattern));
+            let pattern =
+                pattern(text)?.ok_or_else(|| SchemaError::schema("pattern must be a valid regex"))?;
+            self.nodes[id].pattern = Some((text.to_owned(), pattern));
         }
-        self.subs[id].format = text(fields, "format")?.filter(|format| !format.is_empty()).map(str::to_owned);
+        self.nodes[id].format =
+            text(fields, "format")?.filter(|format| !format.is_empty()).map(str::to_owned);
         Ok(())
     }
 
     fn sizes(&mut self, id: Id, fields: &Fields) -> Result<()> {
         let properties = sizes(fields, "minProperties", "maxProperties")?;
         check_order(&properties, "minProperties", "maxProperties")?;
-        self.subs[id].property_count = properties;
+        self.nodes[id].property_count = properties;
         let mut names = HashSet::new();
         for name in list(fields, "required")? {
             let Json::Text(name) = name else { return Err(invalid_type("string", "required")) };
             if !names.insert(name) {
-                return Err(Failure::schema("required items must be unique"));
+                return Err(SchemaError::schema("required items must be unique"));
             }
-            self.subs[id].required.push(name.clone());
+            self.nodes[id].required.push(name.clone());
         }
-        self.subs[id].item_count = sizes(fields, "minItems", "maxItems")?;
-        self.subs[id].unique_items = match fields.get("uniqueItems") {
+        self.nodes[id].item_count = sizes(fields, "minItems", "maxItems")?;
+        self.nodes[id].unique_items = match fields.get("uniqueItems") {
             None => false,
             Some(Json::Bool(value)) => *value,
             Some(_) => return Err(must_be("uniqueItems", "a", "boolean")),
@@ -501,32 +503,32 @@ impl<'j> Parser<'j> {
 
     fn values(&mut self, id: Id, fields: &'j Fields, draft: Draft) -> Result<()> {
         if let Some(contains) = fields.get("contains").filter(|_| draft >= Draft::Six) {
-            self.subs[id].contains = Some(self.sub(contains, draft)?);
+            self.nodes[id].contains = Some(self.node(contains, draft)?);
         }
-        self.subs[id].constant = fields.get("const").filter(|_| draft >= Draft::Six).map(Json::text);
+        self.nodes[id].constant = fields.get("const").filter(|_| draft >= Draft::Six).map(Json::text);
         if fields.contains_key("enum") {
             let (mut all, mut set) = (Vec::new(), HashSet::new());
             for value in list(fields, "enum")? {
                 let value = value.text();
                 memory::check(value.len() * 4)?;
                 if !set.insert(value.clone()) {
-                    return Err(Failure::schema("enum items must be unique"));
+                    return Err(SchemaError::schema("enum items must be unique"));
                 }
                 all.push(value);
             }
-            self.subs[id].values = Some((all.join(", "), set));
+            self.nodes[id].values = Some((all.join(", "), set));
         }
         Ok(())
     }
 
     fn combinations(&mut self, id: Id, fields: &'j Fields, draft: Draft) -> Result<()> {
         let mut all = |key: &str| {
-            list(fields, key)?.iter().map(|schema| self.sub(schema, draft)).collect::<Result<Vec<Id>>>()
+            list(fields, key)?.iter().map(|schema| self.node(schema, draft)).collect::<Result<Vec<Id>>>()
         };
         let (one_of, any_of, all_of) = (all("oneOf")?, all("anyOf")?, all("allOf")?);
         let not = self.operand(fields, "not", draft)?;
-        let sub = &mut self.subs[id];
-        (sub.one_of, sub.any_of, sub.all_of, sub.not) = (one_of, any_of, all_of, not);
+        let node = &mut self.nodes[id];
+        (node.one_of, node.any_of, node.all_of, node.not) = (one_of, any_of, all_of, not);
         Ok(())
     }
 
@@ -536,15 +538,15 @@ impl<'j> Parser<'j> {
         }
         let mut operand = |key| self.operand(fields, key, draft);
         let (condition, then, otherwise) = (operand("if")?, operand("then")?, operand("else")?);
-        let sub = &mut self.subs[id];
-        (sub.condition, sub.then, sub.otherwise) = (condition, then, otherwise);
+        let node = &mut self.nodes[id];
+        (node.condition, node.then, node.otherwise) = (condition, then, otherwise);
         Ok(())
     }
 
     fn operand(&mut self, fields: &'j Fields, key: &str, draft: Draft) -> Result<Option<Id>> {
         match fields.get(key) {
             None => Ok(None),
-            Some(schema @ (Json::Bool(_) | Json::Object(_))) => Ok(Some(self.sub(schema, draft)?)),
+            Some(schema @ (Json::Bool(_) | Json::Object(_))) => Ok(Some(self.node(schema, draft)?)),
             Some(_) => Err(must_be(key, "an", "object")),
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::json::Json;
-use super::{Failure, Result};
+use super::{Result, SchemaError};
 use crate::memory;
 
 /// A reference: a URL in parts. Missing parts are empty.
@@ -33,7 +33,7 @@ impl Reference {
     ///
     /// Ends the evaluation if such a reference is not supported.
     pub(super) fn read(text: &str) -> Result<Self> {
-        Self::parsed(text).ok_or_else(|| Failure::unsupported(&format!("the reference {text:?}")))
+        Self::parsed(text).ok_or_else(|| SchemaError::unsupported(&format!("the reference {text:?}")))
     }
 
     fn parsed(text: &str) -> Option<Self> {
@@ -99,17 +99,19 @@ impl Reference {
             value = match value {
                 Json::Object(fields) => {
                     let key = step.replace("~1", "/").replace("~0", "~");
-                    fields.get(&key).ok_or_else(|| Failure::schema(format!("Object has no key '{key}'")))?
+                    fields
+                        .get(&key)
+                        .ok_or_else(|| SchemaError::schema(format!("Object has no key '{key}'")))?
                 }
                 Json::Array(items) => {
                     let Ok(index) = step.parse::<i64>() else {
-                        return Err(Failure::schema(format!("Invalid array index '{step}'")));
+                        return Err(SchemaError::schema(format!("Invalid array index '{step}'")));
                     };
                     usize::try_from(index).ok().and_then(|index| items.get(index)).ok_or_else(|| {
-                        Failure::schema(format!("Out of bound array[0,{}] index '{index}'", items.len()))
+                        SchemaError::schema(format!("Out of bound array[0,{}] index '{index}'", items.len()))
                     })?
                 }
-                _ => return Err(Failure::schema(format!("Invalid token reference '{step}'"))),
+                _ => return Err(SchemaError::schema(format!("Invalid token reference '{step}'"))),
             };
         }
         Ok(value)
@@ -148,7 +150,7 @@ impl Pool {
                     base = base.resolve(&Reference::read(id)?);
                     memory::check(4 * (base.length() + steps.len() * size_of::<usize>()) + 256)?;
                     if self.by_id.insert(base.to_string(), steps.clone()).is_some() {
-                        return Err(Failure::schema(format!("Reference already exists: \"{base}\"")));
+                        return Err(SchemaError::schema(format!("Reference already exists: \"{base}\"")));
                     }
                 }
                 if let Some(Json::Text(reference)) = fields.get_mut("$ref") {
@@ -199,8 +201,8 @@ impl Pool {
             return reference.pointed(schema);
         }
         if reference.origin.is_empty() {
-            return Err(Failure::schema(format!("Reference {reference} must be canonical")));
+            return Err(SchemaError::schema(format!("Reference {reference} must be canonical")));
         }
-        Err(Failure::unsupported(&format!("a reference to the other document {reference}")))
+        Err(SchemaError::unsupported(&format!("a reference to the other document {reference}")))
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::decimal::Decimal;
 use super::json::Json;
-use super::parse::{Dependency, Further, Id, Schema, Sub};
-use super::{Failure, LEVELS, Result, STEPS, formats};
+use super::parse::{BoolOrSchema, Dependency, Id, Schema, SchemaNode};
+use super::{LEVELS, Result, STEPS, SchemaError, formats};
 use crate::memory;
 
 /// The name of the document in errors.
@@ -16,7 +16,7 @@ const ROOT: &str = "(Root)";
 const PATTERN: usize = 4_000;
 
 /// A reported error.
-pub(super) struct Report {
+pub(super) struct ValidationError {
     pub(super) kind: &'static str,
     pub(super) field: String,
     pub(super) text: String,
@@ -24,28 +24,28 @@ pub(super) struct Report {
 
 /// The errors of a value, and a score for how well it matches.
 #[derive(Default)]
-struct Outcome {
-    errors: Vec<Report>,
+struct ValidationResult {
+    errors: Vec<ValidationError>,
     score: i64,
 }
 
-impl Outcome {
+impl ValidationResult {
     fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
 
-    fn add(&mut self, place: &Place<'_>, kind: &'static str, text: String) -> Result<()> {
+    fn add(&mut self, place: &InstancePath<'_>, kind: &'static str, text: String) -> Result<()> {
         let field = place.field();
         // The texts become part of the result as well. The list may be copied while it grows.
         let list = if self.errors.len() == self.errors.capacity() { self.errors.len() } else { 0 };
-        memory::check(3 * (field.len() + text.len()) + 1_024 + 3 * list * size_of::<Report>())?;
-        self.errors.push(Report { kind, field, text });
+        memory::check(3 * (field.len() + text.len()) + 1_024 + 3 * list * size_of::<ValidationError>())?;
+        self.errors.push(ValidationError { kind, field, text });
         self.score -= 2;
         Ok(())
     }
 
     fn merge(&mut self, other: Self) -> Result<()> {
-        memory::check((self.errors.len() + other.errors.len()) * 2 * size_of::<Report>())?;
+        memory::check((self.errors.len() + other.errors.len()) * 2 * size_of::<ValidationError>())?;
         self.errors.extend(other.errors);
         self.score += other.score;
         Ok(())
@@ -53,14 +53,14 @@ impl Outcome {
 }
 
 /// The path of a value in the document.
-struct Place<'p> {
+struct InstancePath<'p> {
     name: &'p str,
-    parent: Option<&'p Place<'p>>,
+    parent: Option<&'p InstancePath<'p>>,
 }
 
-impl<'p> Place<'p> {
-    fn below(&'p self, name: &'p str) -> Place<'p> {
-        Place { name, parent: Some(self) }
+impl<'p> InstancePath<'p> {
+    fn below(&'p self, name: &'p str) -> InstancePath<'p> {
+        InstancePath { name, parent: Some(self) }
     }
 
     /// The path without the root, or the name of the root.
@@ -80,17 +80,17 @@ impl<'p> Place<'p> {
 
 impl Schema {
     /// Validates `document` and returns its errors.
-    pub(super) fn validate(&self, document: &Json) -> Result<Vec<Report>> {
-        let mut validation = Validation { subs: &self.subs, steps: STEPS, level: 0 };
-        let mut outcome = Outcome::default();
-        let root = Place { name: ROOT, parent: None };
+    pub(super) fn validate(&self, document: &Json) -> Result<Vec<ValidationError>> {
+        let mut validation = Validation { nodes: &self.nodes, steps: STEPS, level: 0 };
+        let mut outcome = ValidationResult::default();
+        let root = InstancePath { name: ROOT, parent: None };
         validation.value(0, document, &mut outcome, &root)?;
         Ok(outcome.errors)
     }
 }
 
 struct Validation<'s> {
-    subs: &'s [Sub],
+    nodes: &'s [SchemaNode],
     /// The remaining steps.
     steps: usize,
     level: usize,
@@ -115,82 +115,96 @@ impl<'s> Validation<'s> {
                 self.steps = left;
                 Ok(())
             }
-            None => Err(Failure::Ends(anyhow::anyhow!("the validation takes more than {STEPS} steps"))),
+            None => {
+                Err(SchemaError::Evaluation(anyhow::anyhow!("the validation takes more than {STEPS} steps")))
+            }
         }
     }
 
     /// Validates `value` independently.
-    fn alone(&mut self, id: Id, value: &Json, place: &Place<'_>) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+    fn alone(&mut self, id: Id, value: &Json, place: &InstancePath<'_>) -> Result<ValidationResult> {
+        let mut outcome = ValidationResult::default();
         self.value(id, value, &mut outcome, place)?;
         Ok(outcome)
     }
 
-    fn value(&mut self, id: Id, value: &Json, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
-        let subs = self.subs;
-        let (mut sub, mut references) = (&subs[id], 0);
+    fn value(
+        &mut self,
+        id: Id,
+        value: &Json,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
+        let nodes = self.nodes;
+        let (mut node, mut references) = (&nodes[id], 0);
         self.step(1)?;
         loop {
-            if let Some(pass) = sub.pass {
+            if let Some(pass) = node.pass {
                 return if pass {
                     Ok(())
                 } else {
                     outcome.add(place, "false", "False always fails validation".to_owned())
                 };
             }
-            let Some(reference) = sub.reference else { break };
-            sub = &subs[reference];
+            let Some(reference) = node.reference else { break };
+            node = &nodes[reference];
             references += 1;
             if references > LEVELS {
-                return Err(Failure::unsupported("a reference to itself"));
+                return Err(SchemaError::unsupported("a reference to itself"));
             }
         }
         self.level += 1;
         if self.level > LEVELS {
-            return Err(Failure::unsupported(&format!("a validation with more than {LEVELS} levels")));
+            return Err(SchemaError::unsupported(&format!("a validation with more than {LEVELS} levels")));
         }
-        self.typed(sub, value, outcome, place)?;
+        self.typed(node, value, outcome, place)?;
         self.level -= 1;
         Ok(())
     }
 
-    fn typed(&mut self, sub: &'s Sub, value: &Json, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
+    fn typed(
+        &mut self,
+        node: &'s SchemaNode,
+        value: &Json,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
         let given = type_of(value);
         let is_of = |name: &&str| *name == given || (*name == "number" && given == "integer");
-        if !sub.types.is_empty() && !sub.types.iter().any(is_of) {
-            let expected = match sub.types.as_slice() {
+        if !node.types.is_empty() && !node.types.iter().any(is_of) {
+            let expected = match node.types.as_slice() {
                 [one] => (*one).to_owned(),
                 all => format!("[{}]", all.join(",")),
             };
             let text = format!("Invalid type. Expected: {expected}, given: {given}");
             return outcome.add(place, "invalid_type", text);
         }
-        self.combinations(sub, value, outcome, place)?;
+        self.combinations(node, value, outcome, place)?;
         match value {
-            Json::Null => self.common(sub, value, outcome, place)?,
+            Json::Null => self.common(node, value, outcome, place)?,
             Json::Array(items) => {
-                self.array(sub, items, outcome, place)?;
-                self.common(sub, value, outcome, place)?;
+                self.array(node, items, outcome, place)?;
+                self.common(node, value, outcome, place)?;
             }
             Json::Object(fields) => {
-                self.object(sub, fields, outcome, place)?;
-                self.common(sub, value, outcome, place)?;
-                self.step(sub.properties.len() / 8)?;
-                for (name, property) in &sub.properties {
+                self.object(node, fields, outcome, place)?;
+                self.common(node, value, outcome, place)?;
+                self.step(node.properties.len() / 8)?;
+                for (name, property) in &node.properties {
                     if let Some(value) = fields.get(name) {
                         self.value(*property, value, outcome, &place.below(name))?;
                     }
                 }
             }
             Json::Number(number) => {
-                self.number(sub, number, outcome, place)?;
-                self.common(sub, value, outcome, place)?;
+                self.number(node, number, outcome, place)?;
+                self.common(node, value, outcome, place)?;
             }
             Json::Text(text) => {
-                self.common(sub, value, outcome, place)?;
-                self.text(sub, text, outcome, place)?;
+                self.common(node, value, outcome, place)?;
+                self.text(node, text, outcome, place)?;
             }
-            Json::Bool(_) => self.common(sub, value, outcome, place)?,
+            Json::Bool(_) => self.common(node, value, outcome, place)?,
         }
         outcome.score += 1;
         Ok(())
@@ -199,16 +213,16 @@ impl<'s> Validation<'s> {
     /// Validates `value` against the combined schemas (`allOf` and the like).
     fn combinations(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         value: &Json,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
-        self.any_of(sub, value, outcome, place)?;
-        self.one_of(sub, value, outcome, place)?;
-        if !sub.all_of.is_empty() {
+        self.any_of(node, value, outcome, place)?;
+        self.one_of(node, value, outcome, place)?;
+        if !node.all_of.is_empty() {
             let mut is_valid = true;
-            for id in &sub.all_of {
+            for id in &node.all_of {
                 let found = self.alone(*id, value, place)?;
                 is_valid &= found.is_valid();
                 outcome.merge(found)?;
@@ -217,22 +231,28 @@ impl<'s> Validation<'s> {
                 outcome.add(place, "number_all_of", "Must validate all the schemas (allOf)".to_owned())?;
             }
         }
-        if let Some(not) = sub.not
+        if let Some(not) = node.not
             && self.alone(not, value, place)?.is_valid()
         {
             outcome.add(place, "number_not", "Must not validate the schema (not)".to_owned())?;
         }
         if let Json::Object(fields) = value {
-            self.dependencies(sub, value, fields, outcome, place)?;
+            self.dependencies(node, value, fields, outcome, place)?;
         }
-        self.condition(sub, value, outcome, place)?;
+        self.condition(node, value, outcome, place)?;
         outcome.score += 1;
         Ok(())
     }
 
-    fn any_of(&mut self, sub: &'s Sub, value: &Json, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
-        let mut best: Option<Outcome> = None;
-        for id in &sub.any_of {
+    fn any_of(
+        &mut self,
+        node: &'s SchemaNode,
+        value: &Json,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
+        let mut best: Option<ValidationResult> = None;
+        for id in &node.any_of {
             let found = self.alone(*id, value, place)?;
             if found.is_valid() {
                 return Ok(());
@@ -254,9 +274,15 @@ impl<'s> Validation<'s> {
         }
     }
 
-    fn one_of(&mut self, sub: &'s Sub, value: &Json, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
-        let (mut valid, mut best) = (0, None::<Outcome>);
-        for id in &sub.one_of {
+    fn one_of(
+        &mut self,
+        node: &'s SchemaNode,
+        value: &Json,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
+        let (mut valid, mut best) = (0, None::<ValidationResult>);
+        for id in &node.one_of {
             let found = self.alone(*id, value, place)?;
             if found.is_valid() {
                 valid += 1;
@@ -264,7 +290,7 @@ impl<'s> Validation<'s> {
                 best = Some(found);
             }
         }
-        if sub.one_of.is_empty() || valid == 1 {
+        if node.one_of.is_empty() || valid == 1 {
             return Ok(());
         }
         let text = "Must validate one and only one schema (oneOf)";
@@ -277,13 +303,13 @@ impl<'s> Validation<'s> {
 
     fn dependencies(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         value: &Json,
         fields: &BTreeMap<String, Json>,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
-        for (name, dependency) in &sub.dependencies {
+        for (name, dependency) in &node.dependencies {
             self.step(1)?;
             if !fields.contains_key(name) {
                 continue;
@@ -309,17 +335,17 @@ impl<'s> Validation<'s> {
 
     fn condition(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         value: &Json,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
-        let Some(condition) = sub.condition else { return Ok(()) };
+        let Some(condition) = node.condition else { return Ok(()) };
         let is_valid = self.alone(condition, value, place)?.is_valid();
         let (branch, kind, text) = if is_valid {
-            (sub.then, "condition_then", "Must validate \"then\" as \"if\" was valid")
+            (node.then, "condition_then", "Must validate \"then\" as \"if\" was valid")
         } else {
-            (sub.otherwise, "condition_else", "Must validate \"else\" as \"if\" was not valid")
+            (node.otherwise, "condition_else", "Must validate \"else\" as \"if\" was not valid")
         };
         let Some(branch) = branch else { return Ok(()) };
         let found = self.alone(branch, value, place)?;
@@ -337,21 +363,27 @@ impl<'s> Validation<'s> {
         Ok(text)
     }
 
-    fn common(&mut self, sub: &'s Sub, value: &Json, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
-        if let Some(constant) = &sub.constant
+    fn common(
+        &mut self,
+        node: &'s SchemaNode,
+        value: &Json,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
+        if let Some(constant) = &node.constant
             && self.written(value)? != *constant
         {
             let text = format!("{} does not match: {constant}", place.field());
             outcome.add(place, "const", text)?;
         }
-        if let Some((all, set)) = &sub.values
+        if let Some((all, set)) = &node.values
             && !set.contains(&self.written(value)?)
         {
             memory::check(all.len() * 4)?;
             let text = format!("{} must be one of the following: {all}", place.field());
             outcome.add(place, "enum", text)?;
         }
-        if let (Some(format), Json::Text(text)) = (&sub.format, value) {
+        if let (Some(format), Json::Text(text)) = (&node.format, value) {
             self.step(text.len() / 32 + if format == "regex" { PATTERN } else { 0 })?;
             if !formats::is_of(format, text)? {
                 outcome.add(place, "format", format!("Does not match format '{format}'"))?;
@@ -363,45 +395,50 @@ impl<'s> Validation<'s> {
 
     fn array(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         items: &[Json],
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
         for (nth, item) in items.iter().enumerate() {
-            let schema = match (sub.is_single_item, sub.items.get(nth), sub.additional_items) {
-                (true, ..) => sub.items[0],
+            let schema = match (node.is_single_item, node.items.get(nth), node.additional_items) {
+                (true, ..) => node.items[0],
                 (false, Some(schema), _) => *schema,
-                (false, None, Further::Schema(schema)) if !sub.items.is_empty() => schema,
+                (false, None, BoolOrSchema::Schema(schema)) if !node.items.is_empty() => schema,
                 _ => break,
             };
             let name = nth.to_string();
             let found = self.alone(schema, item, &place.below(&name))?;
             outcome.merge(found)?;
         }
-        let has_more = !sub.is_single_item && !sub.items.is_empty() && items.len() > sub.items.len();
-        if has_more && matches!(sub.additional_items, Further::Bool(false)) {
+        let has_more = !node.is_single_item && !node.items.is_empty() && items.len() > node.items.len();
+        if has_more && matches!(node.additional_items, BoolOrSchema::Bool(false)) {
             let text = "No additional items allowed on array";
             outcome.add(place, "array_no_additional_items", text.to_owned())?;
         }
         let count = items.len() as i64;
-        if let Some(least) = sub.item_count.least.filter(|least| count < *least) {
+        if let Some(least) = node.item_count.least.filter(|least| count < *least) {
             outcome.add(place, "array_min_items", format!("Array must have at least {least} items"))?;
         }
-        if let Some(most) = sub.item_count.most.filter(|most| count > *most) {
+        if let Some(most) = node.item_count.most.filter(|most| count > *most) {
             outcome.add(place, "array_max_items", format!("Array must have at most {most} items"))?;
         }
-        if sub.unique_items {
+        if node.unique_items {
             self.unique(items, outcome, place)?;
         }
-        if let Some(contains) = sub.contains {
+        if let Some(contains) = node.contains {
             self.contains(contains, items, outcome, place)?;
         }
         outcome.score += 1;
         Ok(())
     }
 
-    fn unique(&mut self, items: &[Json], outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
+    fn unique(
+        &mut self,
+        items: &[Json],
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
         let mut known = HashMap::new();
         for (nth, item) in items.iter().enumerate() {
             let text = self.written(item)?;
@@ -418,10 +455,10 @@ impl<'s> Validation<'s> {
         &mut self,
         schema: Id,
         items: &[Json],
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
-        let mut best: Option<Outcome> = None;
+        let mut best: Option<ValidationResult> = None;
         for (nth, item) in items.iter().enumerate() {
             let name = nth.to_string();
             let found = self.alone(schema, item, &place.below(&name))?;
@@ -438,19 +475,19 @@ impl<'s> Validation<'s> {
 
     fn object(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         fields: &BTreeMap<String, Json>,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
         let count = fields.len() as i64;
-        if let Some(least) = sub.property_count.least.filter(|least| count < *least) {
+        if let Some(least) = node.property_count.least.filter(|least| count < *least) {
             outcome.add(place, "array_min_properties", format!("Must have at least {least} properties"))?;
         }
-        if let Some(most) = sub.property_count.most.filter(|most| count > *most) {
+        if let Some(most) = node.property_count.most.filter(|most| count > *most) {
             outcome.add(place, "array_max_properties", format!("Must have at most {most} properties"))?;
         }
-        for name in &sub.required {
+        for name in &node.required {
             self.step(1)?;
             if fields.contains_key(name) {
                 outcome.score += 1;
@@ -460,24 +497,24 @@ impl<'s> Validation<'s> {
         }
         for (name, value) in fields {
             self.step(1)?;
-            let is_known = sub.properties.contains_key(name);
-            let has_pattern = self.patterns(sub, name, value, outcome, place)?;
+            let is_known = node.properties.contains_key(name);
+            let has_pattern = self.patterns(node, name, value, outcome, place)?;
             if is_known || has_pattern {
                 continue;
             }
-            match sub.additional_properties {
-                Further::Bool(false) => {
+            match node.additional_properties {
+                BoolOrSchema::Bool(false) => {
                     let text = format!("Additional property {name} is not allowed");
                     outcome.add(place, "additional_property_not_allowed", text)?;
                 }
-                Further::Schema(schema) => {
+                BoolOrSchema::Schema(schema) => {
                     let found = self.alone(schema, value, &place.below(name))?;
                     outcome.merge(found)?;
                 }
-                Further::Bool(true) | Further::Missing => {}
+                BoolOrSchema::Bool(true) | BoolOrSchema::Missing => {}
             }
         }
-        if let Some(schema) = sub.property_names {
+        if let Some(schema) = node.property_names {
             for name in fields.keys() {
                 let found = self.alone(schema, &Json::Text(name.clone()), place)?;
                 if !found.is_valid() {
@@ -494,14 +531,14 @@ impl<'s> Validation<'s> {
     /// Whether a pattern matches the property `name`.
     fn patterns(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         name: &str,
         value: &Json,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<bool> {
         let mut is_matched = false;
-        for (pattern, schema) in &sub.pattern_properties {
+        for (pattern, schema) in &node.pattern_properties {
             if self.is_match(pattern, name)? {
                 is_matched = true;
                 let found = self.alone(*schema, value, &place.below(name))?;
@@ -516,22 +553,28 @@ impl<'s> Validation<'s> {
         self.step(1 + text.len() / 32)?;
         match pattern.clone().for_text(text) {
             Some(regex) => Ok(regex.is_match(text)),
-            None => Err(Failure::unsupported("a text that is too long for its pattern")),
+            None => Err(SchemaError::unsupported("a text that is too long for its pattern")),
         }
     }
 
-    fn text(&mut self, sub: &'s Sub, text: &str, outcome: &mut Outcome, place: &Place<'_>) -> Result<()> {
+    fn text(
+        &mut self,
+        node: &'s SchemaNode,
+        text: &str,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
+    ) -> Result<()> {
         self.step(text.len() / 32)?;
         let count = text.chars().count() as i64;
-        if let Some(least) = sub.length.least.filter(|least| count < *least) {
+        if let Some(least) = node.length.least.filter(|least| count < *least) {
             let text = format!("String length must be greater than or equal to {least}");
             outcome.add(place, "string_gte", text)?;
         }
-        if let Some(most) = sub.length.most.filter(|most| count > *most) {
+        if let Some(most) = node.length.most.filter(|most| count > *most) {
             let text = format!("String length must be less than or equal to {most}");
             outcome.add(place, "string_lte", text)?;
         }
-        if let Some((written, pattern)) = &sub.pattern
+        if let Some((written, pattern)) = &node.pattern
             && !self.is_match(pattern, text)?
         {
             outcome.add(place, "pattern", format!("Does not match pattern '{written}'"))?;
@@ -542,12 +585,12 @@ impl<'s> Validation<'s> {
 
     fn number(
         &mut self,
-        sub: &'s Sub,
+        node: &'s SchemaNode,
         number: &Decimal,
-        outcome: &mut Outcome,
-        place: &Place<'_>,
+        outcome: &mut ValidationResult,
+        place: &InstancePath<'_>,
     ) -> Result<()> {
-        if let Some(multiple) = &sub.multiple_of {
+        if let Some(multiple) = &node.multiple_of {
             // The numbers may have very different exponents.
             self.step(20)?;
             if !number.is_multiple_of(multiple) {
@@ -555,10 +598,10 @@ impl<'s> Validation<'s> {
             }
         }
         let limits = [
-            (&sub.limits.maximum, "number_lte", "less than or equal to", Ordering::Greater, false),
-            (&sub.limits.exclusive_maximum, "number_lt", "less than", Ordering::Greater, true),
-            (&sub.limits.minimum, "number_gte", "greater than or equal to", Ordering::Less, false),
-            (&sub.limits.exclusive_minimum, "number_gt", "greater than", Ordering::Less, true),
+            (&node.limits.maximum, "number_lte", "less than or equal to", Ordering::Greater, false),
+            (&node.limits.exclusive_maximum, "number_lt", "less than", Ordering::Greater, true),
+            (&node.limits.minimum, "number_gte", "greater than or equal to", Ordering::Less, false),
+            (&node.limits.exclusive_minimum, "number_gt", "greater than", Ordering::Less, true),
         ];
         for (limit, kind, text, fails, is_exclusive) in limits {
             let Some(limit) = limit else { continue };

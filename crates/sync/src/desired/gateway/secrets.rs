@@ -19,23 +19,23 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::desired::copy::travelling;
+use crate::desired::copy::copied_entries;
 use crate::desired::work::Companion;
 use crate::kinds::{GRANTS, SECRETS};
 use crate::problem::SecretFault;
 use crate::rows::grant::Grant;
 use crate::rows::secret::{Secret, SecretData};
 use crate::{Problem, Settings, View};
-use policy_sync_api::gateway::{GROUP, named_secrets};
+use policy_sync_api::gateway::{GROUP, listener_secrets};
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_api::params::Params;
-use policy_sync_api::secret::TLS;
+use policy_sync_api::secret::TLS_TYPE;
 use policy_sync_api::text::excerpt;
 use policy_sync_mirror::Source;
 
 /// The maximum number of Secrets whose problems are reported individually.
-const TOLD: usize = 10;
+const REPORTED_LIMIT: usize = 10;
 
 /// The objects that accompany a Gateway, and the problems with its other Secrets.
 #[derive(Default)]
@@ -58,7 +58,7 @@ pub(super) fn planned(
 ) -> Result<Secrets, Problem> {
     // Each Secret is checked once. A problem names the first listener that refers to it.
     let mut named: BTreeMap<ObjectKey, String> = BTreeMap::new();
-    for named_secret in named_secrets(spec, &key.namespace) {
+    for named_secret in listener_secrets(spec, &key.namespace) {
         named.entry(named_secret.secret).or_insert(named_secret.listener);
     }
     if named.is_empty() {
@@ -83,9 +83,9 @@ pub(super) fn planned(
             }),
         }
     }
-    let more = left_out.len().saturating_sub(TOLD);
+    let more = left_out.len().saturating_sub(REPORTED_LIMIT);
     secrets.problems = left_out;
-    secrets.problems.truncate(TOLD);
+    secrets.problems.truncate(REPORTED_LIMIT);
     secrets.problems.extend((more > 0).then_some(Problem::MoreSecretsLeftOut(more)));
     Ok(secrets)
 }
@@ -159,12 +159,12 @@ fn carry(
 fn copy(secret: &Secret, data: &SecretData, namespace: &str, name: &str, params: &Params) -> Companion {
     let mut metadata = Map::from_iter([("name".into(), json!(name)), ("namespace".into(), json!(namespace))]);
     for (field, strings) in [("labels", &secret.labels), ("annotations", &secret.annotations)] {
-        let strings = travelling(strings, &params.metadata_to_skip);
+        let strings = copied_entries(strings, &params.metadata_to_skip);
         if !strings.is_empty() {
             metadata.insert(field.into(), json!(strings));
         }
     }
     let object =
-        json!({"apiVersion": "v1", "kind": "Secret", "type": TLS, "metadata": metadata, "data": data.0});
+        json!({"apiVersion": "v1", "kind": "Secret", "type": TLS_TYPE, "metadata": metadata, "data": data.0});
     Companion { kind: GroupResource::secrets(), object }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::recipe::{Common, Made, Recipe};
+use super::recipe::{BuiltCopy, CommonInputs, Recipe};
 use super::{Planner, remembered};
 use crate::desired::copy::read_spec;
 use crate::rows::policy::Policy;
@@ -16,11 +16,11 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::Origin;
 
 /// The total size of copies, in bytes, that a plan may build under the lock: a few milliseconds' work.
-pub(in crate::desired) const AT_ONCE: usize = 256 * 1024;
+pub(in crate::desired) const LOCKED_BUILD_LIMIT: usize = 256 * 1024;
 
 /// The copies of one policy that need to be built.
 #[derive(Debug)]
-pub(in crate::desired) struct Copies {
+pub(in crate::desired) struct PolicyCopies {
     recipes: Vec<Recipe>,
     /// The keys of all current copies. Other cached copies are removed.
     current: BTreeSet<Hash>,
@@ -29,7 +29,7 @@ pub(in crate::desired) struct Copies {
 }
 
 /// A quick upper bound of the total size of the copies of `policy` on this number of clusters, in bytes.
-pub(in crate::desired) fn glance(policy: &Policy, clusters: usize) -> usize {
+pub(in crate::desired) fn estimate_bytes(policy: &Policy, clusters: usize) -> usize {
     let overrides = policy.annotations.get(CLUSTER_OVERRIDES);
     let others = policy.others.as_ref().map_or(0, |others| others.len());
     let one = policy.spec.len() + others + overrides.map_or(0, String::len);
@@ -40,7 +40,11 @@ pub(in crate::desired) fn glance(policy: &Policy, clusters: usize) -> usize {
 }
 
 /// The copies of the policy `origin` that are not cached; `None` if it cannot be planned.
-pub(in crate::desired) fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Option<Copies> {
+pub(in crate::desired) fn unbuilt_copies(
+    view: View<'_>,
+    settings: &Settings,
+    origin: &Origin,
+) -> Option<PolicyCopies> {
     let (planner, problem) = Planner::read(view, settings, origin).ok()?;
     let outline = planner.outline(problem);
     if outline.frozen {
@@ -49,7 +53,7 @@ pub(in crate::desired) fn unmade(view: View<'_>, settings: &Settings, origin: &O
     let variants: BTreeSet<_> = outline.clusters.values().collect();
     let common = planner.common(&outline).ok()?;
     let variants = variants.into_iter().filter(|variant| outline.unknown(variant).is_none());
-    let mut copies = Copies { recipes: Vec::new(), current: BTreeSet::new(), bytes: 0 };
+    let mut copies = PolicyCopies { recipes: Vec::new(), current: BTreeSet::new(), bytes: 0 };
     let mut key = None;
     for variant in variants {
         let recipe = planner.recipe(&common, &outline, variant);
@@ -63,17 +67,20 @@ pub(in crate::desired) fn unmade(view: View<'_>, settings: &Settings, origin: &O
     Some(copies)
 }
 
-impl Copies {
+impl PolicyCopies {
     /// Builds the copies one at a time, and caches the hashes of each.
     pub(in crate::desired) fn make(self) {
-        let Some(Common { policy, .. }) = self.recipes.first().map(|recipe| &*recipe.common) else { return };
+        let Some(CommonInputs { policy, .. }) = self.recipes.first().map(|recipe| &*recipe.common) else {
+            return;
+        };
         let policy: &Arc<Policy> = policy;
         // The plan reports a spec or overrides that are invalid.
-        let read = || -> Result<_, Problem> { Ok((read_spec(&policy.spec)?, Common::overrides(policy)?)) };
+        let read =
+            || -> Result<_, Problem> { Ok((read_spec(&policy.spec)?, CommonInputs::overrides(policy)?)) };
         let Ok((spec, overrides)) = read() else { return };
         for recipe in &self.recipes {
-            let made = recipe.make(&spec, &overrides).map(|work| Made::new(&work));
-            remembered::remember(recipe, made, &self.current);
+            let made = recipe.make(&spec, &overrides).map(|work| BuiltCopy::new(&work));
+            remembered::cache_copy(recipe, made, &self.current);
         }
     }
 }

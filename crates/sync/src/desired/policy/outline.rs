@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::recipe::{REPLICAS, Terms};
-use super::{COPIES_LIMIT, Planner, name, remembered, returns};
+use super::recipe::{HashedParams, REPLICAS};
+use super::{COPIES_LIMIT, Planner, name, problem_end, remembered};
 use crate::Problem;
-use crate::desired::copy::travelling_bytes;
-use crate::desired::eligibility::{GatewayEligibility, ResourceTerms, of_resources, of_target};
-use crate::desired::overrides::{Choice, Chosen};
+use crate::desired::copy::copied_bytes;
+use crate::desired::eligibility::{GatewayEligibility, ResourceEntry, of_resources, of_target};
+use crate::desired::overrides::{OverrideIndexes, OverrideSelectors};
 use crate::desired::placement::{Placed, placed};
 use crate::desired::replicas::{Preferences, Split};
-use crate::desired::{Kept, Outcome, PlannedWork, WorksPlan, resource};
+use crate::desired::{KeepReason, Outcome, PlannedWork, WorksPlan, resource};
 use crate::rows::policy::Policy;
 use crate::view::NO_LABELS;
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
@@ -29,36 +29,36 @@ pub(super) struct Variant<'t> {
     /// The targeted Gateways that are placed on the clusters.
     pub(super) gateways: Vec<&'t ObjectKey>,
     /// The overrides that match the clusters.
-    pub(super) chosen: Chosen,
+    pub(super) chosen: OverrideIndexes,
     /// The share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
 
 /// The inputs of a resource's placement.
-pub(super) struct Own {
+pub(super) struct ResourcePlacement {
     pub(super) placed: Placed,
     /// Whether the parameters that list its kind are known, or the problem with them.
     pub(super) known: Result<(), Problem>,
-    pub(super) terms: Option<Arc<Terms>>,
+    pub(super) terms: Option<Arc<HashedParams>>,
     /// Whether it requests placement.
-    pub(super) asks: bool,
+    pub(super) is_requested: bool,
 }
 
 /// A Gateway that the policy targets.
-pub(super) struct Target {
+pub(super) struct TargetGateway {
     pub(super) eligibility: GatewayEligibility,
     pub(super) placed: Placed,
-    pub(super) terms: Option<Arc<Terms>>,
+    pub(super) terms: Option<Arc<HashedParams>>,
 }
 
 /// The plan of a policy before any copy is built.
 pub(super) struct Outline<'t> {
     pub(super) plan: WorksPlan,
-    pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
+    pub(super) targets: BTreeMap<&'t ObjectKey, TargetGateway>,
     /// The resource's own placement; `None` for a policy.
-    pub(super) own: Option<Own>,
+    pub(super) own: Option<ResourcePlacement>,
     pub(super) selector: Option<ClusterSelector>,
-    pub(super) choice: Arc<Choice>,
+    pub(super) override_selectors: Arc<OverrideSelectors>,
     /// The clusters that the policy belongs on.
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
     /// The clusters where the present state depends on unknown labels.
@@ -81,7 +81,7 @@ impl Planner<'_> {
         };
         let (targets, own) = (self.targets(), self.own());
         plan.targeted = targets.values().any(|target| target.eligibility.is_ours())
-            || own.as_ref().is_some_and(|own| own.asks);
+            || own.as_ref().is_some_and(|own| own.is_requested);
         let placed = targets.values().map(|target| &target.placed).chain(own.as_ref().map(|own| &own.placed));
         plan.recheck = placed.fold(None, |least, placed| Moment::earliest(least, placed.settles));
         plan.problems.extend(self.dropped());
@@ -89,14 +89,14 @@ impl Planner<'_> {
             plan.problems.push(bad.into());
             None
         });
-        let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
+        let (override_selectors, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
         let kept = BTreeSet::new();
         let mut outline = Outline {
             plan,
             targets,
             own,
             selector,
-            choice,
+            override_selectors,
             clusters,
             kept,
             downstream,
@@ -119,8 +119,10 @@ impl Planner<'_> {
             Ok(downstream) => outline.downstream = downstream,
             Err(problem) => problems.push(problem),
         }
-        match remembered::choice_of(self.policy, || Ok(self.overrides()?.choice().clone())) {
-            Ok(choice) => outline.choice = choice,
+        match remembered::override_selectors_of(self.policy, || {
+            Ok(self.overrides()?.override_selectors().clone())
+        }) {
+            Ok(override_selectors) => outline.override_selectors = override_selectors,
             Err(problem) => problems.push(problem),
         }
         let (clusters, deselected) = self.clusters(outline);
@@ -136,7 +138,8 @@ impl Planner<'_> {
         outline.clusters = clusters
             .into_iter()
             .map(|(cluster, gateways)| {
-                let chosen = outline.choice.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
+                let chosen =
+                    outline.override_selectors.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
                 let replicas = shares.and_then(|shares| shares.get(&cluster)).copied();
                 (cluster, Variant { gateways, chosen, replicas })
             })
@@ -161,13 +164,13 @@ impl Planner<'_> {
         let Policy { spec, others, labels, annotations, .. } = &**self.policy;
         spec.len()
             + others.as_ref().map_or(0, |others| others.len())
-            + travelling_bytes(labels)
-            + travelling_bytes(annotations)
-            + outline.choice.bytes(&variant.chosen)
+            + copied_bytes(labels)
+            + copied_bytes(annotations)
+            + outline.override_selectors.bytes(&variant.chosen)
     }
 
-    fn targets(&self) -> BTreeMap<&ObjectKey, Target> {
-        let mut known: Vec<Arc<Terms>> = Vec::new();
+    fn targets(&self) -> BTreeMap<&ObjectKey, TargetGateway> {
+        let mut known: Vec<Arc<HashedParams>> = Vec::new();
         let target = |key| {
             let eligibility = of_target(self.view, key, self.origin.kind());
             let placed = match eligibility {
@@ -175,40 +178,43 @@ impl Planner<'_> {
                 _ => placed(self.view, key),
             };
             let terms = match &eligibility {
-                GatewayEligibility::Ours(params) => Some(Terms::shared(params, &mut known)),
+                GatewayEligibility::Ours(params) => Some(HashedParams::shared(params, &mut known)),
                 _ => None,
             };
-            (key, Target { eligibility, placed, terms })
+            (key, TargetGateway { eligibility, placed, terms })
         };
         self.targets.gateways().map(target).collect()
     }
 
     /// The placement of a resource; `None` for a policy.
-    fn own(&self) -> Option<Own> {
+    fn own(&self) -> Option<ResourcePlacement> {
         if self.role == Role::Policy {
             return None;
         }
         let terms = of_resources(self.view, self.origin.kind());
-        let (placed, asks) = resource::placed(self.view, self.origin, self.policy, terms.entry());
+        let (placed, is_requested) = resource::placed(self.view, self.origin, self.policy, terms.entry());
         let has_works = self.view.works_of(self.origin).next().is_some();
         // The default Placement of the parameters applies if the resource names none.
         let by_default = resource::is_placed_by_default(self.origin, self.policy);
         let (params, frozen) = match terms {
-            ResourceTerms::Unlisted => return Some(Own { placed, known: Ok(()), terms: None, asks: false }),
-            ResourceTerms::Frozen(problem) => (None, Some(problem)),
+            ResourceEntry::Unlisted => {
+                return Some(ResourcePlacement { placed, known: Ok(()), terms: None, is_requested: false });
+            }
+            ResourceEntry::Frozen(problem) => (None, Some(problem)),
             // New copies follow the known class; existing copies may follow the older, unreadable one.
-            ResourceTerms::Known(params, _, older) => {
+            ResourceEntry::Known(params, _, older) => {
                 (Some(params), older.filter(|_| by_default && has_works))
             }
         };
         if let Some(problem) = frozen {
             let unsettled = placed.unsettled || by_default;
-            let settles = Moment::earliest(placed.settles, returns(self.view, &problem));
-            let (placed, asks) = (Placed { unsettled, settles, ..placed }, asks || by_default && has_works);
-            return Some(Own { placed, known: Err(problem), terms: None, asks });
+            let settles = Moment::earliest(placed.settles, problem_end(self.view, &problem));
+            let (placed, is_requested) =
+                (Placed { unsettled, settles, ..placed }, is_requested || by_default && has_works);
+            return Some(ResourcePlacement { placed, known: Err(problem), terms: None, is_requested });
         }
-        let terms = params.map(|params| Terms::shared(&params, &mut Vec::new()));
-        Some(Own { placed, known: Ok(()), terms, asks })
+        let terms = params.map(|params| HashedParams::shared(&params, &mut Vec::new()));
+        Some(ResourcePlacement { placed, known: Ok(()), terms, is_requested })
     }
 
     /// Splits the replicas of a resource among `clusters`, and removes the clusters that get none. Clusters whose
@@ -232,14 +238,14 @@ impl Planner<'_> {
                 Problem::BadSpec(format!("{REPLICAS}: expected a whole number from 0, found {value}"))
             })?,
         };
-        let (named, unnamed): (BTreeSet<_>, _) =
+        let (named, not_in_preferences): (BTreeSet<_>, _) =
             clusters.keys().cloned().partition(|cluster| preferences.names(cluster));
         clusters.retain(|cluster, _| named.contains(cluster));
         let kept = self.may_be_placed(outline.own.as_ref(), outline.selector.as_ref());
         let taking = named.into_iter().chain(kept).chain(outline.kept.iter().cloned()).collect();
         let current = self.view.shares(self.origin);
         let Split { shares, left_out } = preferences.split(self.origin, total, &taking, &current);
-        outline.plan.unnamed = unnamed;
+        outline.plan.not_in_preferences = not_in_preferences;
         outline.plan.shares = Some(shares);
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
     }
@@ -276,7 +282,7 @@ impl Planner<'_> {
 impl Outline<'_> {
     /// The problem that keeps the placement of a copy from being known, if any.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
-        if let Some(Own { known: Err(problem), .. }) = &self.own {
+        if let Some(ResourcePlacement { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());
         }
         variant.gateways.iter().find_map(|key| match &self.targets.get(*key)?.eligibility {
@@ -291,7 +297,7 @@ impl Outline<'_> {
         works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
     ) -> (BTreeMap<ClusterName, Outcome>, Vec<Problem>) {
         if self.frozen {
-            let kept = Outcome::Kept(Kept::by(&self.plan.problems));
+            let kept = Outcome::Kept(KeepReason::by(&self.plan.problems));
             let clusters = self.kept.iter().chain(self.clusters.keys());
             return (clusters.map(|cluster| (cluster.clone(), kept.clone())).collect(), Vec::new());
         }
@@ -299,16 +305,17 @@ impl Outline<'_> {
         // All overrides are in one annotation: an error in one of them freezes all copies.
         let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
         // Shared by all clusters: a problem may repeat long user input.
-        let all_kept = bad.map(|problem| Outcome::Kept(Kept::by([*problem])));
+        let all_kept = bad.map(|problem| Outcome::Kept(KeepReason::by([*problem])));
         let each: BTreeMap<&Variant<'_>, Outcome> = works
             .iter()
             .map(|(variant, work)| match work {
                 Ok(work) => (*variant, Outcome::Work(work.clone())),
-                Err(problem) => (*variant, Outcome::Kept(Kept::by([problem]))),
+                Err(problem) => (*variant, Outcome::Kept(KeepReason::by([problem]))),
             })
             .collect();
         let outcome = |variant: &Variant<'_>| all_kept.as_ref().unwrap_or_else(|| &each[variant]).clone();
-        let unknown = self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(Kept::UnknownLabels)));
+        let unknown =
+            self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(KeepReason::UnknownLabels)));
         let planned = self.clusters.iter().map(|(cluster, variant)| (cluster.clone(), outcome(variant)));
         let problems = bad.map_or_else(|| Vec::from_iter(failed.iter().copied()), |problem| vec![*problem]);
         (unknown.chain(planned).collect(), problems.into_iter().cloned().collect())

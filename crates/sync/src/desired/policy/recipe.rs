@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::target::Targets;
-use crate::desired::copy::{USERS_KEYS, copy, read_spec, rewrite_namespaces, travelling};
-use crate::desired::overrides::{Chosen, Overrides};
+use crate::desired::copy::{USER_KEYED_MAPS, copied_entries, copy, read_spec, rewrite_namespaces};
+use crate::desired::overrides::{OverrideIndexes, Overrides};
 use crate::desired::resource;
-use crate::desired::work::{Make, PlannedWork, WorkTemplate};
+use crate::desired::work::{BuildSpec, PlannedWork, WorkTemplate};
 use crate::rows::kind::KindInfo;
 use crate::rows::policy::Policy;
 use crate::rows::schema::WorkSchema;
@@ -34,7 +34,7 @@ const READY_REPLICAS: &str = "readyReplicas";
 
 /// The inputs that all copies of a policy or resource have in common.
 #[derive(Debug)]
-pub(in crate::desired) struct Common {
+pub(in crate::desired) struct CommonInputs {
     pub(super) policy: Arc<Policy>,
     pub(super) origin: Origin,
     pub(super) targets: Arc<Targets>,
@@ -50,7 +50,7 @@ pub(in crate::desired) struct Common {
     pub(super) hosts: BTreeMap<Arc<str>, BTreeSet<String>>,
 }
 
-impl Common {
+impl CommonInputs {
     pub(super) fn name(&self) -> WorkName {
         WorkName::planned(&self.controller, &self.info.kind, &self.origin)
     }
@@ -74,12 +74,12 @@ impl Common {
 
 /// The parameters of a Gateway's class, with their hash, which is computed on first use.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct HashedParams {
     pub(super) params: Arc<Params>,
     hash: OnceLock<Hash>,
 }
 
-impl Terms {
+impl HashedParams {
     /// The shared instance for `params`, so that the Gateways of a class compute the hash once.
     pub(super) fn shared(params: &Arc<Params>, known: &mut Vec<Arc<Self>>) -> Arc<Self> {
         if let Some(found) = known.iter().find(|known| Arc::ptr_eq(&known.params, params)) {
@@ -97,27 +97,27 @@ impl Terms {
 /// The inputs of one copy.
 #[derive(Clone, Debug)]
 pub(in crate::desired) struct Recipe {
-    pub(super) common: Arc<Common>,
+    pub(super) common: Arc<CommonInputs>,
     /// The targeted Gateways that are placed on its clusters.
     pub(super) gateways: Vec<ObjectKey>,
     /// The parameters of their classes.
-    pub(super) terms: Vec<Arc<Terms>>,
+    pub(super) terms: Vec<Arc<HashedParams>>,
     /// The overrides that match its clusters.
-    pub(super) chosen: Chosen,
+    pub(super) chosen: OverrideIndexes,
     /// Its share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
 
 /// The properties of a copy that was built.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
+pub(super) struct BuiltCopy {
     /// The hash of the spec of its work.
     spec: Hash,
     revision: String,
     bytes: usize,
 }
 
-impl Made {
+impl BuiltCopy {
     pub(super) fn new(work: &PlannedWork) -> Self {
         Self { spec: work.content.spec, revision: work.revision.clone(), bytes: work.bytes }
     }
@@ -144,19 +144,19 @@ impl Recipe {
 
     /// Builds the work and its copy from the parsed `spec` and `overrides` of the policy.
     pub(super) fn make(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
-        let Common { policy, origin, gvr, info, downstream_namespace, role, .. } = &*self.common;
+        let CommonInputs { policy, origin, gvr, info, downstream_namespace, role, .. } = &*self.common;
         let mut spec = spec.clone();
         if !self.chosen.is_empty() {
             spec = overrides.patched(spec, &self.chosen, info.schema.as_deref())?;
         }
         let params: Vec<&Params> = self.terms.iter().map(|terms| &*terms.params).collect();
         let skip: Vec<String> = params.iter().flat_map(|params| params.metadata_to_skip.clone()).collect();
-        let mut annotations = travelling(&policy.annotations, &skip);
+        let mut annotations = copied_entries(&policy.annotations, &skip);
         annotations.insert(POLICY_SYNCED.to_owned(), origin.object().to_string());
         let copy = copy(
             (&gvr.api_version(), &info.kind),
             (downstream_namespace, &origin.object().name),
-            &travelling(&policy.labels, &skip),
+            &copied_entries(&policy.labels, &skip),
             annotations,
             self.content(spec)?,
         );
@@ -181,7 +181,7 @@ impl Recipe {
 
     /// The fields of the copy besides its metadata.
     fn content(&self, mut spec: Value) -> Result<Map<String, Value>, Problem> {
-        let Common { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
+        let CommonInputs { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
         if *role == Role::Policy {
             let spec = targets.narrowed(spec, &self.gateways, downstream_namespace);
             return Ok(Map::from_iter([("spec".to_owned(), spec)]));
@@ -190,14 +190,14 @@ impl Recipe {
             fields.insert(REPLICAS.to_owned(), replicas.into());
         }
         let mut content = resource::content(&gvr.kind, spec, policy.others.as_deref())?;
-        let keys = content.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+        let keys = content.iter_mut().filter(|(key, _)| !USER_KEYED_MAPS.contains(&key.as_str()));
         keys.for_each(|(_, value)| rewrite_namespaces(value, prefix));
         Ok(content)
     }
 
     /// The planned work for a copy that was built as `made`.
-    pub(super) fn planned(&self, made: Made) -> PlannedWork {
-        let Made { spec, revision, bytes } = made;
+    pub(super) fn planned(&self, made: BuiltCopy) -> PlannedWork {
+        let BuiltCopy { spec, revision, bytes } = made;
         let name = self.common.name();
         PlannedWork::made(
             &self.template(&name),
@@ -223,10 +223,10 @@ impl Recipe {
     }
 }
 
-impl Make for Recipe {
+impl BuildSpec for Recipe {
     fn spec(&self) -> Result<ManifestWorkSpec, Problem> {
         let policy = &self.common.policy;
-        self.make(&read_spec(&policy.spec)?, &Common::overrides(policy)?)?.into_spec()
+        self.make(&read_spec(&policy.spec)?, &CommonInputs::overrides(policy)?)?.into_spec()
     }
 }
 

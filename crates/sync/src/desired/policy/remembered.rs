@@ -7,31 +7,31 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::recipe::{Made, Recipe};
+use super::recipe::{BuiltCopy, Recipe};
 use super::target::{Targets, targets};
 use crate::Problem;
 use crate::desired::copy::read_spec;
-use crate::desired::overrides::Choice;
+use crate::desired::overrides::OverrideSelectors;
 use crate::rows::policy::Policy;
 use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::Hash;
 use policy_sync_api::schema::Schema;
 
 /// The length of a text in bytes from which its results are cached.
-const LARGE: usize = 16 * 1024;
+const CACHE_MIN_BYTES: usize = 16 * 1024;
 
 /// Results from the spec and the overrides.
 #[derive(Default)]
-struct Texts {
+struct ParsedTexts {
     targets: OnceLock<Result<Arc<Targets>, Problem>>,
-    choice: OnceLock<Arc<Choice>>,
+    override_selectors: OnceLock<Arc<OverrideSelectors>>,
 }
 
 #[derive(Default)]
-struct Copies {
+struct BuiltCopies {
     /// The schema against which the copies were validated.
     schema: Option<Arc<Schema>>,
-    made: BTreeMap<Hash, Result<Made, Problem>>,
+    made: BTreeMap<Hash, Result<BuiltCopy, Problem>>,
 }
 
 /// The parsed target references of `policy`, which is in `namespace`.
@@ -41,10 +41,10 @@ struct Copies {
 /// [`Problem::BadSpec`] or [`Problem::BadReference`].
 pub(super) fn targets_of(policy: &Policy, namespace: &str) -> Result<Arc<Targets>, Problem> {
     let read = || read_spec(&policy.spec).and_then(|spec| targets(&spec, namespace)).map(Arc::new);
-    if policy.spec.len() < LARGE {
+    if policy.spec.len() < CACHE_MIN_BYTES {
         return read();
     }
-    policy.of_texts.get::<Texts>().targets.get_or_init(read).clone()
+    policy.text_cache.get::<ParsedTexts>().targets.get_or_init(read).clone()
 }
 
 /// The choice of overrides by cluster for `policy`, which `read` computes if it is not cached.
@@ -52,28 +52,28 @@ pub(super) fn targets_of(policy: &Policy, namespace: &str) -> Result<Arc<Targets
 /// # Errors
 ///
 /// Those of `read`.
-pub(super) fn choice_of(
+pub(super) fn override_selectors_of(
     policy: &Policy,
-    read: impl FnOnce() -> Result<Arc<Choice>, Problem>,
-) -> Result<Arc<Choice>, Problem> {
-    if policy.annotations.get(CLUSTER_OVERRIDES).is_none_or(|text| text.len() < LARGE) {
+    read: impl FnOnce() -> Result<Arc<OverrideSelectors>, Problem>,
+) -> Result<Arc<OverrideSelectors>, Problem> {
+    if policy.annotations.get(CLUSTER_OVERRIDES).is_none_or(|text| text.len() < CACHE_MIN_BYTES) {
         return read();
     }
-    let texts = policy.of_texts.get::<Texts>();
-    if let Some(choice) = texts.choice.get() {
-        return Ok(choice.clone());
+    let texts = policy.text_cache.get::<ParsedTexts>();
+    if let Some(override_selectors) = texts.override_selectors.get() {
+        return Ok(override_selectors.clone());
     }
-    let choice = read()?;
+    let override_selectors = read()?;
     // Parsed selectors need many times the memory of their text, so large ones are not kept.
-    if choice.selectors < LARGE {
-        return Ok(texts.choice.get_or_init(|| choice).clone());
+    if override_selectors.selectors < CACHE_MIN_BYTES {
+        return Ok(texts.override_selectors.get_or_init(|| override_selectors).clone());
     }
-    Ok(choice)
+    Ok(override_selectors)
 }
 
 /// The properties of the copy that `recipe` builds; `None` if it has not been built.
-pub(super) fn made(recipe: &Recipe) -> Option<Result<Made, Problem>> {
-    let remembered = recipe.common.policy.of_copies.get::<Mutex<Copies>>();
+pub(super) fn made(recipe: &Recipe) -> Option<Result<BuiltCopy, Problem>> {
+    let remembered = recipe.common.policy.copy_cache.get::<Mutex<BuiltCopies>>();
     let copies = remembered.lock();
     if copies.made.is_empty() || !is_same(copies.schema.as_ref(), recipe) {
         return None;
@@ -82,8 +82,8 @@ pub(super) fn made(recipe: &Recipe) -> Option<Result<Made, Problem>> {
 }
 
 /// Caches the properties of the copy that `recipe` builds, and removes copies that are not in `current`.
-pub(super) fn remember(recipe: &Recipe, made: Result<Made, Problem>, current: &BTreeSet<Hash>) {
-    let remembered = recipe.common.policy.of_copies.get::<Mutex<Copies>>();
+pub(super) fn cache_copy(recipe: &Recipe, made: Result<BuiltCopy, Problem>, current: &BTreeSet<Hash>) {
+    let remembered = recipe.common.policy.copy_cache.get::<Mutex<BuiltCopies>>();
     let mut copies = remembered.lock();
     if !is_same(copies.schema.as_ref(), recipe) {
         copies.made.clear();

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::desired::Waiting;
-use crate::testing::answers::{Answer, applied, refused};
+use crate::desired::WaitReason;
 use crate::testing::objects::{
     Object, gateway, gateway_origin, listing, policy, policy_of, policy_origin, target,
 };
+use crate::testing::reports::{TestReport, applied, refused};
 use crate::testing::world::{World, shop};
 use policy_sync_api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use policy_sync_api::moment::Moment;
@@ -42,7 +42,7 @@ fn writes(world: &World, name: &str) -> Vec<String> {
 fn waits(world: &World, name: &str) -> Option<(String, Option<i64>)> {
     let plan = world.plan_of(&policy_origin(name));
     let (_, waiting) = plan.waiting().next()?;
-    let Waiting::Older(older) = waiting else { panic!("{waiting:?}") };
+    let WaitReason::Older(older) = waiting else { panic!("{waiting:?}") };
     Some((older.name.to_string(), plan.recheck.map(|moment| moment.0 - world.now)))
 }
 
@@ -51,13 +51,13 @@ fn written(world: World, names: &[&str]) -> World {
     names.iter().fold(world, |world, name| world.settled(&[policy_origin(name)]))
 }
 
-fn created(second: u32) -> Answer {
+fn created(second: u32) -> TestReport {
     applied().created(&format!("2026-01-01T00:01:{second:02}Z"))
 }
 
 /// Reports that the cluster created the copy of `name` in this second.
 fn copied(world: World, name: &str, second: u32) -> World {
-    world.answered_of(name, "eu-1", &created(second))
+    world.with_policy_report(name, "eu-1", &created(second))
 }
 
 fn zzz_and_aaa() -> World {
@@ -71,7 +71,7 @@ fn a_younger_policy_waits_until_the_copy_of_the_older_one_exists_for_a_second() 
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
     let world = written(world, &["zzz"]);
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
-    let world = world.answered_of("zzz", "eu-1", &applied());
+    let world = world.with_policy_report("zzz", "eu-1", &applied());
     assert_eq!(waits(&world.after(1_000), "aaa"), Some(("zzz".into(), Some(LIMIT - 1_000))));
 
     let world = copied(written(zzz_and_aaa(), &["zzz"]), "zzz", 0);
@@ -95,7 +95,7 @@ fn waits_at_most(world: World) {
 fn wait_never_exceeds_the_maximum_of_the_class() {
     waits_at_most(zzz_and_aaa());
     waits_at_most(written(zzz_and_aaa(), &["zzz"]));
-    waits_at_most(zzz_and_aaa().refusing(&policy_origin("zzz"), "eu-1"));
+    waits_at_most(zzz_and_aaa().with_rejections(&policy_origin("zzz"), "eu-1"));
     let too_large = of("zzz", 0).spec("filler", json!("x".repeat(700_000)));
     waits_at_most(world([too_large, of("aaa", 5)]));
     waits_at_most(world([of("zzz", 0).annotation(CLUSTER_OVERRIDES, "["), of("aaa", 5)]));
@@ -123,7 +123,7 @@ fn waits_of_several_runs_end_together() {
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let world = written(world, &names).after(LIMIT);
     // A report that some of them cannot be applied makes no difference.
-    let failing = |world: World, name: &str| world.answered_of(name, "eu-1", &refused("no such kind"));
+    let failing = |world: World, name: &str| world.with_policy_report(name, "eu-1", &refused("no such kind"));
     let world = failing(failing(written(world, &["e"]), "f"), "e");
     for name in &names[2..] {
         assert_eq!((writes(&world, name), waits(&world, name)), (vec!["create eu-1".into()], None), "{name}");
@@ -138,7 +138,7 @@ fn each_created_copy_restarts_the_wait() {
     let world = copied(written(world, &["c"]).after(WAIT - 2_000), "c", 0).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("b".into(), Some(LIMIT))));
     // If a spoke stops reporting the first copy, this does not extend the wait.
-    let world = written(world, &["b"]).answered_of("c", "eu-1", &applied()).after(1_000);
+    let world = written(world, &["b"]).with_policy_report("c", "eu-1", &applied()).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("c".into(), Some(1_000))));
     let world = copied(world, "c", 0).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("b".into(), Some(LIMIT - 2_000))));
@@ -290,7 +290,7 @@ fn changed_creation_time_delays_nothing() {
     let world = copied(world, "zzz", 5).after(100);
     assert_eq!(writes(&world, "aaa"), ["create eu-1"]);
 
-    let again = |world: World| copied(world.answered_of("zzz", "eu-1", &applied()), "zzz", 0);
+    let again = |world: World| copied(world.with_policy_report("zzz", "eu-1", &applied()), "zzz", 0);
     let mut world = written(zzz_and_aaa(), &["zzz"]);
     for _ in 0..WAIT / 1_000 {
         assert_eq!(writes(&world, "aaa"), NOTHING);
@@ -366,8 +366,12 @@ fn gateway_waits_for_policies_held_by_another_gateway() {
 #[test]
 fn status_plan_announces_a_work_whose_wait_has_ended() {
     let world = zzz_and_aaa();
-    assert_eq!((waits(&world, "zzz"), world.fold("zzz").comes), (None, false), "its own plan creates it");
-    assert!(waits(&world, "aaa").is_some() && !world.fold("aaa").comes);
+    assert_eq!(
+        (waits(&world, "zzz"), world.fold("zzz").replan_works),
+        (None, false),
+        "its own plan creates it"
+    );
+    assert!(waits(&world, "aaa").is_some() && !world.fold("aaa").replan_works);
     let world = world.after(LIMIT);
-    assert!(world.fold("aaa").comes);
+    assert!(world.fold("aaa").replan_works);
 }

@@ -201,13 +201,13 @@ fn version_that_is_not_served_does_not_block_others() {
 #[test]
 fn policies_read_in_another_version_are_frozen() {
     let world = growing();
-    let followed = |version: &str| {
+    let watched_version = |version: &str| {
         let gvr = GroupVersionResource::new("kuadrant.io", version, "ratelimitpolicies");
-        world.change(crate::found::followed(&gvr));
+        world.change(crate::found::watched_version(&gvr));
         world.writes("limits")
     };
-    assert_eq!(followed("v0"), NOTHING);
-    assert_eq!(followed("v1"), ["create us-1"]);
+    assert_eq!(watched_version("v0"), NOTHING);
+    assert_eq!(watched_version("v1"), ["create us-1"]);
 }
 
 #[test]

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::desired::Waiting;
+use crate::desired::WaitReason;
 use crate::kinds::POLICIES;
 use crate::rows::kind::Resolution;
-use crate::testing::answers::{Answer, applied, refused};
 use crate::testing::objects::{
     Object, class, cluster, decision, gateway, gateway_origin, kind, listing, placement, policy,
     policy_origin,
 };
+use crate::testing::reports::{TestReport, applied, refused};
 use crate::testing::world::{World, resolved, shop};
 use crate::{Key, Problem};
 use policy_sync_api::annotations::CLUSTER_SELECTOR;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
-use policy_sync_mirror::{Change, Failure};
+use policy_sync_mirror::{SourceEvent, WatchFailure};
 
 const WAIT: i64 = 10_000;
 const NOTHING: [&str; 0] = [];
@@ -47,12 +47,12 @@ fn made(action: &str) -> World {
     unwritten(action).written().settled(&[quota()])
 }
 
-fn quota_answered(world: World, cluster: &str, answer: &Answer) -> World {
-    world.edited(&quota(), cluster, |work| work["status"] = answer.status(work))
+fn with_quota_report(world: World, cluster: &str, report: &TestReport) -> World {
+    world.edited(&quota(), cluster, |work| work["status"] = report.status(work))
 }
 
 fn both_applied(world: World, cluster: &str) -> World {
-    quota_answered(world.answered(cluster, &applied()), cluster, &applied())
+    with_quota_report(world.with_report(cluster, &applied()), cluster, &applied())
 }
 
 /// The Gateway and its policies are on both clusters.
@@ -68,8 +68,8 @@ fn gateway_writes(world: &World) -> Vec<String> {
 /// class.
 fn waits(world: &World) -> Vec<String> {
     let plan = world.plan_of(&gateway_origin("web"));
-    let text = |(cluster, waiting): (&ClusterName, &Waiting)| {
-        let Waiting::Policies(waiting) = waiting else { panic!("{waiting:?}") };
+    let text = |(cluster, waiting): (&ClusterName, &WaitReason)| {
+        let WaitReason::Policies(waiting) = waiting else { panic!("{waiting:?}") };
         let names: Vec<String> =
             waiting.policies.iter().map(|policy| policy.object().name.to_string()).collect();
         format!("{cluster}: {}{}", names.join(" "), if waiting.overdue { " (overdue)" } else { "" })
@@ -93,9 +93,9 @@ fn gateway_waits_until_works_of_its_policies_exist() {
 
 #[test]
 fn gateway_is_created_on_each_cluster_once_all_policies_are_applied_there() {
-    let world = made("hold").answered("eu-1", &applied()).answered("us-1", &applied());
+    let world = made("hold").with_report("eu-1", &applied()).with_report("us-1", &applied());
     assert_eq!(gateway_writes(&world), NOTHING);
-    let world = quota_answered(world, "us-1", &applied());
+    let world = with_quota_report(world, "us-1", &applied());
     assert_eq!(gateway_writes(&world), ["create us-1"]);
     assert_eq!(waits(&world), ["eu-1: quota"]);
 }
@@ -111,8 +111,8 @@ fn gateway_without_policies_does_not_wait() {
 #[test]
 fn only_policies_applied_in_their_planned_form_count() {
     let stale = applied().for_work_generation(7);
-    for answer in [refused("conflict"), stale] {
-        let world = quota_answered(made("hold").answered("eu-1", &applied()), "eu-1", &answer);
+    for report in [refused("conflict"), stale] {
+        let world = with_quota_report(made("hold").with_report("eu-1", &applied()), "eu-1", &report);
         assert_eq!(waits(&world), ["eu-1: quota", "us-1: limits quota"]);
     }
     let changed = policy("quota").targets("web").label("team", "shop");
@@ -138,13 +138,13 @@ fn class_decides_what_happens_after_the_maximum_wait() {
 fn wait_for_a_rejected_work_starts_at_its_first_rejection() {
     let refused = |action| {
         let world = made(action).with(policy("more").targets("web")).after(100 * WAIT);
-        world.refusing(&policy_origin("more"), "eu-1")
+        world.with_rejections(&policy_origin("more"), "eu-1")
     };
     let serve = refused("serve");
     assert_eq!(waits(&serve), ["eu-1: limits more quota", "us-1: limits more quota"]);
     assert_eq!(recheck(&serve, &gateway_origin("web")), Some(WAIT), "on us-1 it is about to be made");
     // Further rejections, also on other clusters, do not restart the wait.
-    let serve = serve.after(WAIT - 1).refusing(&policy_origin("more"), "eu-1");
+    let serve = serve.after(WAIT - 1).with_rejections(&policy_origin("more"), "eu-1");
     assert_eq!(gateway_writes(&serve), NOTHING);
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1"]);
 
@@ -155,7 +155,7 @@ fn wait_for_a_rejected_work_starts_at_its_first_rejection() {
 
 #[test]
 fn wait_restarts_if_a_rejected_work_is_created() {
-    let world = unwritten("serve").refusing(&quota(), "eu-1").after(WAIT - 1);
+    let world = unwritten("serve").with_rejections(&quota(), "eu-1").after(WAIT - 1);
     world.refused.retain(&quota(), &Default::default());
     assert!(!world.refused.has(&quota()));
     let world = world.written().settled(&[quota()]).after(1);
@@ -175,7 +175,7 @@ fn wait_for_a_terminating_work_starts_at_its_deletion_timestamp() {
 fn each_applied_policy_restarts_the_wait_for_the_others() {
     let world = made("serve").after(WAIT - 1_000);
     let now = Moment(world.now).rfc3339();
-    let world = world.answered("eu-1", &applied().since(&now)).after(1_000);
+    let world = world.with_report("eu-1", &applied().since(&now)).after(1_000);
     assert_eq!(gateway_writes(&world), ["create us-1"]);
     assert_eq!(gateway_writes(&world.after(WAIT - 1_000)), ["create eu-1", "create us-1"]);
 }
@@ -183,8 +183,8 @@ fn each_applied_policy_restarts_the_wait_for_the_others() {
 #[test]
 fn timestamp_in_the_future_does_not_extend_the_wait() {
     let ahead = applied().since("2999-01-01T00:00:00Z");
-    let world = made("serve").answered("eu-1", &ahead);
-    let world = quota_answered(world, "eu-1", &refused("conflict"));
+    let world = made("serve").with_report("eu-1", &ahead);
+    let world = with_quota_report(world, "eu-1", &refused("conflict"));
     assert_eq!(gateway_writes(&world.after(WAIT)), ["create us-1"], "as if it had been applied this moment");
 }
 
@@ -227,7 +227,10 @@ fn kind_that_cannot_be_listed_delays_gateways_up_to_the_maximum() {
         world = world.params("multi", &params.to_string());
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "authpolicies");
         world.change(crate::found::resolved(&gvr, resolved("AuthPolicy")));
-        let failing = Change::Failing(POLICIES.resource(kind("authpolicies")), Some(Failure::passing("500")));
+        let failing = SourceEvent::FailureChanged(
+            POLICIES.resource(kind("authpolicies")),
+            Some(WatchFailure::transient("500")),
+        );
         let keys = world.change(failing);
         assert!(keys.contains(&Key::Works(gateway_origin("web"))));
         assert_eq!(gateway_writes(&world), writes, "{action}");
@@ -237,7 +240,7 @@ fn kind_that_cannot_be_listed_delays_gateways_up_to_the_maximum() {
 #[test]
 fn gateway_waits_for_frozen_policies() {
     let frozen = policy("quota").targets("web").annotation(CLUSTER_SELECTOR, "((");
-    let world = unwritten("hold").with(frozen.clone()).written().answered("eu-1", &applied());
+    let world = unwritten("hold").with(frozen.clone()).written().with_report("eu-1", &applied());
     assert_eq!(waits(&world), ["eu-1: quota", "us-1: limits quota"]);
     assert_eq!(waits(&world.after(WAIT))[0], "eu-1: quota (overdue)");
     let world = made("hold").with(frozen);
@@ -253,7 +256,7 @@ fn gateway_waits_for_policies_whose_work_name_is_taken() {
             work["spec"]["workload"]["manifests"] = json!([]);
         })
     };
-    let world = theirs(made("hold")).answered("eu-1", &applied());
+    let world = theirs(made("hold")).with_report("eu-1", &applied());
     assert!(world.work_names().contains(&(name, "eu-1".to_owned())));
     assert_eq!(waits(&world), ["eu-1: quota", "us-1: limits quota"]);
     assert_eq!(waits(&world.after(WAIT))[0], "eu-1: quota (overdue)");
@@ -263,7 +266,8 @@ fn gateway_waits_for_policies_whose_work_name_is_taken() {
 fn gateway_does_not_wait_for_policies_that_deselect_the_cluster() {
     let picky = policy("quota").targets("web").annotation(CLUSTER_SELECTOR, "region=us");
     let world = unwritten("hold").with(cluster("us-1").label("region", "us")).with(picky);
-    let world = world.written().settled(&[quota()]).answered("eu-1", &applied()).answered("us-1", &applied());
+    let world =
+        world.written().settled(&[quota()]).with_report("eu-1", &applied()).with_report("us-1", &applied());
     assert_eq!(gateway_writes(&world), ["create eu-1"]);
     assert_eq!(waits(&world), ["us-1: quota"]);
 }
@@ -377,13 +381,13 @@ fn gateway_status_reports_an_exceeded_wait() {
         let programmed = conditions.into_iter().find(|said| said.type_ == "Programmed").unwrap();
         format!("{}: {}", programmed.reason, programmed.message)
     };
-    let world = both_applied(made("hold"), "us-1").answered("eu-1", &applied());
-    assert!(fold(&world).comes, "to us-1");
+    let world = both_applied(made("hold"), "us-1").with_report("eu-1", &applied());
+    assert!(fold(&world).replan_works, "to us-1");
     let world = world.gateway_written();
     let waits = "not programmed on 2 of 2 clusters";
     let eu = "eu-1 (waits for its policies: ratelimitpolicies/quota)";
     assert_eq!(says(&world), format!("Pending: {waits}: {eu}; us-1 (pending)"));
     assert_eq!(fold(&world).recheck, Some(Moment(world.now + WAIT)), "nothing else would bring it up");
-    assert!(!fold(&world).comes);
+    assert!(!fold(&world).replan_works);
     assert_eq!(says(&world.after(WAIT)), format!("PoliciesPending: {waits}: {eu}; us-1 (pending)"));
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::delete_guard::{DeleteGuard, Read};
+use crate::delete_guard::{DeleteGuard, Precondition};
 use crate::desired::Outcome;
 use crate::rows::kind::Resolution;
 use crate::status;
@@ -113,7 +113,7 @@ fn default_placement_applies_to_resources_without_label() {
     let plan = unlabelled.plan_of(&web());
     assert!(plan.outcomes.is_empty() && !plan.targeted && plan.problems.is_empty());
     let fold = unlabelled.see(|view| status::policy::plan(view, &unlabelled.settings, &web()));
-    assert_eq!((fold.fold, fold.fare), (Fold::Settled, None), "nothing is said of it");
+    assert_eq!((fold.fold, fold.sync_state), (Fold::Settled, None), "nothing is said of it");
 
     let by_default = || fleet().params("multi", &resource_listing(Some("all")).to_string());
     assert_eq!(by_default().with(deployment("web")).outcomes_of(&web()), ["eu-1", "us-1"]);
@@ -263,9 +263,12 @@ fn delete_guard_reads_the_placement_of_a_resource() {
     let world = fleet().with(placed()).settled(&[web()]).decisions("all", &["eu-1"]).after(5_000);
     let reads = world.see(|view| DeleteGuard::new(view, &web()).on(&ClusterName::from("us-1")).0);
     let all = ObjectKey::new("shop", "all");
-    assert!(reads.iter().any(|read| matches!(read, Read::Decisions(key, _) if *key == all)), "{reads:?}");
+    assert!(
+        reads.iter().any(|read| matches!(read, Precondition::Decisions(key, _) if *key == all)),
+        "{reads:?}"
+    );
     let of_object = |wanted: &ObjectKey| {
-        reads.iter().any(|read| matches!(read, Read::Object(_, _, key, _) if key == wanted))
+        reads.iter().any(|read| matches!(read, Precondition::Object(_, _, key, _) if key == wanted))
     };
     assert!(
         of_object(&all) && of_object(web().object()) && of_object(&ObjectKey::new("params", "multi")),
@@ -274,7 +277,10 @@ fn delete_guard_reads_the_placement_of_a_resource() {
     let by_default = fleet().params("multi", &resource_listing(Some("all")).to_string());
     let world = by_default.with(deployment("web")).settled(&[web()]).decisions("all", &["eu-1"]).after(5_000);
     let reads = world.see(|view| DeleteGuard::new(view, &web()).on(&ClusterName::from("us-1")).0);
-    assert!(reads.iter().any(|read| matches!(read, Read::Decisions(key, _) if *key == all)), "{reads:?}");
+    assert!(
+        reads.iter().any(|read| matches!(read, Precondition::Decisions(key, _) if *key == all)),
+        "{reads:?}"
+    );
 }
 
 #[test]

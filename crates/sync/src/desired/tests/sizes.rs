@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use allocation_counter::{AllocationInfo, measure};
 use serde_json::{Value, json};
 
-use crate::desired::ahead::unmade;
+use crate::desired::ahead::unbuilt_copies;
 use crate::desired::{Outcome, plan_works};
 use crate::rows::work::Content;
 use crate::status;
@@ -193,11 +193,11 @@ fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
 
 impl World {
     fn is_made(&self, origin: &Origin) -> bool {
-        self.see(|view| unmade(view, &self.settings, origin)).is_empty()
+        self.see(|view| unbuilt_copies(view, &self.settings, origin)).is_empty()
     }
 
     fn made(&self, origin: &Origin) {
-        self.see(|view| unmade(view, &self.settings, origin)).make();
+        self.see(|view| unbuilt_copies(view, &self.settings, origin)).make();
     }
 }
 
@@ -210,7 +210,7 @@ fn contents(world: &World) -> Vec<Content> {
             assert_eq!(made, work.content, "it is not made again as it was");
             made
         }
-        Outcome::Held(..) | Outcome::Kept(_) => panic!("nothing is planned"),
+        Outcome::Deferred(..) | Outcome::Kept(_) => panic!("nothing is planned"),
     };
     plan.outcomes.values().map(content).collect()
 }

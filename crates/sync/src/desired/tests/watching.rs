@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desired::covered::{Covered, covered};
+use crate::desired::covered::{ControllerScope, covered};
 use crate::desired::watches;
 use crate::rows::kind::Resolution;
 use crate::testing::objects::{class, listing, policy};
@@ -95,7 +95,7 @@ fn secrets_and_grants_are_watched_only_while_a_class_copies_them() {
 #[test]
 fn scope_is_the_classes_and_their_listed_kinds() {
     let seen = |world: &World| {
-        let Covered { classes, kinds, is_whole } = world.see(covered).unwrap();
+        let ControllerScope { classes, kinds, is_whole } = world.see(covered).unwrap();
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         (classes.iter().map(ToString::to_string).collect::<Vec<_>>(), kinds, is_whole)
     };

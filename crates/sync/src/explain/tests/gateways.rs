@@ -1,13 +1,13 @@
 //! Explanations of Gateways.
 
 use super::*;
-use crate::testing::answers::programmed;
+use crate::testing::reports::programmed;
 
 fn of_web(world: &World) -> Explanation {
     explained(world, &gateway_origin("web"), &Unavailable::new())
 }
 
-fn on(world: &World, cluster: &str) -> Verdict {
+fn on(world: &World, cluster: &str) -> ClusterVerdict {
     of_web(world).clusters.remove(&ClusterName::from(cluster)).unwrap()
 }
 
@@ -17,8 +17,8 @@ fn first(world: &World, cluster: &str) -> String {
 
 #[test]
 fn programmed_gateway_is_in_sync() {
-    let world = world().written().gateway_answered("eu-1", &programmed("192.0.2.1").observed(1));
-    assert!(on(&world, "eu-1").state == State::InSync);
+    let world = world().written().with_gateway_report("eu-1", &programmed("192.0.2.1").observed(1));
+    assert!(on(&world, "eu-1").state == CopyState::InSync);
     assert_eq!(first(&world, "eu-1"), "Programmed: it is programmed there []");
     let steps: Vec<String> = of_web(&world).steps.iter().map(|step| told(&step.reason)).collect();
     assert_eq!(
@@ -35,7 +35,7 @@ fn programmed_gateway_is_in_sync() {
 fn reason_of_an_unprogrammed_cluster_is_quoted() {
     let unusable =
         applied().observed(1).condition("Programmed", "False", "AddressNotUsable", "no such address");
-    let world = world().written().gateway_answered("eu-1", &unusable);
+    let world = world().written().with_gateway_report("eu-1", &unusable);
     let says = "NotProgrammed: it is applied, but not programmed: AddressNotUsable: no such address \
                 [Gateway shop/web | Gateway kuadrant-shop/web on cluster <cluster>]";
     assert_eq!(first(&world, "eu-1"), says);
@@ -56,7 +56,7 @@ fn foreign_unplaced_or_frozen_gateway_is_explained() {
 fn grace_period_shows_its_end_for_gateway_and_policy() {
     let web = || gateway("web").placed_on("all").annotation("kuadrant.io/grace-timeout", "600");
     let world = world().with(web()).written().decisions("all", &["eu-1"]).after(5_000).written();
-    let until = When::Until(Moment((world.now / 1000 + 600) * 1000));
+    let until = TimeBound::Until(Moment((world.now / 1000 + 600) * 1000));
     for verdict in [on(&world, "us-1"), verdict(&world, "us-1")] {
         let grace = verdict.reasons.iter().find(|reason| reason.code == "InGrace").unwrap();
         assert!(verdict.state.is_desired());
@@ -88,7 +88,7 @@ fn gateway_names_the_policies_it_waits_for() {
         params["policyWaitSeconds"] = seconds.into();
         params["policyWaitAction"] = "hold".into();
         let world = world().params("multi", &params.to_string()).settled(&[policy_origin("limits")]);
-        world.answered("us-1", &applied()).after(5_000)
+        world.with_report("us-1", &applied()).after(5_000)
     };
     let policy = "ratelimitpolicies.kuadrant.io shop/limits on cluster <cluster>";
     let waits = format!("WaitsForPolicies: it waits for its policies: ratelimitpolicies/limits [{policy}]");

@@ -24,7 +24,7 @@ fn unwritten_work_is_named() {
     let says =
         "Leaving: its agent has not finished removing the previous copy [the agent of cluster <cluster>]";
     assert_eq!(why(&before, "eu-1"), [says]);
-    assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(When::Since(_))));
+    assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(TimeBound::Since(_))));
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn reports_of_the_agent_are_quoted() {
     let waits = "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]";
     assert_eq!(why(&world, "eu-1"), [waits]);
     let copy = "RateLimitPolicy kuadrant-shop/limits on cluster <cluster>";
-    let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
+    let conflict = world.with_report("eu-1", &refused("conflict with \"kubectl\""));
     let says = format!("NotApplied: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
     assert_eq!(why(&conflict, "eu-1"), [says]);
     assert!(!verdict(&conflict, "eu-1").state.is_present());
 
-    let told = |answer| crate::explain::tests::world().written().answered("eu-1", &answer);
+    let told = |report| crate::explain::tests::world().written().with_report("eu-1", &report);
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
     let says = "Overridden: it is overridden by a policy that was created on the cluster: by local/limits \
                 [the policies that were created on cluster <cluster>]";
@@ -69,14 +69,14 @@ fn reports_of_the_agent_are_quoted() {
         let world = crate::explain::tests::world().written().with(policy("zzz").targets("web"));
         world.settled(&[policy_origin("zzz")])
     };
-    assert_eq!(why(&two().answered("eu-1", &named), "eu-1"), [says]);
+    assert_eq!(why(&two().with_report("eu-1", &named), "eu-1"), [says]);
     for (of_zzz, age) in [
         ("2026-01-01T00:00:01Z", "older"),
         ("2026-01-01T00:00:02Z", "in the same second"),
         ("2026-01-01T00:00:03Z", "younger"),
     ] {
-        let world = two().answered_of("zzz", "eu-1", &applied().created(of_zzz));
-        let said = why(&world.answered("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
+        let world = two().with_policy_report("zzz", "eu-1", &applied().created(of_zzz));
+        let said = why(&world.with_report("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
         assert!(
             said[0].contains(" of the hub, and ") && said[0].contains(&format!(" {age} there: ")),
             "{said:?}"
@@ -91,12 +91,13 @@ fn reports_of_the_agent_are_quoted() {
     let says = "Overridden: it is overridden by policy shop/zzz of the hub and a policy that was created on the cluster: overridden by \
                 kuadrant-shop/zzz, kuadrant-shop/local. \
                 [RateLimitPolicy shop/zzz | the policies that were created on cluster <cluster>]";
-    assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
+    assert_eq!(why(&two().with_report("eu-1", &both), "eu-1"), [says]);
     // A policy of the spoke has that name, so the agent reports a conflict for the copy.
-    let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
+    let taken =
+        two().with_policy_report("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
     let says = "Overridden: it is overridden by a policy that was created on the cluster: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
                 [the policies that were created on cluster <cluster>]";
-    assert_eq!(why(&taken.answered("eu-1", &named), "eu-1"), [says]);
+    assert_eq!(why(&taken.with_report("eu-1", &named), "eu-1"), [says]);
     let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
     let says = format!(
         "Rejected: it is applied, but not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
@@ -120,7 +121,7 @@ fn reports_of_the_agent_are_quoted() {
     );
     let says_nothing = verdict(&told(applied()), "eu-1");
     assert!(
-        says_nothing.state == State::OutOfSync && says_nothing.reasons[0].code == "Unknown",
+        says_nothing.state == CopyState::OutOfSync && says_nothing.reasons[0].code == "Unknown",
         "{says_nothing:?}"
     );
 }
@@ -150,8 +151,8 @@ fn override_by_a_generated_policy_names_its_source() {
         let world = world.settled(std::slice::from_ref(&origin));
         let overridden = |world: World, names: &str| {
             let message = format!("{kind} is overridden by [{names}]");
-            let answer = applied().observed(1).condition("Enforced", "False", "Overridden", &message);
-            let world = world.edited(&origin, "eu-1", |work| work["status"] = answer.status(work));
+            let report = applied().observed(1).condition("Enforced", "False", "Overridden", &message);
+            let world = world.edited(&origin, "eu-1", |work| work["status"] = report.status(work));
             let explanation =
                 world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
             (told(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
@@ -181,8 +182,8 @@ fn override_by_a_generated_policy_names_its_source() {
 fn unreadable_report_is_not_a_rejection() {
     let info = KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") };
     let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
-    let world =
-        world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
+    let world = world
+        .with_report("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
     let says = "Untold: it is applied, but its status is unknown: the agent cannot report status.ancestors: no such \
                 key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
     assert_eq!(why(&world, "eu-1"), [says]);
@@ -192,15 +193,15 @@ fn unreadable_report_is_not_a_rejection() {
 #[test]
 fn unavailable_agent_is_a_reason_only_where_a_work_exists() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
-    let world = world().written().answered("eu-1", &enforced);
+    let world = world().written().with_report("eu-1", &enforced);
     let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
     let explanation = explained(&world, &policy_origin("limits"), &silent);
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
-    assert!(eu.state != State::InSync && eu.state.is_present());
+    assert!(eu.state != CopyState::InSync && eu.state.is_present());
     let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(
         (codes, eu.reasons[1].when),
-        (vec!["Enforced", "AgentSilent"], Some(When::Since(Moment(7_000))))
+        (vec!["Enforced", "AgentSilent"], Some(TimeBound::Since(Moment(7_000))))
     );
     assert_eq!(explanation.clusters[&ClusterName::from("ap-1")].reasons.len(), 1);
 }

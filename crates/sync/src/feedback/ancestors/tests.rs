@@ -4,7 +4,7 @@ use super::*;
 
 /// A condition in an entry of `status.ancestors`.
 #[derive(Clone, Debug)]
-struct Saying {
+struct TestCondition {
     condition: [String; 4],
     message: String,
 }
@@ -13,20 +13,20 @@ struct Saying {
 #[derive(Clone, Debug)]
 pub(crate) struct Ancestor {
     name: [String; 3],
-    sayings: Vec<Saying>,
+    test_conditions: Vec<TestCondition>,
 }
 
 pub(crate) fn ancestor(gateway: &str, section: &str, controller: &str) -> Ancestor {
-    Ancestor { name: [gateway, section, controller].map(str::to_owned), sayings: Vec::new() }
+    Ancestor { name: [gateway, section, controller].map(str::to_owned), test_conditions: Vec::new() }
 }
 
 impl Ancestor {
     /// Adds a condition with the observed generation 1.
-    pub(crate) fn says(self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
-        self.says_for("1", condition, status, reason, message)
+    pub(crate) fn with_condition(self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.with_condition_for("1", condition, status, reason, message)
     }
 
-    pub(crate) fn says_for(
+    pub(crate) fn with_condition_for(
         mut self,
         observed: &str,
         condition: &str,
@@ -35,7 +35,7 @@ impl Ancestor {
         message: &str,
     ) -> Self {
         let condition = [condition, status, observed, reason].map(str::to_owned);
-        self.sayings.push(Saying { condition, message: message.to_owned() });
+        self.test_conditions.push(TestCondition { condition, message: message.to_owned() });
         self
     }
 }
@@ -51,17 +51,18 @@ fn texts<T: AsRef<str>>(items: &[T]) -> String {
 /// The message that an agent reports for these ancestors.
 pub(crate) fn message(revision: &str, generation: i64, ancestors: &[Ancestor]) -> String {
     let said = ancestors.iter().map(|ancestor| {
-        let conditions: Vec<String> = ancestor.sayings.iter().map(|said| texts(&said.condition)).collect();
+        let conditions: Vec<String> =
+            ancestor.test_conditions.iter().map(|said| texts(&said.condition)).collect();
         texts(&ancestor.name) + &text(&texts(&conditions))
     });
     let said: Vec<String> = said.collect();
     let words: Vec<&String> =
-        ancestors.iter().flat_map(|ancestor| &ancestor.sayings).map(|said| &said.message).collect();
+        ancestors.iter().flat_map(|ancestor| &ancestor.test_conditions).map(|said| &said.message).collect();
     let whole = texts(&[revision, &generation.to_string(), &texts(&said), &texts(&words)]);
     format!("{HEADER}{whole}").chars().take(MESSAGE_LIMIT).collect()
 }
 
-fn read(message: &str) -> Reported {
+fn read(message: &str) -> ReportedAncestors {
     match Ancestors::read(message) {
         Ancestors::Reported(said) => *said,
         other => panic!("{other:?}"),
@@ -76,7 +77,7 @@ fn unreadable(message: &str) -> String {
 }
 
 /// One line for each condition: `web (example.com/a): Enforced=False/Overridden@1 by local`.
-fn told(said: &Reported) -> Vec<String> {
+fn told(said: &ReportedAncestors) -> Vec<String> {
     let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
         let observed =
             condition.observed_generation.map(|observed| format!("@{observed}")).unwrap_or_default();
@@ -91,13 +92,10 @@ fn told(said: &Reported) -> Vec<String> {
 #[test]
 fn message_round_trips() {
     let ancestors = [
-        ancestor("web", "", "example.com/a").says("Accepted", "True", "Accepted", "fine").says(
-            "Enforced",
-            "False",
-            "Overridden",
-            "by local",
-        ),
-        ancestor("api", "http", "").says_for("", "Ready", "Odd", "", ""),
+        ancestor("web", "", "example.com/a")
+            .with_condition("Accepted", "True", "Accepted", "fine")
+            .with_condition("Enforced", "False", "Overridden", "by local"),
+        ancestor("api", "http", "").with_condition_for("", "Ready", "Odd", "", ""),
         ancestor("silent", "", "example.com/b"),
     ];
     let said = read(&message("r-1", 3, &ancestors));
@@ -113,7 +111,8 @@ fn message_round_trips() {
 #[test]
 fn invalid_reason_is_dropped() {
     for (odd, told_as) in [("by local", "-"), ("x,", "-"), (&*"x".repeat(1_025), "-"), ("A_1", "A_1")] {
-        let said = read(&message("r", 1, &[ancestor("web", "", "").says("Ready", "True", odd, "")]));
+        let said =
+            read(&message("r", 1, &[ancestor("web", "", "").with_condition("Ready", "True", odd, "")]));
         assert_eq!(told(&said), [format!("web: Ready=True/{told_as}@1 -")]);
     }
 }
@@ -138,7 +137,7 @@ fn message_without_the_header_is_unreadable() {
 
 #[test]
 fn malformed_message_is_unreadable() {
-    let whole = message("r", 1, &[ancestor("web", "", "c").says("Ready", "True", "R", "m")]);
+    let whole = message("r", 1, &[ancestor("web", "", "c").with_condition("Ready", "True", "R", "m")]);
     for odd in [
         format!("{whole}1:x"),
         whole.replace("1:1", "1:x"),
@@ -156,7 +155,7 @@ fn malformed_message_is_unreadable() {
 
 #[test]
 fn long_texts_are_cut_and_marked() {
-    let long = ancestor("web", &"s".repeat(254), &"c".repeat(254)).says(
+    let long = ancestor("web", &"s".repeat(254), &"c".repeat(254)).with_condition(
         "Ready",
         "False",
         &"R".repeat(254),
@@ -174,7 +173,7 @@ fn long_texts_are_cut_and_marked() {
 fn message_cut_in_its_last_part_keeps_all_conditions() {
     let many: Vec<Ancestor> = (0..16)
         .map(|n| {
-            ancestor(&format!("web-{n}"), "", "example.com/a").says(
+            ancestor(&format!("web-{n}"), "", "example.com/a").with_condition(
                 "Ready",
                 "False",
                 "Why",
@@ -195,7 +194,7 @@ fn message_cut_in_its_last_part_keeps_all_conditions() {
 #[test]
 fn message_cut_before_its_last_part_is_unreadable() {
     let many: Vec<Ancestor> = (0..200)
-        .map(|n| ancestor(&format!("web-{n}"), "", &"c".repeat(200)).says("Ready", "True", "", ""))
+        .map(|n| ancestor(&format!("web-{n}"), "", &"c".repeat(200)).with_condition("Ready", "True", "", ""))
         .collect();
     assert_eq!(unreadable(&message("r", 1, &many)), "status.ancestors is too large for the agent's report");
 }
@@ -212,17 +211,18 @@ fn condition_counts_only_if_its_rule_was_evaluated() {
     };
     let whole = message("r", 1, &[]);
     assert!(matches!(
-        Ancestors::new(&[condition(EVALUATED, &whole)], &mut Room::default()),
+        Ancestors::new(&[condition(EVALUATED, &whole)], &mut TextBudget::default()),
         Ancestors::Reported(_)
     ));
     let other = condition("ConditionRuleExpressionError", &whole);
-    assert!(matches!(Ancestors::new(&[other], &mut Room::default()), Ancestors::Unreadable(_)));
-    assert_eq!(Ancestors::new(&[], &mut Room::default()), Ancestors::Awaited);
+    assert!(matches!(Ancestors::new(&[other], &mut TextBudget::default()), Ancestors::Unreadable(_)));
+    assert_eq!(Ancestors::new(&[], &mut TextBudget::default()), Ancestors::NotReported);
 }
 
 /// Texts of other users of the spoke. Some imitate the format.
 fn odd_text() -> impl Strategy<Value = String> {
-    let imitation = message("r", 1, &[ancestor("other", "", "c").says("Enforced", "True", "Enforced", "")]);
+    let imitation =
+        message("r", 1, &[ancestor("other", "", "c").with_condition("Enforced", "True", "Enforced", "")]);
     prop_oneof![
         ".{0,40}",
         "[0-9]{1,3}:[a-zü:]{0,12}",
@@ -238,7 +238,7 @@ proptest! {
         texts in proptest::collection::vec((odd_text(), odd_text(), odd_text(), odd_text()), 0..4),
     ) {
         let build = |(section, controller, reason, words): &(String, String, String, String)| {
-            ancestor("web", section, controller).says("Enforced", "False", reason, words)
+            ancestor("web", section, controller).with_condition("Enforced", "False", reason, words)
         };
         let ancestors: Vec<Ancestor> = texts.iter().map(build).collect();
         let said = read(&message("r", 1, &ancestors));
@@ -261,7 +261,7 @@ proptest! {
 
     #[test]
     fn any_message_is_read_without_a_panic(text in ".{0,200}", at in 0_usize..200) {
-        let whole = message("r", 1, &[ancestor("web", "", "c").says("Ready", "True", "R", &text)]);
+        let whole = message("r", 1, &[ancestor("web", "", "c").with_condition("Ready", "True", "R", &text)]);
         let mut odd: Vec<char> = whole.chars().collect();
         odd.truncate(at);
         let _ = Ancestors::read(&odd.into_iter().collect::<String>());

@@ -15,25 +15,25 @@ fn integer(integer: i64) -> FieldValue {
     value(json!({"type": "Integer", "integer": integer}))
 }
 
-fn answer(values: &[(&str, FieldValue)]) -> GatewayAnswer {
-    let (mut answer, mut room) = (GatewayAnswer::default(), Room::default());
+fn report(values: &[(&str, FieldValue)]) -> ReportedGateway {
+    let (mut report, mut budget) = (ReportedGateway::default(), TextBudget::default());
     for (name, value) in values {
         if let Some(name) = ValueName::parse(&format!("_{name}")) {
-            answer.take(name, value, &mut room);
+            report.take(name, value, &mut budget);
         }
     }
-    answer
+    report
 }
 
 #[test]
 fn addresses_keep_their_index() {
-    let answer = answer(&[("address_0", text("192.0.2.1")), ("address_15", text("a.example.com"))]);
-    assert_eq!(answer.addresses, [(0, "192.0.2.1".into()), (15, "a.example.com".into())]);
+    let report = report(&[("address_0", text("192.0.2.1")), ("address_15", text("a.example.com"))]);
+    assert_eq!(report.addresses, [(0, "192.0.2.1".into()), (15, "a.example.com".into())]);
 }
 
 #[test]
 fn listener_values_are_read() {
-    let answer = answer(&[
+    let report = report(&[
         ("listener_a.b_attachedRoutes", integer(3)),
         ("listener_a.b_observedGeneration", integer(2)),
         ("listener_a.b_Programmed_status", text("False")),
@@ -48,7 +48,7 @@ fn listener_values_are_read() {
         reason: "Invalid".into(),
         message: "it is not".into(),
     };
-    let first = AnsweredListener {
+    let first = ReportedListener {
         name: "a.b".into(),
         attached_routes: Some(3),
         kinds: vec![("gateway.networking.k8s.io".into(), "HTTPRoute".into())],
@@ -56,13 +56,13 @@ fn listener_values_are_read() {
         observed_generation: Some(2),
     };
     let second =
-        AnsweredListener { name: "c".into(), attached_routes: Some(0), ..AnsweredListener::default() };
-    assert_eq!(answer.listeners, [first, second]);
+        ReportedListener { name: "c".into(), attached_routes: Some(0), ..ReportedListener::default() };
+    assert_eq!(report.listeners, [first, second]);
 }
 
 #[test]
 fn invalid_gateway_values_are_ignored() {
-    let answer = answer(&[
+    let report = report(&[
         ("address_16", text("192.0.2.1")),
         ("address_x", text("192.0.2.1")),
         ("address_0", integer(5)),
@@ -74,8 +74,8 @@ fn invalid_gateway_values_are_ignored() {
         ("listener_a_Programmed_odd", text("True")),
         ("listener_a_kind_HTTPRoute", integer(5)),
     ]);
-    assert_eq!(answer.addresses, []);
-    let listener = &answer.listeners[0];
+    assert_eq!(report.addresses, []);
+    let listener = &report.listeners[0];
     assert_eq!((listener.attached_routes, listener.kinds.len()), (None, 0));
     assert_eq!(listener.conditions.len(), 1);
     assert_eq!(listener.conditions[0].status, "", "as if it were not there");
@@ -84,14 +84,14 @@ fn invalid_gateway_values_are_ignored() {
 #[test]
 fn long_text_is_cut() {
     let long = "é".repeat(5_000);
-    let answer = answer(&[("address_0", text(&long)), ("listener_a_Programmed_message", text(&long))]);
-    assert!(answer.addresses[0].1.len() <= SUBDOMAIN_LIMIT);
-    assert!(answer.listeners[0].conditions[0].message.len() <= TEXT_LIMIT);
+    let report = report(&[("address_0", text(&long)), ("listener_a_Programmed_message", text(&long))]);
+    assert!(report.addresses[0].1.len() <= SUBDOMAIN_LIMIT);
+    assert!(report.listeners[0].conditions[0].message.len() <= TEXT_LIMIT);
 }
 
 proptest! {
     #[test]
     fn arbitrary_names_and_texts_cause_no_panic(name in "(address|listener)_.{0,12}", string in ".{0,300}") {
-        let _ = answer(&[(&name, text(&string)), (&name, integer(-1))]);
+        let _ = report(&[(&name, text(&string)), (&name, integer(-1))]);
     }
 }

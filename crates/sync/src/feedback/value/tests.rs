@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::feedback::{Answer, GatewayAnswer, of_gateway, of_policy};
+use crate::feedback::{AgentReport, ReportedGateway, of_gateway, of_policy};
 use policy_sync_api::params::{Params, StatusField};
 use policy_sync_api::work::{FeedbackRule, FieldValue, JsonPath};
 
@@ -23,7 +23,7 @@ fn listener() -> impl Strategy<Value = Value> {
 }
 
 /// The report of an agent that returns every requested value: 7 for numbers, `True` for all others.
-fn answered(names: &[String]) -> Answer {
+fn report_of(names: &[String]) -> AgentReport {
     let value = |name: &String| {
         let is_number = name.ends_with("eneration") || name.ends_with("attachedRoutes");
         let value = if is_number {
@@ -33,7 +33,7 @@ fn answered(names: &[String]) -> Answer {
         };
         serde_json::from_value::<FieldValue>(value).unwrap()
     };
-    Answer::of_values(names.iter().map(|name| (name.as_str(), value(name))))
+    AgentReport::of_values(names.iter().map(|name| (name.as_str(), value(name))))
 }
 
 proptest! {
@@ -44,9 +44,9 @@ proptest! {
             let read = ValueName::parse(name).map(|value| value.to_string());
             prop_assert_eq!(read.as_ref(), Some(name));
         }
-        let answer = answered(&names);
-        prop_assert!(answer.fields.is_empty() && answer.dropped.is_empty());
-        let gateway = answer.gateway.map_or_else(GatewayAnswer::default, |gateway| *gateway);
+        let report = report_of(&names);
+        prop_assert!(report.fields.is_empty() && report.dropped.is_empty());
+        let gateway = report.gateway.map_or_else(ReportedGateway::default, |gateway| *gateway);
         let of = |what: &str| names.iter().filter(|name| name.starts_with(what)).count();
         prop_assert_eq!(gateway.addresses.len(), of("_address_"));
         let read = gateway.listeners.iter().map(|listener| {
@@ -69,14 +69,14 @@ fn requested_policy_values_are_read_back() {
     for name in &ours {
         assert_eq!(ValueName::parse(name).map(|value| value.to_string()).as_ref(), Some(*name));
     }
-    let answer = answered(&names);
-    let numbers = [answer.generation, answer.observed_generation];
-    let parts = answer.conditions.iter().map(|said| {
+    let report = report_of(&names);
+    let numbers = [report.generation, report.observed_generation];
+    let parts = report.conditions.iter().map(|said| {
         let texts = [Some(&said.status), said.reason.as_ref(), said.message.as_ref()];
         texts.into_iter().flatten().count() + said.observed_generation.iter().count()
     });
-    let read = parts.sum::<usize>() + numbers.into_iter().flatten().count() + answer.revision.iter().count();
-    assert_eq!((read, answer.fields.len()), (ours.len(), 1));
+    let read = parts.sum::<usize>() + numbers.into_iter().flatten().count() + report.revision.iter().count();
+    assert_eq!((read, report.fields.len()), (ours.len(), 1));
 }
 
 #[test]

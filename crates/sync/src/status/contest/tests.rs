@@ -1,7 +1,7 @@
 use super::*;
 
-fn contest(stands: bool, others: &[&str]) -> Contest {
-    Contest { others: others.iter().map(|other| (*other).into()).collect(), stands }
+fn contest(has_work: bool, others: &[&str]) -> Contest {
+    Contest { others: others.iter().map(|other| (*other).into()).collect(), has_work }
 }
 
 fn standing(others: &[&str]) -> BTreeSet<Arc<str>> {
@@ -26,11 +26,11 @@ fn controller_without_works_wins_only_if_none_has_works() {
 fn exactly_one_controller_wins_for_any_distribution_of_works() {
     let all = ["a", "b", "c"];
     for works in 0..8 {
-        let stands = |index: usize| works & (1 << index) != 0;
-        let standing: BTreeSet<Arc<str>> = (0..3).filter(|n| stands(*n)).map(|n| all[n].into()).collect();
+        let has_work = |index: usize| works & (1 << index) != 0;
+        let standing: BTreeSet<Arc<str>> = (0..3).filter(|n| has_work(*n)).map(|n| all[n].into()).collect();
         let wins = (0..3).filter(|index| {
             let others: Vec<&str> = all.into_iter().filter(|name| name != &all[*index]).collect();
-            contest(stands(*index), &others).is_won(all[*index], &standing)
+            contest(has_work(*index), &others).is_won(all[*index], &standing)
         });
         assert_eq!(wins.count(), 1, "{standing:?}");
     }

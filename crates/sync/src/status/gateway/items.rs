@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Reported;
-use crate::feedback::{AnsweredListener, ListenerCondition};
+use super::ClusterReport;
+use crate::feedback::{ListenerCondition, ReportedListener};
 use crate::rows::gateway::Gateway;
 use policy_sync_api::condition::condition;
 use policy_sync_api::condition::is_reason;
@@ -36,12 +36,16 @@ pub(super) struct Items {
     parts_left: usize,
 }
 
-pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Reported<'_>>) -> Items {
+pub(super) fn planned(
+    now: Moment,
+    hub: &Gateway,
+    clusters: &BTreeMap<ClusterName, ClusterReport<'_>>,
+) -> Items {
     let mut items = Items::default();
     let mut values = BTreeSet::new();
     for (cluster, reported) in clusters {
-        let Some(answer) = reported.answer else { continue };
-        let Some(gateway) = &answer.gateway else { continue };
+        let Some(report) = reported.report else { continue };
+        let Some(gateway) = &report.gateway else { continue };
         for (_, text) in &gateway.addresses {
             match address(cluster, text) {
                 Some(address) if !values.insert(address.value.clone()) => {}
@@ -56,7 +60,7 @@ pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterNam
             match i32::try_from(routes) {
                 Ok(routes @ 0..) if is_dns_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {
                     let observed = listener.observed_generation;
-                    let current = reported.current && (observed.is_none() || observed == answer.generation);
+                    let current = reported.current && (observed.is_none() || observed == report.generation);
                     let conditions = items.conditions(now, hub, &name, listener, current);
                     let supported_kinds = items.kinds(listener);
                     let listener =
@@ -88,7 +92,7 @@ impl Items {
         }
     }
 
-    fn kinds(&mut self, listener: &AnsweredListener) -> Vec<RouteKind> {
+    fn kinds(&mut self, listener: &ReportedListener) -> Vec<RouteKind> {
         let kinds = listener.kinds.iter().take(KINDS_LIMIT);
         let fits = |group: &str| group.is_empty() || is_dns_subdomain(group);
         let kinds: Vec<RouteKind> = kinds
@@ -105,7 +109,7 @@ impl Items {
         now: Moment,
         hub: &Gateway,
         name: &str,
-        listener: &AnsweredListener,
+        listener: &ReportedListener,
         current: bool,
     ) -> Vec<Condition> {
         let there = hub.fields.status.listeners.iter().find(|there| there.name == name);

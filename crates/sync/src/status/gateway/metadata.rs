@@ -10,7 +10,7 @@ use crate::desired::WorksPlan;
 use crate::rows::Strings;
 use crate::rows::gateway::Gateway;
 use crate::rows::gateway_fields::GatewayFields;
-use crate::status::policy::{ALL_LIMIT, OUR_LIMIT};
+use crate::status::policy::{ANNOTATIONS_LIMIT, OWN_ANNOTATIONS_LIMIT};
 use policy_sync_api::annotations::{CLUSTER_ATTRIBUTES, CLUSTER_LABELS, GATEWAY_CLUSTERS};
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::ClusterName;
@@ -35,7 +35,7 @@ pub(super) fn planned(
     works: &WorksPlan,
 ) -> (Option<Metadata>, Vec<String>) {
     let found = &gateway.fields;
-    let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(found.other_bytes));
+    let room = OWN_ANNOTATIONS_LIMIT.min(ANNOTATIONS_LIMIT.saturating_sub(found.other_bytes));
     let (annotations, unlisted) = listed(works.outcomes.keys(), room);
     let (labels, mut left_out) = labels(view, works.outcomes.keys());
     if unlisted > 0 {

@@ -1,16 +1,17 @@
 //! The conditions of a copy on one cluster: the worst of the copy's own conditions and those of its ancestors.
 
-use crate::feedback::{Ancestors, Answer, AnsweredCondition, TEXT_LIMIT};
+use crate::feedback::{AgentReport, Ancestors, ReportedCondition, TEXT_LIMIT};
 use policy_sync_api::annotations::{CONDITIONS, SyncedCondition};
-use policy_sync_api::text::capped;
+use policy_sync_api::text::truncate_bytes;
 
 /// A condition with the ancestor that it is for. `None` for the copy as a whole.
-type Source<'a> = (Option<&'a str>, &'a AnsweredCondition);
+type ConditionSource<'a> = (Option<&'a str>, &'a ReportedCondition);
 
-/// The conditions of `answer`, one per type, sorted by type.
-pub(super) fn synced(answer: &Answer) -> Vec<SyncedCondition> {
-    let mut sources: Vec<Source<'_>> = answer.conditions.iter().map(|condition| (None, condition)).collect();
-    if let Some(Ancestors::Reported(reported)) = &answer.ancestors {
+/// The conditions of `report`, one per type, sorted by type.
+pub(super) fn synced(report: &AgentReport) -> Vec<SyncedCondition> {
+    let mut sources: Vec<ConditionSource<'_>> =
+        report.conditions.iter().map(|condition| (None, condition)).collect();
+    if let Some(Ancestors::Reported(reported)) = &report.ancestors {
         sources.extend(reported.conditions.iter().map(|of| (Some(&*of.ancestor), &of.condition)));
     }
     let of_type =
@@ -19,8 +20,8 @@ pub(super) fn synced(answer: &Answer) -> Vec<SyncedCondition> {
 }
 
 /// The worst condition: `False` before any other status before `True`.
-fn worst<'a>(sources: impl Iterator<Item = &'a Source<'a>> + Clone) -> Option<SyncedCondition> {
-    let rank = |(_, condition): &Source<'_>| match &*condition.status {
+fn worst<'a>(sources: impl Iterator<Item = &'a ConditionSource<'a>> + Clone) -> Option<SyncedCondition> {
+    let rank = |(_, condition): &ConditionSource<'_>| match &*condition.status {
         "False" => 0,
         "True" => 2,
         _ => 1,
@@ -38,7 +39,8 @@ fn worst<'a>(sources: impl Iterator<Item = &'a Source<'a>> + Clone) -> Option<Sy
     if let Some(ancestor) = by {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let message = condition.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
-        condition.message = Some(capped(&format!("{ancestor}{more}{message}"), TEXT_LIMIT).into_owned());
+        condition.message =
+            Some(truncate_bytes(&format!("{ancestor}{more}{message}"), TEXT_LIMIT).into_owned());
     }
     Some(condition)
 }

@@ -12,7 +12,7 @@ pub(super) const MINIMAL_MESSAGE: usize = 256;
 
 /// The keys that RFC 0007 requires.
 #[derive(Serialize)]
-struct Keys<'e> {
+struct RequiredKeys<'e> {
     cluster: &'e ClusterName,
     name: &'e str,
     namespace: &'e str,
@@ -50,8 +50,8 @@ fn first(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) {
     (level(texts.len()), format!("[{}]", texts.join(",")))
 }
 
-fn keys(entry: &Synced) -> Keys<'_> {
-    Keys { cluster: &entry.cluster, name: &entry.name, namespace: &entry.namespace }
+fn keys(entry: &Synced) -> RequiredKeys<'_> {
+    RequiredKeys { cluster: &entry.cluster, name: &entry.name, namespace: &entry.namespace }
 }
 
 fn minimal(entry: &Synced) -> Synced {

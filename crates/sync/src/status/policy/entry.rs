@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::conditions;
 use crate::feedback::Ancestors;
 use crate::rows::work::{Purpose, Work};
-use crate::status::answer;
+use crate::status::report;
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::is_partial;
@@ -41,25 +41,25 @@ pub(super) fn synced(
     if work.deleting.is_some() {
         return Synced { pending: false, deleting: true, ..entry };
     }
-    let (Some(answer), Some(expected)) = (&work.answer, expected) else { return entry };
-    entry.message = answer.message.as_deref().map(str::to_owned);
-    if !answer.applied || answer.revision.as_deref() != Some(expected) {
+    let (Some(report), Some(expected)) = (&work.report, expected) else { return entry };
+    entry.message = report.message.as_deref().map(str::to_owned);
+    if !report.applied || report.revision.as_deref() != Some(expected) {
         return entry;
     }
     entry.applied = true;
-    entry.pending = !answer::is_current(answer);
-    if let Some(Ancestors::Unreadable(fault)) = &answer.ancestors {
+    entry.pending = !report::is_current(report);
+    if let Some(Ancestors::Unreadable(fault)) = &report.ancestors {
         entry.message = Some(fault.to_string());
     }
     if !entry.pending {
-        entry.conditions = conditions::synced(answer);
+        entry.conditions = conditions::synced(report);
         if let Purpose::Copy(origin) = &work.purpose {
             entry.partial = entry.conditions.iter().any(|condition| is_partial(origin.kind(), condition));
         }
-        entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
+        entry.dropped = report.dropped.iter().map(ToString::to_string).collect();
         let field =
             |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));
-        entry.fields = answer.fields.iter().filter_map(field).collect();
+        entry.fields = report.fields.iter().filter_map(field).collect();
     }
     entry
 }

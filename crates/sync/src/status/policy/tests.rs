@@ -40,8 +40,8 @@ fn written(entries: &[Synced], other_bytes: usize) -> BTreeMap<&'static str, Str
     let summary = Summary::new(entries, |_| true);
     let annotations = annotations(&BTreeSet::new(), entries, true, &summary, other_bytes);
     let ours = bytes(&annotations);
-    assert!(ours <= OUR_LIMIT, "ours have {ours} bytes");
-    assert!(ours == 0 || ours + other_bytes <= ALL_LIMIT, "all have {} bytes", ours + other_bytes);
+    assert!(ours <= OWN_ANNOTATIONS_LIMIT, "ours have {ours} bytes");
+    assert!(ours == 0 || ours + other_bytes <= ANNOTATIONS_LIMIT, "all have {} bytes", ours + other_bytes);
     annotations
 }
 
@@ -113,7 +113,7 @@ fn room_is_used_up_to_the_last_entry() {
     let entries = fleet(5_000, 60, "True", "");
     let first = serde_json::to_string(&told(&entries, 0).1[0]).unwrap().len();
     let taken = bytes(&written(&entries, 0));
-    assert!(OUR_LIMIT - taken <= first + 1, "{taken}");
+    assert!(OWN_ANNOTATIONS_LIMIT - taken <= first + 1, "{taken}");
 }
 
 #[test]
@@ -137,15 +137,15 @@ fn every_limit_is_kept_exactly() {
     let entries = fleet(3, 10, "True", "");
     let all = bytes(&written(&entries, 0));
     for room in 0..=all + 1 {
-        written(&entries, ALL_LIMIT - room);
+        written(&entries, ANNOTATIONS_LIMIT - room);
     }
-    assert_eq!(told(&entries, ALL_LIMIT - all).0, "full");
-    assert_eq!(told(&entries, ALL_LIMIT - all + 1).0, "minimal");
+    assert_eq!(told(&entries, ANNOTATIONS_LIMIT - all).0, "full");
+    assert_eq!(told(&entries, ANNOTATIONS_LIMIT - all + 1).0, "minimal");
 }
 
 #[test]
 fn nothing_is_written_if_others_leave_no_room() {
-    for other in [ALL_LIMIT, 256 * 1024] {
+    for other in [ANNOTATIONS_LIMIT, 256 * 1024] {
         assert!(written(&fleet(1, 10, "True", ""), other).is_empty());
     }
 }

@@ -6,8 +6,8 @@ use crate::desired::Outcome;
 use crate::feedback::ancestors::tests::{Ancestor, ancestor, message};
 use crate::rows::kind::{KindInfo, Resolution};
 use crate::rows::schema::WorkSchema;
-use crate::testing::answers::{Answer, applied, refused};
 use crate::testing::objects::{policy, policy_origin};
+use crate::testing::reports::{TestReport, applied, refused};
 use crate::testing::world::{World, shop};
 use policy_sync_api::annotations::{Summary, Synced};
 
@@ -26,10 +26,10 @@ fn revision(world: &World) -> String {
     copy["metadata"]["annotations"]["kuadrant.io/revision"].as_str().unwrap().to_owned()
 }
 
-/// The entry of `eu-1` if its agent reports this ancestor message with `answer`.
-fn told(answer: &Answer, message: &str) -> Synced {
+/// The entry of `eu-1` if its agent reports this ancestor message with `report`.
+fn told(report: &TestReport, message: &str) -> Synced {
     written()
-        .answered("eu-1", &answer.clone().ancestors("ConditionRuleEvaluated", message))
+        .with_report("eu-1", &report.clone().ancestors("ConditionRuleEvaluated", message))
         .entries()
         .remove(0)
 }
@@ -73,14 +73,14 @@ fn no_ancestor_feedback_without_condition_rules_on_the_hub() {
     let older = WorkSchema { condition_rules: false, ..WorkSchema::FULL };
     world.change(crate::found::work_schema(older));
     assert_eq!(rules(&world), json!([]));
-    let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &applied());
+    let world = world.settled(&[policy_origin("limits")]).with_report("eu-1", &applied());
     assert!(!world.entries()[0].pending, "what cannot be asked is not waited for");
 }
 
 #[test]
 fn worst_ancestor_condition_counts() {
     let web = |controller: &str, status: &str, reason: &str| {
-        ancestor("web", "", controller).says("Enforced", status, reason, "why")
+        ancestor("web", "", controller).with_condition("Enforced", status, reason, "why")
     };
     let (fine, unsure, bad) =
         (web("c/a", "True", "Fine"), web("c/b", "Odd", "Unsure"), web("c/c", "False", "Bad"));
@@ -101,13 +101,15 @@ fn worst_ancestor_condition_counts() {
 #[test]
 fn each_condition_type_has_its_own_worst_ancestor() {
     let said = said_by(&[
-        ancestor("web", "", "c/a").says("Accepted", "True", "A", "").says(
+        ancestor("web", "", "c/a").with_condition("Accepted", "True", "A", "").with_condition(
             "Enforced",
             "False",
             "Overridden",
             "by x",
         ),
-        ancestor("web", "http", "c/b").says("Accepted", "False", "B", "").says("Ready", "True", "R", "m"),
+        ancestor("web", "http", "c/b")
+            .with_condition("Accepted", "False", "B", "")
+            .with_condition("Ready", "True", "R", "m"),
     ]);
     let expected = [
         "Accepted=False/B web/http (c/b)",
@@ -119,8 +121,9 @@ fn each_condition_type_has_its_own_worst_ancestor() {
 
 #[test]
 fn conditions_of_the_copy_count_with_those_of_ancestors() {
-    let ancestors =
-        [ancestor("web", "", "c").says("Accepted", "True", "A", "").says("Enforced", "False", "Bad", "")];
+    let ancestors = [ancestor("web", "", "c")
+        .with_condition("Accepted", "True", "A", "")
+        .with_condition("Enforced", "False", "Bad", "")];
     let message = message(&revision(&written()), 1, &ancestors);
     let whole =
         applied().condition("Accepted", "False", "Whole", "no").condition("Enforced", "True", "E", "");
@@ -130,10 +133,10 @@ fn conditions_of_the_copy_count_with_those_of_ancestors() {
 
 #[test]
 fn overridden_ancestors_count_in_the_summary() {
-    let ancestors = [ancestor("web", "", "c").says("Enforced", "False", "Overridden", "")];
+    let ancestors = [ancestor("web", "", "c").with_condition("Enforced", "False", "Overridden", "")];
     let world = written();
     let message = message(&revision(&world), 1, &ancestors);
-    let world = world.answered("eu-1", &applied().ancestors("ConditionRuleEvaluated", &message));
+    let world = world.with_report("eu-1", &applied().ancestors("ConditionRuleEvaluated", &message));
     let expected = Summary {
         clusters: 1,
         applied: 1,
@@ -152,17 +155,17 @@ fn is_pending(entry: &Synced) {
 
 #[test]
 fn without_report_for_the_current_copy_it_is_pending() {
-    let fine = [ancestor("web", "", "c").says("Enforced", "True", "E", "")];
+    let fine = [ancestor("web", "", "c").with_condition("Enforced", "True", "E", "")];
     let present = revision(&written());
-    is_pending(&written().answered("eu-1", &applied()).entries()[0]);
+    is_pending(&written().with_report("eu-1", &applied()).entries()[0]);
     is_pending(&told(&applied(), &message("another", 1, &fine)));
     is_pending(&told(&applied(), &message(&present, 2, &fine)));
     is_pending(&told(&applied().integer("_generation", 2), &message(&present, 1, &fine)));
     for stale in ["0", "2"] {
-        let stale = ancestor("web", "", "d").says_for(stale, "Accepted", "True", "A", "");
+        let stale = ancestor("web", "", "d").with_condition_for(stale, "Accepted", "True", "A", "");
         is_pending(&said_by(&[fine[0].clone(), stale]));
     }
-    let silent = ancestor("web", "", "d").says_for("", "Accepted", "True", "A", "");
+    let silent = ancestor("web", "", "d").with_condition_for("", "Accepted", "True", "A", "");
     assert_eq!(conditions(&said_by(std::slice::from_ref(&silent))), ["Accepted=True/A web (d)"]);
     is_pending(&told(&applied().observed(0), &message(&present, 1, &[silent])));
 }
@@ -170,7 +173,7 @@ fn without_report_for_the_current_copy_it_is_pending() {
 #[test]
 fn unreadable_report_is_explained() {
     let fault = |reason: &str, text: &str| {
-        let entry = written().answered("eu-1", &applied().ancestors(reason, text)).entries().remove(0);
+        let entry = written().with_report("eu-1", &applied().ancestors(reason, text)).entries().remove(0);
         is_pending(&entry);
         entry.message.unwrap()
     };
@@ -184,24 +187,28 @@ fn unreadable_report_is_explained() {
         fault("ConditionRuleEvaluated", &odd),
         "the agent's report of status.ancestors cannot be parsed"
     );
-    let many: Vec<Ancestor> =
-        (0..99).map(|_| ancestor("web", "", &"c".repeat(253)).says("Ready", "True", "", "")).collect();
+    let many: Vec<Ancestor> = (0..99)
+        .map(|_| ancestor("web", "", &"c".repeat(253)).with_condition("Ready", "True", "", ""))
+        .collect();
     let cut = message(&revision(&written()), 1, &many);
     assert_eq!(fault("ConditionRuleEvaluated", &cut), "status.ancestors is too large for the agent's report");
 }
 
 #[test]
 fn apply_error_replaces_earlier_conditions() {
-    let answer = refused("conflict").ancestors("ConditionRuleExpressionError", "no such key");
-    let entry = written().answered("eu-1", &answer).entries().remove(0);
+    let report = refused("conflict").ancestors("ConditionRuleExpressionError", "no such key");
+    let entry = written().with_report("eu-1", &report).entries().remove(0);
     assert_eq!((entry.applied, entry.message.as_deref()), (false, Some("conflict")));
 }
 
 #[test]
 fn unrequested_ancestor_report_is_ignored() {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
-    let message =
-        message(&revision(&world), 1, &[ancestor("web", "", "c").says("Enforced", "True", "E", "")]);
-    let world = world.answered("eu-1", &applied().ancestors("ConditionRuleEvaluated", &message));
+    let message = message(
+        &revision(&world),
+        1,
+        &[ancestor("web", "", "c").with_condition("Enforced", "True", "E", "")],
+    );
+    let world = world.with_report("eu-1", &applied().ancestors("ConditionRuleEvaluated", &message));
     assert_eq!(conditions(&world.entries()[0]), [""; 0]);
 }

@@ -9,7 +9,7 @@ use crate::testing::objects::{class, config_map, gateway, gateway_origin, listin
 use crate::testing::world::{World, resolved, shop, world};
 use crate::{Key, Keys, status};
 use policy_sync_api::names::ObjectKey;
-use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_mirror::{SourceEvent, WatchFailure, WatchFailureKind};
 
 fn status(world: &World) -> Option<ClassStatus> {
     world.see(|view| planned::plan(view, &ObjectKey::new("", "multi")))
@@ -180,10 +180,10 @@ fn conditions_have_the_observed_generation() {
 }
 
 /// `world` after an attempt to list the parameters of `multi` failed.
-fn unread(world: World, kind: FailureKind) -> World {
+fn unread(world: World, kind: WatchFailureKind) -> World {
     let source = config_map("multi", "").source;
-    let failure = Failure { text: "configmaps is forbidden (403)".into(), kind };
-    world.change(Change::Failing(source, Some(failure)));
+    let failure = WatchFailure { text: "configmaps is forbidden (403)".into(), kind };
+    world.change(SourceEvent::FailureChanged(source, Some(failure)));
     world
 }
 
@@ -191,7 +191,7 @@ const UNREAD: &str = "parameters params/multi cannot be read: configmaps is forb
 
 #[test]
 fn forbidden_parameters_are_unread_and_not_invalid() {
-    let world = unread(world().with(class("multi")), FailureKind::Refused);
+    let world = unread(world().with(class("multi")), WatchFailureKind::Forbidden);
     for condition in ["Accepted", "PoliciesResolved"] {
         assert_eq!(said(&world, condition), text("Unknown", "ParametersUnread", UNREAD), "{condition}");
     }
@@ -199,11 +199,11 @@ fn forbidden_parameters_are_unread_and_not_invalid() {
 
 #[test]
 fn transient_read_failure_is_not_reported() {
-    let world = unread(world().with(class("multi")), FailureKind::Passing);
+    let world = unread(world().with(class("multi")), WatchFailureKind::Transient);
     assert_eq!(status(&world), None);
-    let world = unread(world.after(4_999), FailureKind::Passing);
+    let world = unread(world.after(4_999), WatchFailureKind::Transient);
     assert_eq!(status(&world), None, "it is tried again and again");
-    let world = unread(world.after(1), FailureKind::Passing);
+    let world = unread(world.after(1), WatchFailureKind::Transient);
     assert_eq!(said(&world, "Accepted"), text("Unknown", "ParametersUnread", UNREAD));
 }
 
@@ -211,11 +211,11 @@ fn transient_read_failure_is_not_reported() {
 fn unread_parameters_affect_all_dependent_keys_once() {
     let world = world().with(class("multi")).with(gateway("web"));
     let failing = |kind| {
-        let failure = Failure { text: "no".into(), kind };
-        world.change(Change::Failing(config_map("multi", "").source, Some(failure)))
+        let failure = WatchFailure { text: "no".into(), kind };
+        world.change(SourceEvent::FailureChanged(config_map("multi", "").source, Some(failure)))
     };
-    assert!(failing(FailureKind::Refused).contains(&Key::Class(ObjectKey::new("", "multi"))));
-    assert_eq!(failing(FailureKind::Refused), Keys::new());
+    assert!(failing(WatchFailureKind::Forbidden).contains(&Key::Class(ObjectKey::new("", "multi"))));
+    assert_eq!(failing(WatchFailureKind::Forbidden), Keys::new());
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn parameters_stay_valid_if_later_reads_fail() {
     let before = shop(&["eu-1"]).with(policy("limits").targets("web"));
     let said = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
     let expected = said(&before);
-    assert_eq!(said(&unread(before, FailureKind::Refused)), expected);
+    assert_eq!(said(&unread(before, WatchFailureKind::Forbidden)), expected);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn unread_parameters_freeze_gateways_and_policies_with_a_message() {
         .with(class("multi"))
         .with(second)
         .with(policy("limits").targets("api"));
-    let world = unread(world, FailureKind::Refused);
+    let world = unread(world, WatchFailureKind::Forbidden);
     let problem = format!("cannot read the parameters of GatewayClass multi: {UNREAD}");
     assert_eq!(
         (world.outcomes("limits"), world.problems("limits")),
@@ -258,7 +258,7 @@ fn programmed_condition_stays_while_parameters_are_unread() {
     let web = gateway("web").placed_on("all").status(json!({"conditions": [programmed]}));
     let world = unread(
         crate::testing::world::world().with(class("multi")).decisions("all", &["eu-1"]).with(web),
-        FailureKind::Refused,
+        WatchFailureKind::Forbidden,
     );
     let fold = world.see(|view| status::gateway::plan(view, &world.settings, gateway_origin("web").object()));
     let conditions = fold.status.unwrap().conditions;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::kinds::CONFIG_MAPS;
 use crate::rows::kind::{KindInfo, Resolution};
 use crate::status::policy::{Fold, FoldPlan};
-use crate::testing::answers::{Answer, applied, refused};
 use crate::testing::objects::{CLASS, cluster, listing, policy, policy_origin};
+use crate::testing::reports::{TestReport, applied, refused};
 use crate::testing::world::{World, shop};
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::names::ControllerName;
@@ -24,15 +24,15 @@ fn entry(world: &World) -> Value {
     entry
 }
 
-fn said(answer: &Answer) -> Value {
-    entry(&written().answered("eu-1", answer))
+fn said(report: &TestReport) -> Value {
+    entry(&written().with_report("eu-1", report))
 }
 
 fn pending() -> Value {
     json!({"applied": false, "pending": true})
 }
 
-fn enforced() -> Answer {
+fn enforced() -> TestReport {
     applied().condition("Enforced", "True", "Enforced", "")
 }
 
@@ -73,34 +73,34 @@ fn apply_error_of_an_older_generation_is_ignored() {
 
 #[test]
 fn report_for_an_outdated_copy_is_ignored() {
-    let world = written().answered("eu-1", &enforced());
+    let world = written().with_report("eu-1", &enforced());
     let world = world.with(policy("limits").targets("web").spec("rate", json!(5)));
     assert_eq!(entry(&world), pending());
 }
 
 #[test]
 fn condition_is_copied_from_the_spoke() {
-    let answer = applied()
+    let report = applied()
         .condition("Enforced", "False", "Overridden", "by local")
         .condition("Accepted", "True", "A", "");
     let expected = json!({"applied": true, "conditions": [
         {"type": "Accepted", "status": "True", "reason": "A", "message": ""},
         {"type": "Enforced", "status": "False", "reason": "Overridden", "message": "by local"},
     ]});
-    assert_eq!(said(&answer), expected);
+    assert_eq!(said(&report), expected);
 }
 
 #[test]
 fn condition_of_another_generation_is_pending() {
-    let answer = enforced().condition_observed("Enforced", 2);
-    assert_eq!(said(&answer), json!({"applied": true, "pending": true}));
-    assert_eq!(said(&answer.integer("_generation", 2))["conditions"][0]["status"], "True");
+    let report = enforced().condition_observed("Enforced", 2);
+    assert_eq!(said(&report), json!({"applied": true, "pending": true}));
+    assert_eq!(said(&report.integer("_generation", 2))["conditions"][0]["status"], "True");
 }
 
 #[test]
 fn one_stale_condition_makes_the_whole_report_pending() {
-    let answer = enforced().condition_observed("Enforced", 1).condition("Accepted", "True", "A", "");
-    assert_eq!(said(&answer.condition_observed("Accepted", 0)), json!({"applied": true, "pending": true}));
+    let report = enforced().condition_observed("Enforced", 1).condition("Accepted", "True", "A", "");
+    assert_eq!(said(&report.condition_observed("Accepted", 0)), json!({"applied": true, "pending": true}));
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn generation_of_the_status_counts_if_the_condition_has_none() {
 
 #[test]
 fn generation_of_the_condition_overrides_that_of_the_status() {
-    let answer = enforced().condition_observed("Enforced", 1).observed(0);
-    assert_eq!(said(&answer)["conditions"][0]["status"], "True");
+    let report = enforced().condition_observed("Enforced", 1).observed(0);
+    assert_eq!(said(&report)["conditions"][0]["status"], "True");
 }
 
 #[test]
@@ -127,21 +127,21 @@ fn revision_suffices_without_any_generation() {
 
 #[test]
 fn entry_is_pending_if_the_generation_was_not_fed_back() {
-    let mut answer = enforced().observed(1);
-    answer = answer.value("_generation", json!({"type": "String", "string": "1"}));
-    assert_eq!(said(&answer), json!({"applied": true, "pending": true}));
+    let mut report = enforced().observed(1);
+    report = report.value("_generation", json!({"type": "String", "string": "1"}));
+    assert_eq!(said(&report), json!({"applied": true, "pending": true}));
 }
 
 #[test]
 fn only_requested_conditions_count() {
-    let answer =
+    let report =
         applied().condition("Invented", "False", "R", "").string("_Ready_message", "without a status");
-    assert_eq!(said(&answer), json!({"applied": true}));
+    assert_eq!(said(&report), json!({"applied": true}));
 }
 
 #[test]
 fn configured_fields_are_shown_with_their_types() {
-    let answer = applied()
+    let report = applied()
         .integer("generation", 2)
         .string("text", "a")
         .value("flag", json!({"type": "Boolean", "boolean": false}))
@@ -152,7 +152,7 @@ fn configured_fields_are_shown_with_their_types() {
     params["policiesToSync"][0]["statusFields"] =
         asked.map(|name| json!({"name": name, "path": format!(".status.{name}")})).into();
     let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
-    let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &answer);
+    let world = world.settled(&[policy_origin("limits")]).with_report("eu-1", &report);
     assert_eq!(
         serde_json::Value::from(world.entries()[0].fields.clone()),
         json!({"generation": 2, "text": "a", "flag": false, "list": [1, null]})
@@ -169,11 +169,11 @@ fn dropped_value_is_reported_and_missing_value_is_not() {
     let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
     let world = world.settled(&[policy_origin("limits")]);
     let error = "the type []interface {} of the value for list is not found";
-    let answer = applied().string("text", "a").feedback_failed(error);
-    let world = world.answered("eu-1", &answer);
+    let report = applied().string("text", "a").feedback_failed(error);
+    let world = world.with_report("eu-1", &report);
     let expected = json!({"applied": true, "fields": {"text": "a"}, "dropped": ["list"]});
     assert_eq!(entry(&world), expected);
-    let stale = world.answered("eu-1", &answer.observed(0));
+    let stale = world.with_report("eu-1", &report.observed(0));
     assert_eq!(entry(&stale), json!({"applied": true, "pending": true}));
 }
 
@@ -184,9 +184,9 @@ fn value_nested_too_deeply_is_left_out() {
     params["policiesToSync"][0]["statusFields"] = json!([{"name": "list", "path": ".status.list"}]);
     let told = |levels: usize| {
         let list = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let answer = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
+        let report = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
         let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
-        let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &answer);
+        let world = world.settled(&[policy_origin("limits")]).with_report("eu-1", &report);
         let entry = world.entries().remove(0);
         assert_eq!(entry.dropped.is_empty(), entry.fields.contains_key("list"), "it is one or the other");
         entry.dropped.is_empty()
@@ -199,7 +199,7 @@ fn value_nested_too_deeply_is_left_out() {
 
 #[test]
 fn terminating_work_is_deleting() {
-    let world = written().answered("eu-1", &enforced()).with(policy("limits").targets("unknown"));
+    let world = written().with_report("eu-1", &enforced()).with(policy("limits").targets("unknown"));
     let world = world.terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
     assert!(summary(&world).synced, "no cluster is placed");
@@ -215,7 +215,7 @@ fn terminating_work_that_is_planned_again_is_out_of_sync() {
 
 #[test]
 fn frozen_policy_still_shows_the_reports_of_its_spokes() {
-    let world = written().answered("eu-1", &enforced());
+    let world = written().with_report("eu-1", &enforced());
     let world =
         world.with(policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a in b"));
     assert_eq!(entry(&world)["conditions"][0]["status"], "True");
@@ -231,12 +231,12 @@ fn summary_counts_clusters_by_state() {
     let world = shop(&["a", "b", "c", "d", "e", "f"])
         .with(policy("limits").targets("web"))
         .written()
-        .answered("a", &enforced())
-        .answered("b", &overridden("Overridden"))
-        .answered("c", &overridden("Overriden"))
-        .answered("d", &overridden("Unknown"))
-        .answered("e", &enforced().observed(7))
-        .answered("f", &refused("conflict"));
+        .with_report("a", &enforced())
+        .with_report("b", &overridden("Overridden"))
+        .with_report("c", &overridden("Overriden"))
+        .with_report("d", &overridden("Unknown"))
+        .with_report("e", &enforced().observed(7))
+        .with_report("f", &refused("conflict"));
     let expected = Summary {
         clusters: 6,
         applied: 5,
@@ -253,7 +253,7 @@ fn summary_counts_clusters_by_state() {
         *written,
         r#"{"clusters":6,"applied":5,"enforced":1,"overridden":2,"pending":2,"notEnforced":1,"synced":false}"#
     );
-    let world = world.answered("f", &applied());
+    let world = world.with_report("f", &applied());
     assert!(summary(&world).synced, "every placed cluster is applied");
 }
 
@@ -285,7 +285,7 @@ fn annotated(world: World) -> World {
 
 #[test]
 fn unchanged_annotations_are_not_written() {
-    let world = annotated(written().answered("eu-1", &enforced()));
+    let world = annotated(written().with_report("eu-1", &enforced()));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 
@@ -318,7 +318,7 @@ fn annotations_owned_by_another_controller_are_contested() {
     let Fold::Contested { contest, ours, theirs } = world.fold("limits").fold else {
         panic!("not contested")
     };
-    assert_eq!((contest.others, contest.stands), (["policy-sync-other".into()].into(), true));
+    assert_eq!((contest.others, contest.has_work), (["policy-sync-other".into()].into(), true));
     let Fold::Write { annotations, .. } = *ours else { panic!("nothing to write") };
     assert_eq!(*theirs, Fold::Settled);
     // Text that the other controller owns as well becomes solely owned in two steps.

@@ -7,10 +7,10 @@ mod room;
 use serde_json::{Value, json};
 
 use crate::kinds::CONFIG_MAPS;
-use crate::status::fare::Fare;
 use crate::status::gateway::{GatewayFold, Metadata, plan};
-use crate::testing::answers::{Answer, applied, programmed, refused};
+use crate::status::sync_state::SyncState;
 use crate::testing::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_origin};
+use crate::testing::reports::{TestReport, applied, programmed, refused};
 use crate::testing::world::{World, shop};
 use policy_sync_api::gateway::GatewayStatus;
 use policy_sync_api::moment::Moment;
@@ -38,7 +38,7 @@ fn condition(world: &World, name: &str) -> (String, String, String) {
     (condition.status, condition.reason, condition.message)
 }
 
-fn programmed_says(world: &World) -> String {
+fn programmed_message(world: &World) -> String {
     let (status, reason, message) = condition(world, "Programmed");
     format!("{status} {reason}: {message}")
 }
@@ -52,7 +52,7 @@ fn listeners(world: &World) -> Vec<String> {
 }
 
 /// The conditions of the first listener.
-fn listener_says(world: &World) -> Vec<String> {
+fn listener_messages(world: &World) -> Vec<String> {
     let conditions = status(world).listeners.remove(0).conditions;
     conditions.iter().map(|said| format!("{}={} {}", said.type_, said.status, said.reason)).collect()
 }
@@ -137,10 +137,13 @@ fn world_with(world: &World, object: &Object) -> World {
 
 #[test]
 fn gateway_is_programmed_if_every_cluster_reports_it() {
-    let world = placed(&["eu-1", "us-1"]).gateway_answered("us-1", &programmed("192.0.2.2"));
-    assert_eq!(programmed_says(&world), "False Pending: not programmed on 1 of 2 clusters: eu-1 (pending)");
-    let world = world.gateway_answered("eu-1", &programmed("a.example.com"));
-    assert_eq!(programmed_says(&world), "True Programmed: programmed on all of its clusters: 2");
+    let world = placed(&["eu-1", "us-1"]).with_gateway_report("us-1", &programmed("192.0.2.2"));
+    assert_eq!(
+        programmed_message(&world),
+        "False Pending: not programmed on 1 of 2 clusters: eu-1 (pending)"
+    );
+    let world = world.with_gateway_report("eu-1", &programmed("a.example.com"));
+    assert_eq!(programmed_message(&world), "True Programmed: programmed on all of its clusters: 2");
     let (accepted, reason, _) = condition(&world, "Accepted");
     assert_eq!((&*accepted, &*reason), ("True", "Accepted"));
     let expected = json!([
@@ -162,10 +165,10 @@ fn gateway_is_programmed_if_every_cluster_reports_it() {
 #[test]
 fn cluster_without_address_is_named() {
     let world = placed(&["eu-1", "us-1"])
-        .gateway_answered("eu-1", &programmed("192.0.2.1"))
-        .gateway_answered("us-1", &applied().condition("Programmed", "True", "Programmed", ""));
+        .with_gateway_report("eu-1", &programmed("192.0.2.1"))
+        .with_gateway_report("us-1", &applied().condition("Programmed", "True", "Programmed", ""));
     let says = "True Programmed: programmed on all of its clusters: 2; without an address: us-1";
-    assert_eq!(programmed_says(&world), says);
+    assert_eq!(programmed_message(&world), says);
     assert_eq!(addresses(&world), ["eu-1/192.0.2.1"]);
 }
 
@@ -173,7 +176,7 @@ fn cluster_without_address_is_named() {
 fn undeleted_gateway_is_reported_after_five_minutes() {
     const LONG: i64 = 300_000;
     let world = placed(&["eu-1", "us-1"])
-        .gateway_answered("eu-1", &programmed("192.0.2.1"))
+        .with_gateway_report("eu-1", &programmed("192.0.2.1"))
         .decisions("all", &["eu-1"])
         .after(10_000);
     let now = Moment(world.now).rfc3339();
@@ -183,11 +186,11 @@ fn undeleted_gateway_is_reported_after_five_minutes() {
     let (says, stuck) =
         ("True Programmed: programmed on all of its clusters: 1", "not deleted on us-1 after 5 minutes");
     let at = |world: &World| fold(world).recheck.map(|Moment(at)| at - world.now);
-    assert_eq!((programmed_says(&world), at(&world)), (says.to_owned(), Some(LONG)));
+    assert_eq!((programmed_message(&world), at(&world)), (says.to_owned(), Some(LONG)));
     let world = world.after(LONG - 1);
-    assert_eq!((programmed_says(&world), at(&world)), (says.to_owned(), Some(1)));
+    assert_eq!((programmed_message(&world), at(&world)), (says.to_owned(), Some(1)));
     let world = world.after(1);
-    assert_eq!(programmed_says(&world), format!("{says}; {stuck}"));
+    assert_eq!(programmed_message(&world), format!("{says}; {stuck}"));
     let notices = fold(&world).notices;
     let told: Vec<(&str, &str)> =
         notices.iter().map(|notice| (notice.reason.as_str(), notice.note.as_str())).collect();
@@ -197,7 +200,8 @@ fn undeleted_gateway_is_reported_after_five_minutes() {
 
 #[test]
 fn unprogrammed_cluster_is_named_with_its_reason() {
-    let says = |answer: &Answer| programmed_says(&placed(&["eu-1"]).gateway_answered("eu-1", answer));
+    let says =
+        |report: &TestReport| programmed_message(&placed(&["eu-1"]).with_gateway_report("eu-1", report));
     let no = |text: &str| format!("False NotProgrammed: not programmed on 1 of 1 clusters: eu-1 ({text})");
     let pending = |text: &str| format!("False Pending: not programmed on 1 of 1 clusters: eu-1 ({text})");
     let invalid = programmed("a").condition("Programmed", "False", "Invalid", "no certificate");
@@ -218,22 +222,26 @@ fn reports_of_another_revision_or_generation_do_not_count() {
         programmed("a").condition_observed("Programmed", 0),
         programmed("a").condition_observed("Accepted", 7),
     ] {
-        let world = placed(&["eu-1"]).gateway_answered("eu-1", &stale);
+        let world = placed(&["eu-1"]).with_gateway_report("eu-1", &stale);
         let expected = "False Pending: not programmed on 1 of 1 clusters: eu-1 (pending)";
-        assert_eq!(programmed_says(&world), expected, "{stale:?}");
+        assert_eq!(programmed_message(&world), expected, "{stale:?}");
         assert_eq!(addresses(&world), ["eu-1/a"], "traffic still goes there");
         assert_eq!(status(&world).listeners[0].attached_routes, 1);
-        assert_eq!(listener_says(&world), ["Programmed=Unknown Pending"], "but its conditions count no more");
+        assert_eq!(
+            listener_messages(&world),
+            ["Programmed=Unknown Pending"],
+            "but its conditions count no more"
+        );
     }
     let old_listener = programmed("a").integer("_listener_http_observedGeneration", 0);
-    let world = placed(&["eu-1"]).gateway_answered("eu-1", &old_listener);
+    let world = placed(&["eu-1"]).with_gateway_report("eu-1", &old_listener);
     assert_eq!(condition(&world, "Programmed").0, "True");
-    assert_eq!(listener_says(&world), ["Programmed=Unknown Pending"]);
+    assert_eq!(listener_messages(&world), ["Programmed=Unknown Pending"]);
 }
 
 #[test]
 fn changed_gateway_is_pending_and_keeps_its_addresses() {
-    let world = placed(&["eu-1"]).gateway_answered("eu-1", &programmed("192.0.2.1"));
+    let world = placed(&["eu-1"]).with_gateway_report("eu-1", &programmed("192.0.2.1"));
     let changed = web().spec("infrastructure", json!({})).metadata("generation", json!(2));
     let world = world.with(changed);
     assert_eq!(condition(&world, "Programmed").1, "Pending");
@@ -244,7 +252,7 @@ fn changed_gateway_is_pending_and_keeps_its_addresses() {
 
 #[test]
 fn unplaced_gateway_is_not_placed() {
-    let says = |gateway| programmed_says(&placed(&[]).with(gateway));
+    let says = |gateway| programmed_message(&placed(&[]).with(gateway));
     let web = || gateway("web");
     for (gateway, why) in [
         (web().placed_on("all"), "Placement shop/all has selected no cluster"),
@@ -260,11 +268,14 @@ fn unplaced_gateway_is_not_placed() {
 
 #[test]
 fn frozen_gateway_is_not_accepted() {
-    let world = placed(&["eu-1"]).gateway_answered("eu-1", &programmed("192.0.2.1")).params("multi", "{");
+    let world = placed(&["eu-1"]).with_gateway_report("eu-1", &programmed("192.0.2.1")).params("multi", "{");
     let (accepted, reason, message) = condition(&world, "Accepted");
     assert_eq!((&*accepted, &*reason), ("False", "InvalidParameters"));
     assert!(message.starts_with("GatewayClass multi has invalid parameters: "), "{message}");
-    assert_eq!(programmed_says(&world), "False Pending: the current Gateway is not copied to its clusters");
+    assert_eq!(
+        programmed_message(&world),
+        "False Pending: the current Gateway is not copied to its clusters"
+    );
     assert_eq!(addresses(&world), ["eu-1/192.0.2.1"]);
 }
 
@@ -272,7 +283,7 @@ fn frozen_gateway_is_not_accepted() {
 fn unknown_or_terminating_gateway_is_not_written() {
     let world = shop(&["eu-1"]);
     world.forget(&CONFIG_MAPS.object(policy_sync_api::names::ObjectKey::new("params", "multi")));
-    assert_eq!(fold(&world), GatewayFold { fare: Some(Fare::UNKNOWN), ..GatewayFold::default() });
+    assert_eq!(fold(&world), GatewayFold { sync_state: Some(SyncState::UNKNOWN), ..GatewayFold::default() });
     assert_eq!(fold(&shop(&["eu-1"]).with(web().deleting())), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).without(web())), GatewayFold::default());
 }
@@ -296,7 +307,7 @@ fn ten_clusters_are_named_with_reasons_before_pending_ones() {
     let names: Vec<String> = (0..15).map(|n| format!("c{n:02}")).collect();
     let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = placed(&clusters)
-        .gateway_answered("c14", &programmed("a").condition("Programmed", "False", "Invalid", ""));
+        .with_gateway_report("c14", &programmed("a").condition("Programmed", "False", "Invalid", ""));
     let message = condition(&world, "Programmed").2;
     assert!(
         message.starts_with("not programmed on 15 of 15 clusters: c14 (Invalid); c00 (pending); "),
@@ -308,8 +319,8 @@ fn ten_clusters_are_named_with_reasons_before_pending_ones() {
 #[test]
 fn leaving_cluster_loses_its_addresses() {
     let both = placed(&["eu-1", "us-1"])
-        .gateway_answered("eu-1", &programmed("192.0.2.1"))
-        .gateway_answered("us-1", &programmed("192.0.2.2"));
+        .with_gateway_report("eu-1", &programmed("192.0.2.1"))
+        .with_gateway_report("us-1", &programmed("192.0.2.2"));
     assert_eq!(addresses(&both), ["eu-1/192.0.2.1", "us-1/192.0.2.2"]);
     let one = both.decisions("all", &["us-1"]).after(60_000);
     assert_eq!(addresses(&one), ["us-1/192.0.2.2"]);

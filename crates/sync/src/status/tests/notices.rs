@@ -1,7 +1,7 @@
 //! The Events about policies.
 
-use crate::testing::answers::{Answer, applied, refused};
 use crate::testing::objects::{policy, policy_origin};
+use crate::testing::reports::{TestReport, applied, refused};
 use crate::testing::world::{World, shop};
 use policy_sync_api::moment::Moment;
 
@@ -11,7 +11,7 @@ fn on_two() -> World {
     shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written()
 }
 
-fn overridden() -> Answer {
+fn overridden() -> TestReport {
     applied().condition("Enforced", "False", "Overridden", "by a policy of the spoke")
 }
 
@@ -25,9 +25,9 @@ fn notices(world: &World) -> (Vec<String>, Option<i64>) {
 
 #[test]
 fn synced_policy_is_reported() {
-    let world = on_two().answered("eu-1", &applied());
+    let world = on_two().with_report("eu-1", &applied());
     assert_eq!(notices(&world), (vec![], Some(STUCK)));
-    let world = world.answered("us-1", &applied());
+    let world = world.with_report("us-1", &applied());
     let synced = "Synced: generation 1 is applied on all of its clusters: 2";
     assert_eq!(notices(&world), (vec![synced.to_owned()], None));
     assert!(world.fold("limits").notices[0].reason.is_good());
@@ -35,11 +35,11 @@ fn synced_policy_is_reported() {
 
 #[test]
 fn override_by_a_policy_of_the_spoke_is_reported() {
-    let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
+    let world = on_two().with_report("eu-1", &applied()).with_report("us-1", &overridden());
     let (said, _) = notices(&world);
     assert_eq!(said[1], "Overridden: a policy of the cluster takes precedence on: us-1");
     assert!(!world.fold("limits").notices[1].reason.is_good());
-    let (said, _) = notices(&world.answered("us-1", &applied()));
+    let (said, _) = notices(&world.with_report("us-1", &applied()));
     assert_eq!(said.len(), 1);
 }
 
@@ -59,9 +59,9 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
         let note = said.iter().find_map(|said| said.strip_prefix("Overridden: "));
         note.map(str::to_owned).unwrap_or_default()
     };
-    let by_copy = world.answered("eu-1", &by("kuadrant-shop/zzz"));
+    let by_copy = world.with_report("eu-1", &by("kuadrant-shop/zzz"));
     assert_eq!(note(&by_copy), "policy shop/zzz of the hub takes precedence on: eu-1");
-    let by_both = by_copy.answered("us-1", &by("kuadrant-shop/local kuadrant-shop/zzz"));
+    let by_both = by_copy.with_report("us-1", &by("kuadrant-shop/local kuadrant-shop/zzz"));
     assert_eq!(
         note(&by_both),
         "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
@@ -71,7 +71,7 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
         let world = on_two()
             .with(policy("zzz").targets("web"))
             .settled(&[policy_origin("zzz")])
-            .answered("eu-1", &by(names));
+            .with_report("eu-1", &by(names));
         assert_eq!(note(&world), "a policy of the cluster takes precedence on: eu-1", "{names}");
     }
 }
@@ -79,7 +79,7 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
 #[test]
 fn policy_not_applied_for_five_minutes_is_stuck() {
     let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
-    let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);
+    let world = on_two().with_report("eu-1", &refused("conflict")).after(STUCK - 1);
     assert_eq!(notices(&world), (vec![], Some(1)));
     let world = world.after(1);
     assert_eq!(notices(&world).0, [stuck("eu-1; us-1")]);
@@ -90,7 +90,7 @@ fn policy_not_applied_for_five_minutes_is_stuck() {
     let going = on_two().edited(&policy_origin("limits"), "us-1", |work| {
         work["metadata"]["deletionTimestamp"] = now.into();
     });
-    let going = going.answered("eu-1", &applied());
+    let going = going.with_report("eu-1", &applied());
     assert_eq!(notices(&going.after(STUCK)).0, [stuck("us-1")]);
 }
 

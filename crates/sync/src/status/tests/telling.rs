@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::Problem;
-use crate::status::policy::{ALL_LIMIT, Fold};
+use crate::status::policy::{ANNOTATIONS_LIMIT, Fold};
 use crate::testing::objects::{gateway, gateway_origin, listing, policy, policy_origin, target};
 use crate::testing::world::{World, shop};
 use crate::tests::problems::bad_selector;
@@ -39,7 +39,7 @@ fn one_event_reports_all_problems_of_a_category() {
 #[test]
 fn unsynced_annotations_of_others_take_room() {
     let key = "kubectl.kubernetes.io/last-applied-configuration";
-    let full = policy("limits").targets("web").annotation(key, &"x".repeat(ALL_LIMIT - key.len()));
+    let full = policy("limits").targets("web").annotation(key, &"x".repeat(ANNOTATIONS_LIMIT - key.len()));
     assert_eq!(written().with(full).fold("limits").fold, Fold::Settled);
 }
 

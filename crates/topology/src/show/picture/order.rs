@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Column, Draft};
+use super::{Column, TileDraft};
 use crate::graph::NodeId;
 
 /// The number of passes over all columns, in alternating directions.
@@ -13,7 +13,7 @@ const SCALE: usize = 1_000_000;
 
 /// Orders the boxes of `columns`. Those in `unattached` come last.
 pub(super) fn order(
-    columns: &mut BTreeMap<Column, Vec<Draft>>,
+    columns: &mut BTreeMap<Column, Vec<TileDraft>>,
     lines: &[(NodeId, NodeId)],
     unattached: &BTreeSet<NodeId>,
 ) {
@@ -49,7 +49,7 @@ pub(super) fn order(
 }
 
 /// The positions of the boxes in a column, from 0 to [`SCALE`].
-fn seats(drafts: &[Draft]) -> impl Iterator<Item = (NodeId, usize)> {
+fn seats(drafts: &[TileDraft]) -> impl Iterator<Item = (NodeId, usize)> {
     let count = drafts.len();
     drafts.iter().enumerate().map(move |(seat, draft)| (draft.node, seat * SCALE / count))
 }

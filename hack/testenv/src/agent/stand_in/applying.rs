@@ -13,7 +13,7 @@ use super::hub;
 use super::manifest::{Configuration, kind_of, meta_of, order, owned};
 use super::record::{owner, recorded};
 use super::removal::untracked;
-use super::spoke::{Write, WriteError, text};
+use super::spoke::{ManifestWrite, WriteError, text};
 use super::state::Agent;
 use super::status::{self, Outcome};
 use crate::api::{AppliedManifestWork, AppliedResource};
@@ -119,7 +119,7 @@ async fn apply_manifest(
         }
     };
     let meta = meta_of(index, manifest, Some(&mapping));
-    let write = Write {
+    let write = ManifestWrite {
         manifest,
         mapping: &mapping,
         meta: &meta,

@@ -14,7 +14,7 @@ use super::path::{Path, go_type};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Feedback {
     /// Whether the manifest has any feedback rules.
-    pub(super) asked: bool,
+    pub(super) has_rules: bool,
     /// One for each path with a value.
     pub(super) values: Vec<FeedbackValue>,
     /// One for each path that failed.
@@ -26,7 +26,7 @@ const JSON_LIMIT: usize = 1024;
 
 /// Evaluates `rules` on `object`; `raw` enables JSON for lists, objects and fractions.
 pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value, raw: bool) -> Feedback {
-    let mut feedback = Feedback { asked: !rules.is_empty(), ..Feedback::default() };
+    let mut feedback = Feedback { has_rules: !rules.is_empty(), ..Feedback::default() };
     for rule in rules {
         match rule.rule {
             FeedbackRuleType::WellKnownStatus => {

@@ -29,7 +29,9 @@ pub(super) async fn write_status(
         return Ok(());
     }
     let patch = json!({"metadata": guarded(work), "status": status});
-    gone_is_fine(works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+    ignore_not_found(
+        works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await,
+    )
 }
 
 /// Adds the agent's finalizer.
@@ -54,10 +56,12 @@ async fn write_finalizers(
     let mut metadata = guarded(work);
     metadata["finalizers"] = json!(finalizers);
     let patch = json!({"metadata": metadata});
-    gone_is_fine(works.patch_metadata(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+    ignore_not_found(
+        works.patch_metadata(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await,
+    )
 }
 
-fn gone_is_fine<T>(result: kube::Result<T>) -> kube::Result<()> {
+fn ignore_not_found<T>(result: kube::Result<T>) -> kube::Result<()> {
     match result {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),

@@ -13,8 +13,8 @@ use super::hub;
 use super::manifest::Configuration;
 use super::spoke::text;
 use super::state::Agent;
-use super::status::{self, Look};
-use super::watches::Known;
+use super::status::{self, Observation};
+use super::watches::CachedObject;
 
 /// Reads every object of the work and updates the work's status.
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String> {
@@ -37,31 +37,36 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String
         agent.watches.listen(&work.name_any(), &watched);
     }
     let generation = work.metadata.generation.unwrap_or_default();
-    let mut looks = Vec::new();
+    let mut observations = Vec::new();
     for (meta, configuration) in manifests.iter().zip(&configurations) {
-        looks.push(look(agent, meta, configuration, generation).await);
+        observations.push(observe_object(agent, meta, configuration, generation).await);
     }
-    let after = status::observed(before, &looks, generation, Timestamp::now());
+    let after = status::observed(before, &observations, generation, Timestamp::now());
     hub::write_status(&agent.works, work, &after).await.map_err(|error| text(&error))
 }
 
-async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration, generation: i64) -> Look {
+async fn observe_object(
+    agent: &Agent,
+    meta: &ResourceMeta,
+    configuration: &Configuration,
+    generation: i64,
+) -> Observation {
     if meta.resource.is_empty() || meta.version.is_empty() || meta.name.is_empty() {
-        return Look::Incomplete;
+        return Observation::NotServed;
     }
     let object = match agent.watches.read(meta) {
-        Known::Object(object) => object.map(|object| serde_json::to_value(&*object)),
-        Known::Nothing => match agent.spoke.get(meta).await {
+        CachedObject::Object(object) => object.map(|object| serde_json::to_value(&*object)),
+        CachedObject::NotCached => match agent.spoke.get(meta).await {
             Ok(object) => object.map(serde_json::to_value),
-            Err(error) => return Look::Unreadable(text(&error)),
+            Err(error) => return Observation::Unreadable(text(&error)),
         },
     };
     match object {
-        None => Look::Missing,
-        Some(Ok(object)) => Look::Found(
+        None => Observation::Missing,
+        Some(Ok(object)) => Observation::Observed(
             evaluate(&configuration.feedback_rules, &object, agent.raw_feedback),
             computed(&configuration.condition_rules, &object, generation),
         ),
-        Some(Err(error)) => Look::Unreadable(error.to_string()),
+        Some(Err(error)) => Observation::Unreadable(error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use super::state::Agent;
 
 /// Failures with at least this delay are logged as warnings. Shorter ones are usually conflicts with a newer
 /// version of the work.
-const WORTH_A_WARNING: Duration = Duration::from_secs(1);
+const WARNING_DELAY: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Applies or removes the work. Returns the delay before the next run.
@@ -25,7 +25,7 @@ impl Agent {
             }
             Err(error) => {
                 let delay = self.failures.applying.lock().failed(name);
-                if delay >= WORTH_A_WARNING {
+                if delay >= WARNING_DELAY {
                     tracing::warn!(cluster = self.cluster, work = name, error, ?delay, "applying failed");
                 } else {
                     tracing::debug!(cluster = self.cluster, work = name, error, ?delay, "applying failed");

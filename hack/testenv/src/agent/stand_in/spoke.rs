@@ -71,7 +71,7 @@ pub(super) fn resource_of(meta: &ResourceMeta) -> ApiResource {
 
 /// One manifest with everything that determines how it is written.
 #[derive(Debug)]
-pub(super) struct Write<'a> {
+pub(super) struct ManifestWrite<'a> {
     pub(super) manifest: &'a Value,
     /// The directory of the files.
     pub(super) mapping: &'a Mapping,
@@ -124,7 +124,7 @@ impl Spoke {
     /// Writes one manifest and its owner reference. Returns the object's uid.
     pub(super) async fn apply(
         &self,
-        write: &Write<'_>,
+        write: &ManifestWrite<'_>,
         owner: &OwnerReference,
     ) -> Result<String, WriteError> {
         let api = self.api(&write.mapping.resource, &write.meta.namespace);
@@ -153,7 +153,7 @@ impl Spoke {
         &self,
         api: &Api<DynamicObject>,
         name: &str,
-        write: &Write<'_>,
+        write: &ManifestWrite<'_>,
     ) -> Result<DynamicObject, WriteError> {
         let options = write.configuration.update_strategy.as_ref();
         let options = options.and_then(|strategy| strategy.server_side_apply.as_ref());
@@ -170,7 +170,7 @@ impl Spoke {
         &self,
         api: &Api<DynamicObject>,
         name: &str,
-        write: &Write<'_>,
+        write: &ManifestWrite<'_>,
         owner: &OwnerReference,
     ) -> Result<DynamicObject, WriteError> {
         if let Some(object) = api.get_opt(name).await? {

@@ -21,15 +21,15 @@ pub(super) struct Outcome {
 
 /// Result of reading one manifest's object.
 #[derive(Clone, Debug)]
-pub(super) enum Look {
+pub(super) enum Observation {
     /// The spoke does not serve the kind.
-    Incomplete,
+    NotServed,
     /// The object does not exist.
     Missing,
     /// The object could not be read.
     Unreadable(String),
     /// Feedback values and computed conditions of the object.
-    Found(Feedback, Vec<Condition>),
+    Observed(Feedback, Vec<Condition>),
 }
 
 /// A condition's timestamp, in whole seconds.
@@ -115,16 +115,16 @@ fn same_manifest<'a>(known: &'a [ManifestStatus], meta: &ResourceMeta) -> Option
     })
 }
 
-/// The status after reading the objects, with one `Look` for each manifest.
+/// The status after reading the objects, with one `Observation` for each manifest.
 pub(super) fn observed(
     before: &ManifestWorkStatus,
-    looks: &[Look],
+    observations: &[Observation],
     generation: i64,
     now: Timestamp,
 ) -> ManifestWorkStatus {
     let mut status = before.clone();
-    for (manifest, look) in status.resource_status.manifests.iter_mut().zip(looks) {
-        observe_manifest(manifest, look, generation, now);
+    for (manifest, observation) in status.resource_status.manifests.iter_mut().zip(observations) {
+        observe_manifest(manifest, observation, generation, now);
     }
     for computed in conditions::aggregated(&status.resource_status.manifests, generation) {
         set(&mut status.conditions, computed, now);
@@ -135,24 +135,31 @@ pub(super) fn observed(
     status
 }
 
-fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, generation: i64, now: Timestamp) {
-    let (status, reason, message) = match look {
-        Look::Incomplete => ("Unknown", "IncompleteResourceMeta", "Resource meta is incomplete".to_owned()),
-        Look::Missing => ("False", "ResourceNotAvailable", "Resource is not available".to_owned()),
-        Look::Unreadable(error) => {
+fn observe_manifest(
+    manifest: &mut ManifestStatus,
+    observation: &Observation,
+    generation: i64,
+    now: Timestamp,
+) {
+    let (status, reason, message) = match observation {
+        Observation::NotServed => {
+            ("Unknown", "IncompleteResourceMeta", "Resource meta is incomplete".to_owned())
+        }
+        Observation::Missing => ("False", "ResourceNotAvailable", "Resource is not available".to_owned()),
+        Observation::Unreadable(error) => {
             ("Unknown", "FetchingResourceFailed", format!("Failed to fetch resource: {error}"))
         }
-        Look::Found(..) => ("True", "ResourceAvailable", "Resource is available".to_owned()),
+        Observation::Observed(..) => ("True", "ResourceAvailable", "Resource is available".to_owned()),
     };
     set(&mut manifest.conditions, condition("Available", status, reason, message, None), now);
-    let Look::Found(feedback, computed) = look else { return };
+    let Observation::Observed(feedback, computed) = observation else { return };
 
     if manifest.status_feedback.values != feedback.values {
         manifest.conditions.retain(|known| known.type_ != "StatusFeedbackSynced");
         manifest.status_feedback.values.clone_from(&feedback.values);
     }
     let (status, reason, message) = match feedback.errors.as_slice() {
-        _ if !feedback.asked => ("True", "NoStatusFeedbackSynced", String::new()),
+        _ if !feedback.has_rules => ("True", "NoStatusFeedbackSynced", String::new()),
         [] => ("True", "StatusFeedbackSynced", String::new()),
         errors => {
             let message = format!("Sync status feedback failed with error {}", aggregate(errors));

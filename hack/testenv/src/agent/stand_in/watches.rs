@@ -50,9 +50,9 @@ struct Watch {
 }
 
 /// Cached state of an object.
-pub(super) enum Known {
+pub(super) enum CachedObject {
     /// No watch, or not synced yet: read from the server.
-    Nothing,
+    NotCached,
     /// The cached object, or `None` if it does not exist.
     Object(Option<Arc<DynamicObject>>),
 }
@@ -108,14 +108,14 @@ impl Watches {
     }
 
     /// Reads an object from the cache.
-    pub(super) fn read(&self, meta: &ResourceMeta) -> Known {
+    pub(super) fn read(&self, meta: &ResourceMeta) -> CachedObject {
         match self.running.lock().get(&Key::new(meta)) {
             Some(watch) if watch.synced.load(Ordering::Acquire) => {
                 let mut object = ObjectRef::new_with(&meta.name, resource_of(meta));
                 object.namespace = Some(meta.namespace.clone()).filter(|namespace| !namespace.is_empty());
-                Known::Object(watch.objects.get(&object))
+                CachedObject::Object(watch.objects.get(&object))
             }
-            _ => Known::Nothing,
+            _ => CachedObject::NotCached,
         }
     }
 

@@ -14,7 +14,7 @@ use super::state::Agent;
 
 /// The parts of a work whose change requires applying it again.
 #[derive(Clone, PartialEq)]
-struct Seen {
+struct ApplyInputs {
     uid: Option<String>,
     deleted: bool,
     held: bool,
@@ -22,7 +22,7 @@ struct Seen {
     labels: Option<BTreeMap<String, String>>,
 }
 
-impl Seen {
+impl ApplyInputs {
     fn new(work: &ManifestWork) -> Self {
         Self {
             uid: work.metadata.uid.clone(),
@@ -44,8 +44,8 @@ pub(super) async fn follow(
 ) {
     let events = watcher(agent.works.clone(), watcher::Config::default()).default_backoff().reflect(writer);
     let mut events = std::pin::pin!(events);
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
-    let mut listed: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<String, ApplyInputs> = BTreeMap::new();
+    let mut listed: BTreeMap<String, ApplyInputs> = BTreeMap::new();
     while let Some(event) = events.next().await {
         let due: Vec<String> = match event {
             Ok(watcher::Event::Init) => {
@@ -54,7 +54,7 @@ pub(super) async fn follow(
             }
             Ok(watcher::Event::InitApply(work)) => {
                 // The store shows a list only once it is complete.
-                listed.insert(work.name_any(), Seen::new(&work));
+                listed.insert(work.name_any(), ApplyInputs::new(&work));
                 continue;
             }
             Ok(watcher::Event::InitDone) => {
@@ -68,7 +68,7 @@ pub(super) async fn follow(
                 changed
             }
             Ok(watcher::Event::Apply(work)) => {
-                let (name, now) = (work.name_any(), Seen::new(&work));
+                let (name, now) = (work.name_any(), ApplyInputs::new(&work));
                 // The receiver is dropped only when the agent stops.
                 let _ = observe.send(name.clone());
                 if seen.get(&name) == Some(&now) {

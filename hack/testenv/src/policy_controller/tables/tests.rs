@@ -11,7 +11,7 @@ fn object(name: &str, version: &str, status: &Value) -> DynamicObject {
 }
 
 fn listed(objects: &[DynamicObject]) -> Tables {
-    let mut tables = Tables::new([Answers::Whole]);
+    let mut tables = Tables::new([StatusForm::Whole]);
     for source in [Source::Gateways, Source::Policies(0)] {
         tables.take(source, Event::Init);
         if source == Source::Policies(0) {
@@ -24,7 +24,7 @@ fn listed(objects: &[DynamicObject]) -> Tables {
 
 #[test]
 fn no_status_is_due_before_gateways_are_listed() {
-    let mut tables = Tables::new([Answers::Whole]);
+    let mut tables = Tables::new([StatusForm::Whole]);
     tables.take(Source::Policies(0), Event::Init);
     tables.take(Source::Policies(0), Event::InitApply(object("a", "1", &Value::Null)));
     tables.take(Source::Policies(0), Event::InitDone);

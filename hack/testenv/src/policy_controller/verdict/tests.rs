@@ -102,7 +102,7 @@ fn current_status_is_not_written_again() {
     let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
     let verdicts = verdicts(&policies, &gateways);
     let (_, before, verdict) = &verdicts[0];
-    for answers in [Answers::Whole, Answers::Ancestors] {
+    for answers in [StatusForm::Whole, StatusForm::Ancestors] {
         let status = verdict.status_for(before, answers, Timestamp::UNIX_EPOCH).unwrap();
         let after = with_status(before, &status);
         assert_eq!(verdict.status_for(&after, answers, Timestamp::now()), None);
@@ -120,7 +120,7 @@ fn two_controllers_report_each_target() {
     let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
     let verdicts = verdicts(&policies, &gateways);
     let (_, policy, verdict) = verdicts.iter().find(|(key, ..)| &*key.name == "synced").unwrap();
-    let status = verdict.status_for(policy, Answers::Ancestors, Timestamp::UNIX_EPOCH).unwrap();
+    let status = verdict.status_for(policy, StatusForm::Ancestors, Timestamp::UNIX_EPOCH).unwrap();
     let said = |ancestor: &Value| {
         let conditions = ancestor["conditions"].as_array().unwrap().iter();
         let conditions: Vec<&str> = conditions.map(|said| said["reason"].as_str().unwrap()).collect();

@@ -18,23 +18,23 @@ use serde_json::json;
 
 pub(crate) use self::work::*;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A fleet, one of its spokes, and clients of hub and spoke.
-pub(crate) struct Bench {
+pub(crate) struct SpokeFixture {
     own: Option<Fleet>,
     cluster: String,
     pub(crate) hub: Client,
     pub(crate) spoke: Client,
 }
 
-impl Bench {
+impl SpokeFixture {
     /// On a spoke of the shared fleet, with access to the sample policies. `_space` names the namespace that the
     /// test uses.
     pub(crate) async fn on(cluster: &str, _space: &str) -> Self {
-        let bench = Self::without_access(cluster).await;
-        bench.give_access().await;
-        bench
+        let fixture = Self::without_access(cluster).await;
+        fixture.give_access().await;
+        fixture
     }
 
     /// On a spoke of the shared fleet.
@@ -46,17 +46,17 @@ impl Bench {
 
     /// With access to a separate kind `things`, which has no policy controller.
     pub(crate) async fn without_policy_controller(cluster: &str, space: &str, group: &str) -> Self {
-        let bench = Self::without_access(cluster).await;
-        apply(&bench.spoke, &crd(group, "things", "Thing")).await.unwrap();
-        bench.applied(&bench.create(&access(&format!("{space}-access"), group, "things")).await).await;
-        bench
+        let fixture = Self::without_access(cluster).await;
+        apply(&fixture.spoke, &crd(group, "things", "Thing")).await.unwrap();
+        fixture.applied(&fixture.create(&access(&format!("{space}-access"), group, "things")).await).await;
+        fixture
     }
 
     /// On a separate fleet with one spoke.
     pub(crate) async fn alone(cluster: &str) -> Self {
-        let bench = Self::with_fleet(cluster, FleetOptions::spokes([cluster])).await;
-        bench.give_access().await;
-        bench
+        let fixture = Self::with_fleet(cluster, FleetOptions::spokes([cluster])).await;
+        fixture.give_access().await;
+        fixture
     }
 
     /// On a separate fleet with one spoke that has neither agent nor policy controller.
@@ -144,7 +144,7 @@ impl Bench {
     pub(crate) async fn deleted(&self, work: &ManifestWork) {
         let (uid, name) = (work.uid().unwrap(), work.name_any());
         let gone = await_condition(self.works(), &name, kube::runtime::conditions::is_deleted(&uid));
-        let result = tokio::time::timeout(PATIENCE, gone).await;
+        let result = tokio::time::timeout(TIMEOUT, gone).await;
         assert!(result.is_ok(), "the work {} is still there", work.name_any());
     }
 
@@ -163,7 +163,7 @@ impl Bench {
         let holds = |found: Option<&ManifestWork>| found.is_some_and(&is);
         let name = work.name_any();
         let wait = await_condition(self.works(), &name, holds);
-        match tokio::time::timeout(PATIENCE, wait).await {
+        match tokio::time::timeout(TIMEOUT, wait).await {
             Ok(found) => found.unwrap().unwrap(),
             Err(_) => {
                 let now = self.works().get(&work.name_any()).await.unwrap();
@@ -178,7 +178,7 @@ impl Bench {
     pub(crate) async fn recorded(&self, work: &ManifestWork) {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
         let name = work.name_any();
-        wait::until("what was applied is written down", PATIENCE, || async {
+        wait::until("what was applied is written down", TIMEOUT, || async {
             let records = records.list(&ListParams::default()).await?;
             let record = records.into_iter().find(|record| record.spec.manifest_work_name == name);
             let resources = record.and_then(|record| record.status?.applied_resources).unwrap_or_default();
@@ -221,7 +221,7 @@ impl Bench {
 
     /// Polls until `is` holds, for changes that cannot be watched.
     pub(crate) async fn gone<F: Future<Output = bool>>(&self, what: &str, is: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is().await {
             assert!(Instant::now() < deadline, "{what} is still there");
             tokio::time::sleep(Duration::from_millis(20)).await;

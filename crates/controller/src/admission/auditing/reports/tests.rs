@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::admission::audit::{Resolution, Resource, Sort};
+use crate::admission::audit::{Resolution, Resource, TypeMeta};
 
 fn violation(namespace: &str, name: &str, enforcement: &str) -> Violation {
     Violation {
@@ -10,7 +10,7 @@ fn violation(namespace: &str, name: &str, enforcement: &str) -> Violation {
         resolution: Resolution { message: "images are pulled".into(), patches: Vec::new() },
         policy: Some("policies/pull/pull.rego".into()),
         enforcement: enforcement.into(),
-        sort: Sort { api_version: "v1".into(), kind: "Pod".into() },
+        type_meta: TypeMeta { api_version: "v1".into(), kind: "Pod".into() },
     }
 }
 
@@ -25,7 +25,7 @@ fn each_namespace_and_the_cluster_get_a_report() {
     let error = Violation::error(Resource::default(), "Rego policy p is unavailable".to_owned());
     let found = reports([violation("shop", "till", "deny"), violation("shop", "web", "warn"), error]);
     assert_eq!(found.keys().map(|namespace| &**namespace).collect::<Vec<_>>(), ["", "shop"]);
-    let Report { says, object } = &found["shop"];
+    let Report { hash: content_hash, object } = &found["shop"];
     let hash = ControllerName::new("example.com/ours").hash().to_owned();
     let result = |name: &str, result: &str, scored: bool| {
         json!({"policy": "policies/pull/pull.rego", "rule": "pull", "result": result, "scored": scored,
@@ -36,7 +36,7 @@ fn each_namespace_and_the_cluster_get_a_report() {
         "apiVersion": "openreports.io/v1alpha1", "kind": "Report",
         "metadata": {"name": "policy-sync", "namespace": "shop",
             "labels": {"app.kubernetes.io/managed-by": "policy-sync", "kuadrant.io/controller": hash},
-            "annotations": {"kuadrant.io/reported": says}},
+            "annotations": {"kuadrant.io/reported": content_hash}},
         "source": "policy-sync",
         "configuration": {"limits": {"maxResults": 100, "statusFilter": ["fail", "warn", "error"]}},
         "summary": {"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0},
@@ -74,9 +74,9 @@ fn dryrun_violations_are_not_reported() {
 
 #[test]
 fn hash_changes_with_the_content() {
-    let says = |violation| reports([violation])["shop"].says.clone();
-    let one = says(violation("shop", "till", "deny"));
-    assert_eq!(one, says(violation("shop", "till", "deny")));
-    assert_ne!(one, says(violation("shop", "till", "warn")));
-    assert_ne!(one, says(violation("shop", "web", "deny")));
+    let hash = |violation| reports([violation])["shop"].hash.clone();
+    let one = hash(violation("shop", "till", "deny"));
+    assert_eq!(one, hash(violation("shop", "till", "deny")));
+    assert_ne!(one, hash(violation("shop", "till", "warn")));
+    assert_ne!(one, hash(violation("shop", "web", "deny")));
 }

@@ -8,8 +8,8 @@ fn app(name: &str) -> Object {
     Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", name) }
 }
 
-fn by(documents: &[&Object]) -> MovedBy {
-    MovedBy::Documents(
+fn by(documents: &[&Object]) -> ChangeCause {
+    ChangeCause::Documents(
         documents.iter().map(|document| (document.kind.clone(), document.key.clone())).collect(),
     )
 }
@@ -28,7 +28,7 @@ fn flip(causes: &mut Causes, object: &Object, documents: &[&Object], now: Moment
     let found = causes.of(object, content(0));
     assert!(found.keys().eq(documents.iter().copied()), "{found:?}");
     let flapping = causes.moved(&found, now);
-    causes.agrees(object, content(0), causes.latest());
+    causes.record_compliant(object, content(0), causes.latest());
     flapping
 }
 
@@ -37,23 +37,23 @@ fn a_document_is_to_blame_only_where_an_object_of_the_same_content_complies_no_m
     let (mut causes, eu, app) = (Causes::default(), cluster("eu"), app("app"));
     causes.changed(&by(&[&eu]));
     assert!(causes.of(&app, content(0)).is_empty(), "nothing is known of it");
-    causes.agrees(&app, content(0), causes.latest());
+    causes.record_compliant(&app, content(0), causes.latest());
     assert!(causes.of(&app, content(0)).is_empty(), "no document has changed");
     causes.changed(&by(&[&eu]));
     assert_eq!(causes.of(&app, content(0)), [(eu.clone(), 2)].into());
     assert!(causes.of(&app, content(1)).is_empty(), "the object has changed");
-    causes.changed(&MovedBy::Other);
+    causes.changed(&ChangeCause::Other);
     assert!(causes.of(&app, content(0)).is_empty(), "policies have changed");
-    causes.agrees(&app, content(0), causes.latest());
+    causes.record_compliant(&app, content(0), causes.latest());
     causes.changed(&by(&[&eu]));
     causes.forget(&app);
-    assert!(causes.of(&app, content(0)).is_empty() && causes.asked.is_empty());
+    assert!(causes.of(&app, content(0)).is_empty() && causes.last_compliant.is_empty());
 }
 
 #[test]
 fn document_is_flapping_after_three_changes_that_moved_objects() {
     let (mut causes, bad, good, app) = (Causes::default(), cluster("bad"), cluster("good"), app("app"));
-    causes.agrees(&app, content(0), causes.latest());
+    causes.record_compliant(&app, content(0), causes.latest());
     for second in 0..2 {
         assert!(flip(&mut causes, &app, &[&bad], at(second)).is_empty());
     }
@@ -72,7 +72,7 @@ fn changes_that_move_no_objects_do_not_count_as_flapping() {
     let (mut causes, noisy, app) = (Causes::default(), cluster("noisy"), app("app"));
     for _ in 0..100 {
         causes.changed(&by(&[&noisy]));
-        causes.agrees(&app, content(0), causes.latest());
+        causes.record_compliant(&app, content(0), causes.latest());
     }
     assert!(causes.flapping(at(0)).is_empty() && causes.moves.is_empty());
 }
@@ -80,21 +80,21 @@ fn changes_that_move_no_objects_do_not_count_as_flapping() {
 #[test]
 fn memory_is_bounded_and_untracked_changes_have_no_cause() {
     let (mut causes, app) = (Causes::default(), app("app"));
-    causes.agrees(&app, content(0), causes.latest());
-    let many: Vec<Object> = (0..=AT_ONCE).map(|number| cluster(&number.to_string())).collect();
+    causes.record_compliant(&app, content(0), causes.latest());
+    let many: Vec<Object> = (0..=MAX_SIMULTANEOUS).map(|number| cluster(&number.to_string())).collect();
     causes.changed(&by(&many.iter().collect::<Vec<_>>()));
     assert!(causes.of(&app, content(0)).is_empty(), "too many at once");
-    for number in 0..DOCUMENTS + 100 {
+    for number in 0..MAX_DOCUMENTS + 100 {
         let document = cluster(&format!("c{number}"));
-        causes.agrees(&app, content(0), causes.latest());
+        causes.record_compliant(&app, content(0), causes.latest());
         flip(&mut causes, &app, &[&document], at(0));
     }
-    assert!(causes.changes.len() <= CHANGES && causes.moves.len() <= DOCUMENTS);
+    assert!(causes.changes.len() <= MAX_CHANGES && causes.moves.len() <= MAX_DOCUMENTS);
     // An object evaluated before the first remembered change.
-    causes.agrees(&app, content(0), 1);
+    causes.record_compliant(&app, content(0), 1);
     assert!(causes.of(&app, content(0)).is_empty());
     causes.retain(|_| false);
-    assert!(causes.asked.is_empty());
+    assert!(causes.last_compliant.is_empty());
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn objects_move_away_from_a_flapping_cluster_but_not_toward_it() {
     let bad = || [cluster("bad")];
     let differs = |place: &str| Compliance::Differs(to(place));
     assert_eq!(step(to("good"), differs("good"), bad()), Step::Change(to("good")), "away");
-    assert_eq!(step(to("bad"), Compliance::AsSaid, bad()), Step::Hold, "toward");
+    assert_eq!(step(to("bad"), Compliance::Compliant, bad()), Step::Hold, "toward");
     assert_eq!(step(to("bad"), differs("good"), bad()), Step::Change(to("good")), "on other account");
-    assert_eq!(step(to("bad"), Compliance::Breaks("no".to_owned()), bad()), Step::Hold);
+    assert_eq!(step(to("bad"), Compliance::Violates("no".to_owned()), bad()), Step::Hold);
     assert_eq!(step(to("a"), differs("a"), [namespace()]), Step::Change(to("a")));
     let documents = [cluster("bad"), namespace()];
     assert_eq!(step(to("a"), differs("b"), documents), Step::Hold, "a Namespace is not taken away");
@@ -118,14 +118,14 @@ fn objects_move_away_from_a_flapping_cluster_but_not_toward_it() {
 #[test]
 fn documents_of_a_kind_in_one_namespace_count_as_one() {
     let (mut causes, app) = (Causes::default(), app("app"));
-    causes.agrees(&app, content(0), causes.latest());
+    causes.record_compliant(&app, content(0), causes.latest());
     let kind = GroupResource::new("", "pods");
     let mut flapping = Vec::new();
     for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-        causes.changed(&MovedBy::Documents([(kind.clone(), ObjectKey::new("hostile", name))].into()));
+        causes.changed(&ChangeCause::Documents([(kind.clone(), ObjectKey::new("hostile", name))].into()));
         let found = causes.of(&app, content(0));
         flapping = causes.moved(&found, at(number as u64));
-        causes.agrees(&app, content(0), causes.latest());
+        causes.record_compliant(&app, content(0), causes.latest());
     }
     assert_eq!(flapping, [Object { kind, key: ObjectKey::new("", "hostile") }]);
 }

@@ -2,37 +2,37 @@ use std::sync::Arc;
 
 use super::*;
 use policy_sync_api::moment::Moment;
-use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::settle::{Cause, InForce};
+use policy_sync_rego::selection::{LoadedText, RejectionCause};
 
 const ADMISSION: &str = "package admission\nimport data.lib\ndeny[\"no\"] { lib.bad }";
 
-fn refused() -> Outcome {
+fn refused() -> LoadOutcome {
     let fault =
         Fault { module: ModuleId::new("policies/a/a.rego"), place: None, text: "is wrong".to_owned() };
-    Outcome::Refused { faults: Faults { told: vec![fault], more: 0 }, cause: Cause::Faults }
+    LoadOutcome::Rejected { faults: Faults { told: vec![fault], more: 0 }, cause: RejectionCause::Faults }
 }
 
-fn pending(why: Option<&str>) -> Outcome {
-    Outcome::Pending(vec![Awaited { what: "pods".to_owned(), why: why.map(str::to_owned) }])
+fn pending(why: Option<&str>) -> LoadOutcome {
+    LoadOutcome::Pending(vec![PendingDependency { what: "pods".to_owned(), why: why.map(str::to_owned) }])
 }
 
 /// The denied packages, if `ADMISSION` is in force and a module of this package has this outcome.
-fn denied(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<(&'static str, String)> {
+fn denied(outcome: LoadOutcome, package: Option<&str>, good: bool) -> Vec<(&'static str, String)> {
     denied_at(Moment(0), true, outcome, package, good)
 }
 
 fn denied_at(
     now: Moment,
     is_new: bool,
-    outcome: Outcome,
+    outcome: LoadOutcome,
     package: Option<&str>,
     good: bool,
 ) -> Vec<(&'static str, String)> {
-    let in_force = good.then(|| InForce { text: "…".into(), enforcement: Enforcement::Deny });
+    let in_force = good.then(|| LoadedText { text: "…".into(), enforcement: EnforcementAction::Deny });
     let (text, since, advice, notes) = (Arc::from("…"), Moment(0), Vec::new(), Default::default());
     let verdict = Verdict {
         text,
@@ -54,16 +54,16 @@ fn denied_at(
     denials(&verdicts, now).into_iter().collect()
 }
 
-fn packages(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<&'static str> {
+fn packages(outcome: LoadOutcome, package: Option<&str>, good: bool) -> Vec<&'static str> {
     denied(outcome, package, good).into_iter().map(|(package, _)| package).collect()
 }
 
 #[test]
 fn packages_affected_by_an_unavailable_policy_are_denied() {
-    for asked in ASKED {
+    for asked in PURPOSES {
         assert_eq!(packages(refused(), Some(asked), false), [asked]);
     }
-    assert_eq!(packages(refused(), None, false).len(), ASKED.len(), "whose package is not known: all");
+    assert_eq!(packages(refused(), None, false).len(), PURPOSES.len(), "whose package is not known: all");
     assert_eq!(packages(refused(), Some("lib"), false), ["admission"], "who refers to it");
     assert_eq!(packages(refused(), Some("other"), false), [""; 0]);
     let why = "Rego policy policies/a/a.rego is unavailable: policies/a/a.rego: is wrong";
@@ -73,7 +73,7 @@ fn packages_affected_by_an_unavailable_policy_are_denied() {
 #[test]
 fn last_good_text_counts_and_new_modules_may_wait_a_second() {
     assert_eq!(packages(refused(), None, true), [""; 0]);
-    assert_eq!(packages(Outcome::Loaded, Some("admission"), false), [""; 0], "another takes its place");
+    assert_eq!(packages(LoadOutcome::Loaded, Some("admission"), false), [""; 0], "another takes its place");
     let waits = |now: i64, is_new: bool, good: bool| {
         denied_at(Moment(now), is_new, pending(Some("no answer")), Some("admission"), good)
     };

@@ -2,10 +2,10 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::rego_loading::tests::{Hub, NOW, object, settings};
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
+use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::queries::{ADMISSION, PLACEMENT};
 
 /// A hub where the pods of `greedy` are left out.
 fn hub() -> Hub {
@@ -22,7 +22,7 @@ fn hub() -> Hub {
     hub
 }
 
-fn incomplete_for(package: &str, kind: &str, gates: &Gates) -> Incomplete {
+fn incomplete_for(package: &str, kind: &str, gates: &ReviewInputs) -> OmittedDocuments {
     let text = format!("package {package}\ndeny[\"no\"] {{ data.kubernetes{kind}[_][_].bad }}");
     let bundle = Bundle::read(&[Text { id: ModuleId::new("a"), text: text.into() }]).unwrap();
     let replicate = Settings { replicate: ["pods".to_owned()].into(), ..settings() };
@@ -35,7 +35,7 @@ fn incomplete_for(package: &str, kind: &str, gates: &Gates) -> Incomplete {
 
 #[test]
 fn only_policies_reading_left_out_kinds_deny_in_that_namespace() {
-    let none = Gates::default();
+    let none = ReviewInputs::default();
     for kind in [".pods", "[input.kind]"] {
         let found = incomplete_for(ADMISSION, kind, &none);
         assert!(found.review(ADMISSION, "greedy").is_err(), "{kind}");
@@ -44,14 +44,17 @@ fn only_policies_reading_left_out_kinds_deny_in_that_namespace() {
     }
     assert_eq!(incomplete_for(ADMISSION, ".nodes", &none).review(ADMISSION, "greedy"), Ok(None));
     assert_eq!(incomplete_for("unused", ".pods", &none).review(ADMISSION, "greedy"), Ok(None));
-    let lenient = Gates { lenient: [(ModuleId::new("a"), Enforcement::Warn)].into(), ..Gates::default() };
+    let lenient = ReviewInputs {
+        enforcement_overrides: [(ModuleId::new("a"), EnforcementAction::Warn)].into(),
+        ..ReviewInputs::default()
+    };
     assert!(incomplete_for(ADMISSION, ".pods", &lenient).review(ADMISSION, "greedy").unwrap().is_some());
 }
 
 #[test]
 fn documents_stay_left_out_while_their_kind_is_listed_again() {
     let (before, kind) = (NOW, GroupResource::new("", "pods"));
-    let part = Part { namespace: "greedy".into(), kind: kind.clone() };
+    let part = NamespacedKind { namespace: "greedy".into(), kind: kind.clone() };
     let hub = hub();
     let since = |hub: &Hub, relisted: &[GroupResource], since: Option<Moment>| {
         let guard = hub.0.read();
@@ -69,15 +72,15 @@ fn documents_stay_left_out_while_their_kind_is_listed_again() {
 #[test]
 fn kind_is_listed_again_at_most_once_a_minute_if_documents_fit() {
     let (hub, kind) = (hub(), GroupResource::new("", "pods"));
-    let part = Part { namespace: "greedy".into(), kind: kind.clone() };
+    let part = NamespacedKind { namespace: "greedy".into(), kind: kind.clone() };
     let (mut left_out, mut relisted) = (BTreeMap::from([(part.clone(), NOW)]), BTreeMap::new());
     let at = |seconds: u64,
-              left_out: &mut BTreeMap<Part, Moment>,
+              left_out: &mut BTreeMap<NamespacedKind, Moment>,
               relisted: &mut BTreeMap<GroupResource, bool>| {
         let guard = hub.0.read();
         relist(guard.view(NOW.after(Duration::from_secs(seconds))), left_out, relisted)
     };
-    assert_eq!(recheck(&left_out), Some(NOW.after(AGAIN)));
+    assert_eq!(recheck(&left_out), Some(NOW.after(RECHECK_INTERVAL)));
     assert!(!at(61, &mut left_out, &mut relisted), "it does not fit");
     assert_eq!(left_out[&part], NOW.after(Duration::from_secs(61)));
     let few = object("Pod", Some("greedy"), "p1");
@@ -100,11 +103,12 @@ fn readers_and_owners_of_left_out_documents_get_messages() {
     let guard = hub.0.read();
     let (view, kind) = (guard.view(NOW), GroupResource::new("", "pods"));
     assert_eq!(
-        told("pods", &kind, view).unwrap(),
+        left_out_warning("pods", &kind, view).unwrap(),
         "pods of these namespaces are left out, because they exceed their share of --replicate-bytes or --replicate-limit: greedy"
     );
-    assert_eq!(told("nodes", &GroupResource::new("", "nodes"), view), None);
-    let of = |namespace: &str| note(&Part { namespace: namespace.into(), kind: kind.clone() }, view);
+    assert_eq!(left_out_warning("nodes", &GroupResource::new("", "nodes"), view), None);
+    let of =
+        |namespace: &str| note(&NamespacedKind { namespace: namespace.into(), kind: kind.clone() }, view);
     assert!(of("greedy").unwrap().starts_with("the 99 pods of this namespace need"));
     assert_eq!(of("shop"), None);
 }

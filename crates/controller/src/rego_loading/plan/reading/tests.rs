@@ -2,8 +2,8 @@ use super::*;
 use crate::rego_loading::kinds::documents;
 use crate::rego_loading::tests::{Hub, NOW, object, settings};
 use policy_sync_api::names::GroupVersionResource;
-use policy_sync_mirror::served::Served;
-use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_mirror::plurals::ResolvedPlural;
+use policy_sync_mirror::{SourceEvent, WatchFailure, WatchFailureKind};
 use policy_sync_rego::confined;
 use policy_sync_rego::module::{ModuleId, Text};
 
@@ -30,14 +30,16 @@ fn reading_a_forbidden_kind_is_a_fault_at_its_place() {
     let hub = Hub::new();
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
     let pods = documents(&GroupResource::new("", "pods"));
-    let failing = |kind| Change::Failing(pods.clone(), Some(Failure { text: "no (403)".to_owned(), kind }));
-    hub.0.change(failing(FailureKind::Passing), NOW);
+    let failing = |kind| {
+        SourceEvent::FailureChanged(pods.clone(), Some(WatchFailure { text: "no (403)".to_owned(), kind }))
+    };
+    hub.0.change(failing(WatchFailureKind::Transient), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
-    hub.0.change(failing(FailureKind::Refused), NOW);
+    hub.0.change(failing(WatchFailureKind::Forbidden), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods cannot be listed: no (403)"]);
     // Once listed, the objects are known, even if later lists are rejected.
     hub.documents("pods", &[]);
-    hub.0.change(failing(FailureKind::Refused), NOW);
+    hub.0.change(failing(WatchFailureKind::Forbidden), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
 }
 
@@ -54,8 +56,8 @@ fn rules_at_paths_of_data_are_faults() {
     for package in ["kubernetes.services", "kubernetes.admission", "lib.policies"] {
         assert_eq!(faults_of(&hub, package), [""; 0]);
     }
-    hub.serves("services", Served::As(GroupVersionResource::new("", "v1", "services")));
-    hub.serves("admission", Served::Nowhere);
+    hub.serves("services", ResolvedPlural::Resource(GroupVersionResource::new("", "v1", "services")));
+    hub.serves("admission", ResolvedPlural::NotServed);
     let expected = ["a:1:9: package kubernetes.services.x: objects of the hub have this path"];
     assert_eq!(faults_of(&hub, "kubernetes.services.x"), expected);
     assert_eq!(faults_of(&hub, "kubernetes.admission"), [""; 0]);
@@ -68,7 +70,7 @@ fn rules_at_paths_of_data_are_faults() {
 #[test]
 fn secrets_are_readable_only_if_replicated_under_any_alias() {
     let hub = Hub::new();
-    let secrets = Served::As(GroupVersionResource::new("", "v1", "secrets"));
+    let secrets = ResolvedPlural::Resource(GroupVersionResource::new("", "v1", "secrets"));
     hub.serves("secrets", secrets.clone());
     hub.serves("passwords", secrets);
     for kind in ["secrets", "passwords"] {

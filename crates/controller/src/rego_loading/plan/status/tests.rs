@@ -5,54 +5,54 @@ use serde_json::json;
 
 use super::*;
 use crate::rego_loading::kinds::REGO_POLICIES;
-use crate::rego_loading::slow::Slow;
+use crate::rego_loading::slow::SlowModule;
 use crate::rego_loading::tests::{Hub, NOW, POLICIES, policy};
 use policy_sync_api::names::ObjectKey;
-use policy_sync_api::rego_policy::Enforcement;
-use policy_sync_mirror::served::Served;
+use policy_sync_api::rego_policy::EnforcementAction;
+use policy_sync_mirror::plurals::ResolvedPlural;
 use policy_sync_rego::culprits::Excess;
-use policy_sync_rego::fault::Place;
-use policy_sync_rego::settle::{Awaited, Cause, InForce};
+use policy_sync_rego::fault::Position;
+use policy_sync_rego::selection::{LoadedText, PendingDependency, RejectionCause};
 
 const OLD: &str = "2026-01-01T00:00:00Z";
 
-fn verdict(text: &str, outcome: Outcome, good: bool) -> Verdict {
-    let in_force = good.then(|| InForce { text: "…".into(), enforcement: Enforcement::Deny });
+fn verdict(text: &str, outcome: LoadOutcome, good: bool) -> Verdict {
+    let in_force = good.then(|| LoadedText { text: "…".into(), enforcement: EnforcementAction::Deny });
     Verdict {
         text: text.into(),
         outcome,
         since: Moment(0),
         package: None,
         in_force,
-        enforcement: Some(Enforcement::Deny),
+        enforcement: Some(EnforcementAction::Deny),
         is_new: true,
         advice: Vec::new(),
         notes: BTreeSet::new(),
     }
 }
 
-fn refused(id: &str, count: usize) -> Outcome {
+fn refused(id: &str, count: usize) -> LoadOutcome {
     let fault = |n: usize| {
-        let place = Place { line: u32::try_from(n).unwrap() + 1, column: 3 };
+        let place = Position { line: u32::try_from(n).unwrap() + 1, column: 3 };
         Fault::new(&ModuleId::new(id), place, "is wrong")
     };
-    Outcome::Refused {
+    LoadOutcome::Rejected {
         faults: Faults { told: (0..count).map(fault).collect(), more: 0 },
-        cause: Cause::Faults,
+        cause: RejectionCause::Faults,
     }
 }
 
-fn pending(what: &str) -> Outcome {
-    Outcome::Pending(vec![Awaited { what: what.to_owned(), why: None }])
+fn pending(what: &str) -> LoadOutcome {
+    LoadOutcome::Pending(vec![PendingDependency { what: what.to_owned(), why: None }])
 }
 
 /// The status annotation of the ConfigMap `a`, if its keys have these verdicts.
 fn says(verdicts: &[(&str, Verdict)]) -> Value {
-    says_with(verdicts, &Registered::default())
+    says_with(verdicts, &ServingState::default())
 }
 
 /// Like `says`, with this state of the webhook registration.
-fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
+fn says_with(verdicts: &[(&str, Verdict)], registered: &ServingState) -> Value {
     let hub = Hub::new();
     let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
     hub.config_maps(&[policy("a", OLD, &data)]);
@@ -71,9 +71,9 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
 fn module_over_a_limit_is_reported_while_its_text_is_in_force() {
     let id = ModuleId::new("policies/a/a.rego");
     let says = |text: &str, excess: Excess| {
-        let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), excess))]);
-        let registered = Registered { slow, ..Registered::default() };
-        says_with(&[("a.rego", verdict("text", Outcome::Loaded, true))], &registered)
+        let slow = BTreeMap::from([(id.clone(), SlowModule::new(text.into(), excess))]);
+        let registered = ServingState { slow, ..ServingState::default() };
+        says_with(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))], &registered)
     };
     let location = json!({"file": "a.rego"});
     let message = "takes more than 1 s by itself, which is the limit for all modules of its package together";
@@ -96,7 +96,7 @@ fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
     let verdicts: Vec<(&str, Verdict)> = names
         .iter()
         .map(|name| {
-            let mut advised = verdict("text", Outcome::Loaded, true);
+            let mut advised = verdict("text", LoadOutcome::Loaded, true);
             let id = ModuleId::new(&format!("policies/a/{name}"));
             advised.advice = vec![Fault::new(&id, None, "x".repeat(1_000))];
             (name.as_str(), advised)
@@ -104,21 +104,21 @@ fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
         .collect();
     let status = says(&verdicts);
     assert_eq!(status["status"], "ok");
-    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(WARNINGS));
+    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(MAX_WARNINGS));
     assert_eq!(status["moreWarnings"], 2_480);
     assert!(status.to_string().len() < 64 << 10);
 }
 
 #[test]
 fn status_is_ok_once_all_modules_are_loaded() {
-    assert_eq!(says(&[("a.rego", verdict("text", Outcome::Loaded, true))]), json!({"status": "ok"}));
-    let mut advised = verdict("text", Outcome::Loaded, true);
+    assert_eq!(says(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))]), json!({"status": "ok"}));
+    let mut advised = verdict("text", LoadOutcome::Loaded, true);
     let id = ModuleId::new("policies/a/a.rego");
-    advised.advice = vec![Fault::new(&id, Place { line: 1, column: 9 }, "pods are sheep")];
+    advised.advice = vec![Fault::new(&id, Position { line: 1, column: 9 }, "pods are sheep")];
     let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
     assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
     // This text is not checked yet.
-    assert_eq!(says(&[("a.rego", verdict("other", Outcome::Loaded, true))]), Value::Null);
+    assert_eq!(says(&[("a.rego", verdict("other", LoadOutcome::Loaded, true))]), Value::Null);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn rejection_lists_faults_and_the_effective_state() {
     };
     let found = says(&[("a.rego", verdict("text", refused(id, 1), true))]);
     assert_eq!(found, error("rejected; the previous version stays in force"));
-    let loaded = || ("b.rego", verdict("text", Outcome::Loaded, true));
+    let loaded = || ("b.rego", verdict("text", LoadOutcome::Loaded, true));
     let found = says(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
     assert_eq!(found, error("rejected; everything that it would evaluate is denied"));
     let many = says(&[
@@ -145,9 +145,9 @@ fn rejection_lists_faults_and_the_effective_state() {
 #[test]
 fn waiting_modules_are_reported_after_a_second() {
     let of = |since: i64| {
-        let mut waits = verdict("text", pending("pods"), false);
-        waits.since = Moment(since);
-        says(&[("a.rego", waits)])
+        let mut waiting_for = verdict("text", pending("pods"), false);
+        waiting_for.since = Moment(since);
+        says(&[("a.rego", waiting_for)])
     };
     assert_eq!(of(NOW.0 - 999), Value::Null);
     let expected = json!({"message": "not in force yet: waits for pods", "errors": []});
@@ -157,13 +157,13 @@ fn waiting_modules_are_reported_after_a_second() {
 #[test]
 fn condition_keeps_its_transition_time() {
     let hub = Hub::new();
-    hub.serves("regopolicies.policysync.kuadrant.io", Served::As(REGO_POLICIES.gvr()));
+    hub.serves("regopolicies.policysync.kuadrant.io", ResolvedPlural::Resource(REGO_POLICIES.gvr()));
     let mut object = json!({
         "apiVersion": "policysync.kuadrant.io/v1alpha1", "kind": "RegoPolicy", "spec": {"rego": "text"},
         "metadata": {"name": "a", "uid": "a", "generation": 3, "creationTimestamp": OLD},
     });
     let id = ModuleId::new("regopolicies/a");
-    let says = |object: &Value, outcome: Outcome, now: Moment| {
+    let says = |object: &Value, outcome: LoadOutcome, now: Moment| {
         hub.list(&REGO_POLICIES.all(), std::slice::from_ref(object));
         let verdicts = Verdicts {
             modules: [(id.clone(), verdict("text", outcome, false))].into(),
@@ -173,7 +173,7 @@ fn condition_keeps_its_transition_time() {
         let told = desired_status(
             guard.view(now),
             &verdicts,
-            &Registered::default(),
+            &ServingState::default(),
             &CarrierKey(ObjectKey::new("", "a")),
         );
         told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
@@ -188,12 +188,12 @@ fn condition_keeps_its_transition_time() {
     object["status"] = json!({"conditions": [first]});
     let later = NOW.after(Duration::from_secs(60));
     assert_eq!(says(&object, refused("regopolicies/a", 1), later), None, "nothing is new");
-    let waits = says(&object, pending("pods"), later).unwrap();
+    let waiting_for = says(&object, pending("pods"), later).unwrap();
     assert_eq!(
-        (&waits["reason"], &waits["lastTransitionTime"]),
+        (&waiting_for["reason"], &waiting_for["lastTransitionTime"]),
         (&json!("Pending"), &first["lastTransitionTime"])
     );
-    let loaded = says(&object, Outcome::Loaded, later).unwrap();
+    let loaded = says(&object, LoadOutcome::Loaded, later).unwrap();
     let expected = json!({
         "type": "Loaded", "status": "True", "reason": "Loaded", "observedGeneration": 3,
         "lastTransitionTime": "1970-01-01T00:17:40Z", "message": "in force",
@@ -205,18 +205,18 @@ fn condition_keeps_its_transition_time() {
 fn missing_webhook_is_reported_after_a_second() {
     let of = |package: &str| {
         let package = Some(package.to_owned());
-        [("a.rego", Verdict { package, ..verdict("text", Outcome::Loaded, true) })]
+        [("a.rego", Verdict { package, ..verdict("text", LoadOutcome::Loaded, true) })]
     };
     let (placement, other) = (of("io.k8s.federation.admission"), of("admission"));
     let registered = |is_asked, since| {
-        let fault = Unregistered { why: "why".to_owned(), is_asked };
+        let fault = WebhookProblem { why: "why".to_owned(), is_still_registered: is_asked };
         let packages = BTreeMap::from([("io.k8s.federation.admission", Some(fault))]);
-        Registered { packages, since, ..Registered::default() }
+        ServingState { packages, since, ..ServingState::default() }
     };
     let long_ago = registered(false, Moment(0));
-    let waits = json!({"status": "error", "error": {"errors": [],
+    let waiting_for = json!({"status": "error", "error": {"errors": [],
         "message": "not in force yet: waits for its webhook registration (why)"}});
-    assert_eq!(says_with(&placement, &long_ago), waits);
+    assert_eq!(says_with(&placement, &long_ago), waiting_for);
     assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
     assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
     let kept = json!({"status": "ok", "notes": ["its webhook registration cannot be updated: why"]});
@@ -232,25 +232,26 @@ fn missing_webhook_is_reported_after_a_second() {
 
 #[test]
 fn patch_conflict_with_an_older_policy_is_a_warning() {
-    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
+    let in_force = [("a.rego", verdict("text", LoadOutcome::Loaded, true))];
     let text = "pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x";
     let conflicts = BTreeMap::from([(ModuleId::new("policies/a/a.rego"), text.to_owned())]);
-    let registered = Registered { conflicts, ..Registered::default() };
+    let registered = ServingState { conflicts, ..ServingState::default() };
     let warning = json!({"message": text, "location": {"file": "a.rego"}});
     assert_eq!(says_with(&in_force, &registered), json!({"status": "ok", "warnings": [warning]}));
 }
 
 #[test]
 fn outdated_opa_is_reported_after_a_second() {
-    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
-    let unfilled = |since| Registered { unfilled: Some("why".to_owned()), since, ..Registered::default() };
-    let waits = json!({"status": "error", "error": {"errors": [],
+    let in_force = [("a.rego", verdict("text", LoadOutcome::Loaded, true))];
+    let opa_problem =
+        |since| ServingState { opa_problem: Some("why".to_owned()), since, ..ServingState::default() };
+    let waiting_for = json!({"status": "error", "error": {"errors": [],
         "message": "not in force yet: waits for its upload to OPA (why)"}});
-    assert_eq!(says_with(&in_force, &unfilled(Moment(0))), waits);
-    assert_eq!(says_with(&in_force, &unfilled(NOW)), Value::Null, "it may have it in a moment");
+    assert_eq!(says_with(&in_force, &opa_problem(Moment(0))), waiting_for);
+    assert_eq!(says_with(&in_force, &opa_problem(NOW)), Value::Null, "it may have it in a moment");
     let never = [("a.rego", verdict("text", refused("a.rego", 1), false))];
     assert_eq!(
-        says_with(&never, &unfilled(Moment(0)))["error"]["message"],
+        says_with(&never, &opa_problem(Moment(0)))["error"]["message"],
         "rejected; everything that it would evaluate is denied"
     );
 }

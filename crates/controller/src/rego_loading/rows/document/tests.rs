@@ -39,6 +39,6 @@ fn parts_below_the_maximum_depth_are_removed() {
             "{depth}"
         );
         let text = found["spec"].to_json_str().unwrap();
-        assert_eq!(text.contains('1'), depth + 1 < DEEPEST, "{depth}");
+        assert_eq!(text.contains('1'), depth + 1 < MAX_DEPTH, "{depth}");
     }
 }

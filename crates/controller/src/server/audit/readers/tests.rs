@@ -60,7 +60,7 @@ fn address(last: u8) -> Option<IpAddr> {
 }
 
 /// The verdicts about 25 readers at `from` while 500 callers at 10.0.0.1 send bogus tokens without a pause.
-async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) -> Vec<Result<(), Refused>> {
+async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) -> Vec<Result<(), Rejection>> {
     let bogus = (0..500).map(|number| {
         let readers = readers.clone();
         tokio::spawn(async move {
@@ -81,7 +81,7 @@ async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) ->
     verdicts
 }
 
-fn are_admitted(verdicts: &[Result<(), Refused>]) -> bool {
+fn are_admitted(verdicts: &[Result<(), Rejection>]) -> bool {
     verdicts.iter().all(Result::is_ok)
 }
 
@@ -89,7 +89,7 @@ fn are_admitted(verdicts: &[Result<(), Refused>]) -> bool {
 async fn new_readers_get_in_beside_bogus_tokens_of_another_address() {
     let server = ApiServer::default();
     assert!(are_admitted(&readers_beside_bogus_tokens(&server.readers(), address(2)).await));
-    assert!(server.most.load(Ordering::Relaxed) <= STRANGERS);
+    assert!(server.most.load(Ordering::Relaxed) <= MAX_UNKNOWN_CALLERS);
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn readers_that_were_admitted_before_get_in_beside_bogus_tokens_of_their_o
     // Their verdicts are no longer fresh.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
     assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
-    assert!(server.most.load(Ordering::Relaxed) <= STRANGERS + READERS);
+    assert!(server.most.load(Ordering::Relaxed) <= MAX_UNKNOWN_CALLERS + MAX_READERS);
 }
 
 /// Only the API server can distinguish a new token from a bogus one, so both share the slots of their
@@ -112,8 +112,8 @@ async fn new_readers_get_429_beside_bogus_tokens_of_their_own_address_until_thes
     let readers = ApiServer::default().readers();
     let began = Instant::now();
     let verdicts = readers_beside_bogus_tokens(&readers, address(1)).await;
-    assert!(began.elapsed() <= WAIT + Duration::from_secs(1), "{:?}", began.elapsed());
-    let refused: Vec<&Refused> = verdicts.iter().filter_map(|verdict| verdict.as_ref().err()).collect();
+    assert!(began.elapsed() <= TIMEOUT + Duration::from_secs(1), "{:?}", began.elapsed());
+    let refused: Vec<&Rejection> = verdicts.iter().filter_map(|verdict| verdict.as_ref().err()).collect();
     assert!(!refused.is_empty());
     assert!(refused.iter().all(|(code, _)| *code == StatusCode::TOO_MANY_REQUESTS), "{refused:?}");
     // A rejection for lack of a slot is not remembered.
@@ -154,10 +154,10 @@ async fn verdicts_are_reviewed_again_once_they_are_old() {
 async fn bogus_tokens_are_remembered_in_bounded_number_and_displace_no_reader() {
     let readers = ApiServer::default().readers();
     readers.admit("valid", address(1)).await.unwrap();
-    for number in 0..REJECTED + 100 {
+    for number in 0..MAX_REJECTED + 100 {
         readers.admit(&format!("bogus-{number}"), address(1)).await.unwrap_err();
     }
     let known = readers.known.lock();
-    assert_eq!((known.rejected.verdicts.len(), known.rejected.order.len()), (REJECTED, REJECTED));
+    assert_eq!((known.rejected.verdicts.len(), known.rejected.order.len()), (MAX_REJECTED, MAX_REJECTED));
     assert_eq!(known.accepted.verdicts.len(), 1);
 }

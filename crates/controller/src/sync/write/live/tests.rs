@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use policy_sync_hub::reconcile::{Failure, Leadership};
+use policy_sync_hub::reconcile::{Leadership, ReconcileError};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_sync::kinds::POLICIES;
 
@@ -87,17 +87,18 @@ impl Server {
 }
 
 /// The expectation that the object exists with this generation, or does not exist.
-fn object(resource: &str, name: &str, generation: Option<i64>) -> Read {
+fn object(resource: &str, name: &str, generation: Option<i64>) -> Precondition {
     let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
-    let Some(generation) = generation else { return Read::Absent(gvr, key) };
+    let Some(generation) = generation else { return Precondition::Absent(gvr, key) };
     let source = POLICIES.resource(gvr.kind.clone());
     let object: HubObject = serde_json::from_value(json!({"metadata": {"generation": generation}})).unwrap();
-    let decides = source.prune(&object, &ControllerName::new("example.com/controller")).unwrap().decides();
-    Read::Object(source, gvr, key, decides.unwrap())
+    let deletion_hash =
+        source.prune(&object, &ControllerName::new("example.com/controller")).unwrap().deletion_hash();
+    Precondition::Object(source, gvr, key, deletion_hash.unwrap())
 }
 
 /// The cause of deleting the works of `policy`.
-fn cause(policy: &str) -> BTreeSet<Read> {
+fn cause(policy: &str) -> BTreeSet<Precondition> {
     BTreeSet::from([object("gateways", "web", Some(0)), object("policies", policy, Some(0))])
 }
 
@@ -110,7 +111,7 @@ async fn concurrent_checks_of_one_cause_share_one_read() {
     let server = Server::default();
     let causes = server.causes();
     let first = causes.check(cause("first"));
-    let names: Vec<String> = (1..MANY).map(|n| n.to_string()).collect();
+    let names: Vec<String> = (1..LIST_THRESHOLD).map(|n| n.to_string()).collect();
     let others = names.iter().map(|name| async {
         // While the first request is in progress.
         tokio::time::sleep(TAKES / 2).await;
@@ -129,8 +130,8 @@ async fn many_objects_are_listed_and_missing_ones_are_read_singly() {
         let server = Server::listing(["1", "2"], more);
         let causes = server.causes();
         let policies = |n: usize| object("policies", &n.to_string(), (n < 3).then_some(0));
-        let asked: BTreeSet<Read> =
-            (1..=MANY).map(policies).chain([object("policies", "gone", None)]).collect();
+        let asked: BTreeSet<Precondition> =
+            (1..=LIST_THRESHOLD).map(policies).chain([object("policies", "gone", None)]).collect();
         let outcome = causes.check(asked.clone()).await;
         assert_eq!(server.asked_for("policies"), 1);
         match more {
@@ -190,7 +191,7 @@ async fn missing_object_counts_as_absent_but_failed_read_is_an_error() {
 async fn missing_or_terminating_namespace_does_not_match() {
     let server = Server::default();
     let causes = server.causes();
-    let check = async |name: &str| word(causes.check([Read::Namespace(name.into())].into()).await);
+    let check = async |name: &str| word(causes.check([Precondition::Namespace(name.into())].into()).await);
     assert_eq!(check("shop").await, "same");
     assert_eq!(check("going").await, "cause_changed");
     assert_eq!(check("gone").await, "cause_changed");

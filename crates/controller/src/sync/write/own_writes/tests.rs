@@ -19,7 +19,7 @@ fn visible(world: &World, own: &mut OwnWrites) -> Vec<WorkAction> {
     world.see(|view| own.visible(view, actions))
 }
 
-fn wrote(own: &mut OwnWrites, action: &WorkAction, written: Written) {
+fn wrote(own: &mut OwnWrites, action: &WorkAction, written: UndeliveredWrite) {
     own.wrote((action.name().clone(), action.cluster().clone()), written);
 }
 
@@ -44,7 +44,7 @@ fn all_actions_are_visible_without_own_writes() {
 fn work_is_not_written_again_before_the_watch_delivers_it() {
     let (world, mut own) = (to_create(), OwnWrites::default());
     let created = visible(&world, &mut own).remove(0);
-    wrote(&mut own, &created, Written::At(seen(&world) + 5));
+    wrote(&mut own, &created, UndeliveredWrite::At(seen(&world) + 5));
     let left = visible(&world, &mut own);
     assert_eq!(left.len(), 1);
     assert_ne!(left[0].cluster(), created.cluster(), "others go on");
@@ -55,7 +55,7 @@ fn work_is_written_again_once_the_watch_has_caught_up() {
     let (world, mut own) = (to_create(), OwnWrites::default());
     let created = visible(&world, &mut own).remove(0);
     let version = seen(&world) + 5;
-    wrote(&mut own, &created, Written::At(version));
+    wrote(&mut own, &created, UndeliveredWrite::At(version));
     world.mirror.bookmark(&WORKS.all(), version - 1);
     assert_eq!(visible(&world, &mut own).len(), 1);
     world.mirror.bookmark(&WORKS.all(), version);
@@ -68,7 +68,7 @@ fn work_is_not_deleted_twice() {
     let (world, mut own) = (to_delete(), OwnWrites::default());
     let deleted = visible(&world, &mut own).remove(0);
     let WorkAction::Delete { uid, .. } = &deleted else { panic!() };
-    wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
+    wrote(&mut own, &deleted, UndeliveredWrite::Deleted(uid.clone()));
     world.mirror.bookmark(&WORKS.all(), 1_000_000);
     assert_eq!(visible(&world, &mut own).len(), 1, "whatever else the watch brings");
 }
@@ -80,12 +80,12 @@ fn deletion_is_visible_once_the_work_terminates_or_is_gone() {
     let world = to_delete();
     let deleted = visible(&world, &mut own).remove(0);
     let WorkAction::Delete { uid, cluster, .. } = &deleted else { panic!() };
-    wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
+    wrote(&mut own, &deleted, UndeliveredWrite::Deleted(uid.clone()));
     let world = world.terminating(&origin, &cluster.0);
     visible(&world, &mut own);
     assert!(own.is_met());
 
-    wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
+    wrote(&mut own, &deleted, UndeliveredWrite::Deleted(uid.clone()));
     let world = world.gone(&origin, &cluster.0);
     visible(&world, &mut own);
     assert!(own.is_met());
@@ -95,7 +95,7 @@ fn deletion_is_visible_once_the_work_terminates_or_is_gone() {
 fn recreated_work_of_the_same_name_is_not_the_deleted_one() {
     let (world, mut own) = (to_delete(), OwnWrites::default());
     let deleted = visible(&world, &mut own).remove(0);
-    wrote(&mut own, &deleted, Written::Deleted("of-an-older-one".into()));
+    wrote(&mut own, &deleted, UndeliveredWrite::Deleted("of-an-older-one".into()));
     assert_eq!(visible(&world, &mut own).len(), 2);
 }
 
@@ -124,8 +124,8 @@ fn object_is_visible_from_its_written_version() {
 fn key_without_pending_writes_is_dropped() {
     let (world, expectations) = (to_create(), Expectations::<Key, OwnWrites>::default());
     let actions = world.diff_of(&policy_origin("limits")).actions;
-    expectations.note(&key(), |own| own.sends(&actions));
+    expectations.note(&key(), |own| own.record_in_flight(&actions));
     assert_eq!(keys(&expectations), [key()]);
-    expectations.note(&key(), OwnWrites::sent);
+    expectations.note(&key(), OwnWrites::clear_in_flight);
     assert_eq!(keys(&expectations), []);
 }

@@ -8,26 +8,30 @@ use policy_sync_hub::reconcile::Slot;
 use policy_sync_sync::desired::ahead;
 
 /// The number of attempts to build the parts if the inputs keep changing.
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 /// The delay before a retry after all attempts failed.
-pub(super) const CHANGES: Duration = Duration::from_secs(1);
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl PolicySync {
     /// Builds the expensive parts of a plan of `origin` without holding the mirror, and releases `slot` meanwhile. Returns
     /// whether the plan can be made now.
-    pub(super) async fn made_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
+    pub(super) async fn build_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
         let unmade = || {
             let guard = self.mirror.read();
-            ahead::unmade(guard.view(self.clock.now()).sharing(&self.shares), &self.settings, origin)
+            ahead::unbuilt_copies(
+                guard.view(self.clock.now()).with_shares(&self.shares),
+                &self.settings,
+                origin,
+            )
         };
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             if unmade().is_empty() {
                 return true;
             }
             drop(slot.take());
-            let _turn = self.bodies.turn().await;
+            let _turn = self.large_works.turn().await;
             // The previous holder of the turn may have built the same parts.
-            if self.bodies.make(unmade()).await.is_err() {
+            if self.large_works.make(unmade()).await.is_err() {
                 return true;
             }
         }

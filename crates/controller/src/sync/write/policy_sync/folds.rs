@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::PolicySync;
-use crate::sync::write::rivals::Look;
+use crate::sync::write::other_controllers::OtherControllers;
 use crate::sync::write::{WriteError, decide, objects, regarding};
 use policy_sync_api::annotations::Summary;
 use policy_sync_api::moment::Moment;
@@ -18,23 +18,23 @@ use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::Fold;
 
 /// The delay before checking again whether another controller still has to write an object.
-const CONTEST_AGAIN: Duration = Duration::from_secs(30);
+const CONTEST_RECHECK: Duration = Duration::from_secs(30);
 
 impl PolicySync {
     pub(super) async fn fold(&self, key: &Key, origin: &Origin) -> Result<(), WriteError> {
         let fold = self.decide(key, |view, own| {
             let plan = decide::fold(view, &self.settings, own, origin)?;
-            self.metrics.fares(view, origin, plan.fare);
+            self.metrics.record_state(view, origin, plan.sync_state);
             let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
-            if plan.comes {
+            self.requeue_at(key, view, Moment::earliest(recheck, plan.recheck));
+            if plan.replan_works {
                 self.queue.add(Key::Works(origin.clone()));
             }
             Some(plan.fold)
         });
         match fold {
             // The mirror lacks this controller's last write. Retry in the next window.
-            None => self.queue.add_later(key.clone()),
+            None => self.queue.add_after_window(key.clone()),
             Some(Fold::Contested { contest, ours, theirs }) => {
                 match self.wins(key, origin, &contest).await? {
                     None => {}
@@ -52,13 +52,13 @@ impl PolicySync {
 
     async fn annotate(&self, key: &Key, origin: &Origin, fold: Fold) -> Result<(), WriteError> {
         let Fold::Write { gvr, kind, uid, annotations } = fold else {
-            self.metrics.is_said(origin, None);
+            self.metrics.status_written(origin, None);
             return Ok(());
         };
         let (requests, manager) = (&self.requests, self.manager());
         let written =
             objects::annotate(requests, &manager, (&gvr, &kind), origin, &uid, &annotations).await?;
-        self.metrics.is_said(origin, Some(self.clock.now()));
+        self.metrics.status_written(origin, Some(self.clock.now()));
         self.expectations.note(key, |own| own.wrote_object(written));
         Ok(())
     }
@@ -68,9 +68,9 @@ impl PolicySync {
     async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
         let manager = self.manager();
         let wins = contest.is_won_anyway(&manager)
-            || match self.rivals.look(origin).await? {
-                Look::Standing(standing) => contest.is_won(&manager, &standing),
-                Look::Later(wait) => {
+            || match self.other_controllers.look_up(origin).await? {
+                OtherControllers::Known(field_managers) => contest.is_won(&manager, &field_managers),
+                OtherControllers::RetryAfter(wait) => {
                     self.queue.add_after(key.clone(), wait);
                     return Ok(None);
                 }
@@ -81,7 +81,7 @@ impl PolicySync {
             let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
             self.reports.problems(key, regarding, [contest.problem()].into());
             // No event reports that the works of the other controllers are gone.
-            self.queue.add_after(key.clone(), CONTEST_AGAIN);
+            self.queue.add_after(key.clone(), CONTEST_RECHECK);
         }
         Ok(Some(wins))
     }
@@ -99,7 +99,7 @@ impl PolicySync {
             let notices = std::mem::take(&mut plan.notices);
             let (origin, regarding) =
                 (Origin::Gateway(gateway.clone()), || regarding::object_reference(view, key));
-            self.metrics.fares(view, &origin, plan.fare.take());
+            self.metrics.record_state(view, &origin, plan.sync_state.take());
             if view.gateway(gateway).is_none() {
                 self.reports.forget(&origin);
                 return Some(plan);
@@ -107,15 +107,15 @@ impl PolicySync {
             let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
             let works = Key::Works(origin);
             // The key of the works reports on them and on creates. It is queued only if needed, not for each report.
-            self.look_again(&works, view, plan.works_recheck);
-            if plan.comes {
+            self.requeue_at(&works, view, plan.works_recheck);
+            if plan.replan_works {
                 self.queue.add(works);
             }
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            self.requeue_at(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan)
         });
-        let Some(GatewayFold { uid, mut metadata, contest, status, parting, .. }) = plan else {
-            self.queue.add_later(key.clone());
+        let Some(GatewayFold { uid, mut metadata, contest, status, final_conditions, .. }) = plan else {
+            self.queue.add_after_window(key.clone());
             return Ok(());
         };
         match contest {
@@ -131,7 +131,7 @@ impl PolicySync {
         let manager = self.manager();
         let mut refused = Ok(());
         if let Some(metadata) = metadata {
-            let request = objects::labelling(&manager, gateway, &uid, &metadata);
+            let request = objects::label_request(&manager, gateway, &uid, &metadata);
             match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
                 Ok(written) => {
                     self.expectations.note(key, |own| own.wrote_object(written));
@@ -141,15 +141,17 @@ impl PolicySync {
                 Err(error) => refused = Err(error),
             }
         }
-        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
-        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        let gateway_status_request =
+            status.map(|status| objects::gateway_status_request(&manager, gateway, &uid, &status));
+        let parting = final_conditions
+            .map(|conditions| objects::clear_status_request(&manager, gateway, &uid, &conditions));
         let origin = Origin::Gateway(gateway.clone());
-        if let Some(request) = telling.or(parting) {
+        if let Some(request) = gateway_status_request.or(parting) {
             let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
             self.expectations.note(key, |own| own.wrote_object(written));
-            self.metrics.is_said(&origin, Some(self.clock.now()));
+            self.metrics.status_written(&origin, Some(self.clock.now()));
         } else {
-            self.metrics.is_said(&origin, None);
+            self.metrics.status_written(&origin, None);
         }
         refused
     }

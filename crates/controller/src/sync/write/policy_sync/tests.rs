@@ -44,17 +44,17 @@ async fn large_copies_are_built_without_holding_the_slot_or_the_mirror() {
     let (sync, mirror) = sync(fleet().with(varied(TENTH)));
     let (limits, slots) = (policy_origin("limits"), Arc::new(Semaphore::new(1)));
     let mut slot = Some(slots.clone().acquire_owned().await);
-    let turn = sync.bodies.turn().await;
+    let turn = sync.large_works.turn().await;
     {
-        let mut made = Box::pin(sync.made_ahead(&limits, &mut slot));
+        let mut made = Box::pin(sync.build_ahead(&limits, &mut slot));
         assert!((&mut made).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
-        // This would deadlock if `made_ahead` still held the mirror.
+        // This would deadlock if `build_ahead` still held the mirror.
         mirror.bookmark(&WORKS.all(), u64::MAX);
         drop(turn);
         assert!(made.await);
     }
-    let unmade = policy_sync_sync::desired::ahead::unmade(
+    let unmade = policy_sync_sync::desired::ahead::unbuilt_copies(
         mirror.read().view(sync.clock.now()),
         &sync.settings,
         &limits,
@@ -67,8 +67,8 @@ async fn quick_plan_keeps_its_slot() {
     let (sync, _) = sync(fleet().with(varied((2_000, 7_000))));
     let slots = Arc::new(Semaphore::new(1));
     let mut slot = Some(slots.clone().acquire_owned().await);
-    let _turn = sync.bodies.turn().await;
-    assert_eq!(sync.made_ahead(&policy_origin("limits"), &mut slot).now_or_never(), Some(true));
+    let _turn = sync.large_works.turn().await;
+    assert_eq!(sync.build_ahead(&policy_origin("limits"), &mut slot).now_or_never(), Some(true));
     assert_eq!(slots.available_permits(), 0);
 }
 
@@ -81,20 +81,20 @@ async fn new_gateway_waits_for_policy_delete_that_began_during_its_decision() {
     let goes: Vec<_> =
         sync.decide_works(&keys[1], &limits).deletes.into_iter().map(|delete| delete.action).collect();
     assert_eq!(goes.len(), 1);
-    sync.expectations.note(&keys[1], OwnWrites::sent);
+    sync.expectations.note(&keys[1], OwnWrites::clear_in_flight);
     assert_eq!(sync.decide_works(&keys[0], &web).writes.len(), 1, "nothing passes it");
-    sync.expectations.note(&keys[0], OwnWrites::sent);
+    sync.expectations.note(&keys[0], OwnWrites::clear_in_flight);
 
     // Hold the lock as the policy's key does, so that the Gateway's key has to wait.
-    let passage = sync.passage.lock();
+    let transition_lock = sync.transition_lock.lock();
     let comes = thread::scope(|scope| {
         let comes = scope.spawn(|| sync.decide_works(&keys[0], &web).writes);
         let began = Instant::now();
         while !comes.is_finished() && began.elapsed() < Duration::from_millis(100) {
             thread::yield_now();
         }
-        sync.expectations.note(&keys[1], |own| own.sends(&goes));
-        drop(passage);
+        sync.expectations.note(&keys[1], |own| own.record_in_flight(&goes));
+        drop(transition_lock);
         comes.join().unwrap()
     });
     assert!(comes.is_empty(), "{comes:?}");

@@ -11,38 +11,38 @@ use policy_sync_api::shrink::take;
 use policy_sync_sync::status::{Notice, NoticeReason};
 
 /// The minimum time between two Events of one reason for an object.
-const SELDOM: Duration = Duration::from_secs(60);
+const MIN_EVENT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The last Event of one reason.
 #[derive(Debug, Default)]
-struct Last {
-    holds: bool,
+struct LastEvent {
+    is_current: bool,
     clusters: BTreeSet<ClusterName>,
     note: String,
     at: Option<Moment>,
 }
 
-impl Last {
+impl LastEvent {
     /// Whether the last Event covers `notice`: its clusters include these, and for a good state the text is the same.
-    fn has(&self, notice: &Notice) -> bool {
-        self.holds
+    fn covers(&self, notice: &Notice) -> bool {
+        self.is_current
             && notice.clusters.is_subset(&self.clusters)
             && (!notice.reason.is_good() || notice.note == self.note)
     }
 
-    fn keep(&mut self, notice: &Notice) {
-        (self.holds, self.clusters, self.note) = (true, notice.clusters.clone(), notice.note.clone());
+    fn record(&mut self, notice: &Notice) {
+        (self.is_current, self.clusters, self.note) = (true, notice.clusters.clone(), notice.note.clone());
     }
 }
 
 /// The last Events of each object.
 #[derive(Debug, Default)]
-pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, Last>>);
+pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, LastEvent>>);
 
 impl Deduplication {
     /// Returns which of `notices`, all that currently apply to `origin`, to report now, and when to retry the others. At the
     /// first call for an object, good states are reported only if `fresh`.
-    pub(super) fn news(
+    pub(super) fn due_notices(
         &self,
         origin: &Origin,
         notices: Vec<Notice>,
@@ -52,24 +52,24 @@ impl Deduplication {
         let first = !self.0.contains_key(origin);
         let mut known = self.0.entry(origin.clone()).or_default();
         for (reason, last) in known.iter_mut() {
-            last.holds &= notices.iter().any(|notice| notice.reason == *reason);
+            last.is_current &= notices.iter().any(|notice| notice.reason == *reason);
         }
         let mut next = None;
-        let news = notices.into_iter().filter(|notice| {
+        let due_notices = notices.into_iter().filter(|notice| {
             let last = known.entry(notice.reason).or_default();
-            if last.has(notice) || first && notice.reason.is_good() && !fresh {
-                last.keep(notice);
+            if last.covers(notice) || first && notice.reason.is_good() && !fresh {
+                last.record(notice);
                 return false;
             }
-            if let Some(again) = last.at.map(|at| at.after(SELDOM)).filter(|again| *again > now) {
+            if let Some(again) = last.at.map(|at| at.after(MIN_EVENT_INTERVAL)).filter(|again| *again > now) {
                 next = Moment::earliest(next, Some(again));
                 return false;
             }
-            last.keep(notice);
+            last.record(notice);
             last.at = Some(now);
             true
         });
-        (news.collect(), next)
+        (due_notices.collect(), next)
     }
 
     /// Forgets a deleted object.

@@ -38,13 +38,13 @@ fn own_work_regains_a_lost_label() {
         let mut labels = work.labels.clone();
         labels.remove(CONTROLLER);
         for labels in [labels, Strings::new()] {
-            let found = found(&"eu-1".into(), &work, &metadata(&work, labels.clone()));
-            let Found::Unlabelled(request) = found else { panic!("{}: {found:?}", work.name) };
+            let found = classify_existing(&"eu-1".into(), &work, &metadata(&work, labels.clone()));
+            let ExistingWork::Unlabelled(request) = found else { panic!("{}: {found:?}", work.name) };
             let body = String::from_utf8(request.unwrap().into_body()).unwrap();
             assert!(body.contains("kuadrant.io~1controller"), "{body}");
         }
-        let found = found(&"eu-1".into(), &work, &metadata(&work, work.labels.clone()));
-        assert!(matches!(found, Found::Lagging), "{}: {found:?}", work.name);
+        let found = classify_existing(&"eu-1".into(), &work, &metadata(&work, work.labels.clone()));
+        assert!(matches!(found, ExistingWork::Lagging), "{}: {found:?}", work.name);
     }
 }
 
@@ -83,7 +83,11 @@ fn work_without_the_planned_origin_is_foreign() {
             let mut theirs = metadata(&work, Strings::new());
             theirs.annotations =
                 origin.map(|origin| (PARENT.to_owned(), origin.to_owned())).into_iter().collect();
-            assert!(matches!(found(&"eu-1".into(), &work, &theirs), Found::Foreign), "{}", work.name);
+            assert!(
+                matches!(classify_existing(&"eu-1".into(), &work, &theirs), ExistingWork::Foreign),
+                "{}",
+                work.name
+            );
         }
     }
 }

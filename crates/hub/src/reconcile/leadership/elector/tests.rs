@@ -18,24 +18,24 @@ const DURATION: Duration = Duration::from_secs(15);
 const RIVALS: usize = 3;
 /// Longer than all pauses together.
 const LIMIT: Duration = Duration::from_secs(40 * 40 * 3);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How the hub treats a request: the delays of request and response in milliseconds, or the failure.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum RequestOutcome {
     Answered(u64, u64),
     AnswerLost(u64),
     Lost,
     Failed,
 }
 
-fn fates() -> impl Strategy<Value = Fate> {
+fn outcomes() -> impl Strategy<Value = RequestOutcome> {
     prop_oneof![
-        6 => (0u64..100, 0u64..100).prop_map(|(there, back)| Fate::Answered(there, back)),
-        2 => (0u64..20_000, 0u64..5_000).prop_map(|(there, back)| Fate::Answered(there, back)),
-        1 => (0u64..20_000).prop_map(Fate::AnswerLost),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Failed),
+        6 => (0u64..100, 0u64..100).prop_map(|(there, back)| RequestOutcome::Answered(there, back)),
+        2 => (0u64..20_000, 0u64..5_000).prop_map(|(there, back)| RequestOutcome::Answered(there, back)),
+        1 => (0u64..20_000).prop_map(RequestOutcome::AnswerLost),
+        1 => Just(RequestOutcome::Lost),
+        1 => Just(RequestOutcome::Failed),
     ]
 }
 
@@ -43,7 +43,7 @@ fn fates() -> impl Strategy<Value = Fate> {
 #[derive(Clone, Default)]
 struct Hub {
     lease: Arc<Mutex<(u64, Option<Value>)>>,
-    fates: Arc<Mutex<Vec<Fate>>>,
+    outcomes: Arc<Mutex<Vec<RequestOutcome>>>,
 }
 
 impl Hub {
@@ -83,12 +83,12 @@ impl Hub {
             let hub = hub.clone();
             // In its own task: a request that was sent arrives even if the client no longer waits.
             let serving = tokio::spawn(async move {
-                let fate = hub.fates.lock().unwrap().pop().unwrap_or(Fate::Answered(1, 1));
-                let (there, back) = match fate {
-                    Fate::Answered(there, back) => (there, Some(back)),
-                    Fate::AnswerLost(there) => (there, None),
-                    Fate::Lost => std::future::pending().await,
-                    Fate::Failed => {
+                let outcome = hub.outcomes.lock().unwrap().pop().unwrap_or(RequestOutcome::Answered(1, 1));
+                let (there, back) = match outcome {
+                    RequestOutcome::Answered(there, back) => (there, Some(back)),
+                    RequestOutcome::AnswerLost(there) => (there, None),
+                    RequestOutcome::Lost => std::future::pending().await,
+                    RequestOutcome::Failed => {
                         return (500, json!({"kind": "Status", "status": "Failure", "code": 500}));
                     }
                 };
@@ -127,8 +127,8 @@ async fn stand(mut elector: Elector, mut pauses: Vec<u64>) {
     }
 }
 
-async fn rivals(fates: Vec<Fate>, pauses: Vec<Vec<u64>>) -> Result<(), TestCaseError> {
-    let hub = Hub { fates: Arc::new(Mutex::new(fates)), ..Hub::default() };
+async fn rivals(outcomes: Vec<RequestOutcome>, pauses: Vec<Vec<u64>>) -> Result<(), TestCaseError> {
+    let hub = Hub { outcomes: Arc::new(Mutex::new(outcomes)), ..Hub::default() };
     let mut leaderships = Vec::new();
     let mut tasks = tokio::task::JoinSet::new();
     for pauses in pauses {
@@ -138,15 +138,15 @@ async fn rivals(fates: Vec<Fate>, pauses: Vec<Vec<u64>>) -> Result<(), TestCaseE
     }
     let leaders = || leaderships.iter().filter(|leadership| leadership.leads()).count();
     let well = loop {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         prop_assert!(leaders() <= 1, "two lead");
-        if hub.fates.lock().unwrap().is_empty() {
+        if hub.outcomes.lock().unwrap().is_empty() {
             break Instant::now();
         }
     };
     // Lost requests end by their time limit, and pauses continue.
     while leaders() == 0 || well.elapsed() < 4 * DURATION {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         prop_assert!(leaders() <= 1, "two lead");
         prop_assert!(well.elapsed() < LIMIT, "none leads");
     }
@@ -158,12 +158,12 @@ proptest! {
 
     #[test]
     fn never_more_than_one_leads_and_eventually_one_does(
-        fates in prop::collection::vec(fates(), 0..120),
+        outcomes in prop::collection::vec(outcomes(), 0..120),
         pauses in prop::collection::vec(
             prop::collection::vec(prop_oneof![9 => Just(0u64), 1 => 0u64..40_000], 0..40), RIVALS),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(rivals(fates, pauses))?;
+        runtime.block_on(rivals(outcomes, pauses))?;
     }
 }
 

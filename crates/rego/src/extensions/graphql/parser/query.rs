@@ -1,27 +1,27 @@
 //! Operations and fragments.
 
-use super::super::Stop;
+use super::super::DocumentError;
 use super::super::ast::{
-    Field, FragmentDefinition, FragmentSpread, InlineFragment, OperationDefinition, QueryDocument, Selection,
-    Text, Unread, VariableDefinition,
+    EncodeOnlyComment, Field, FragmentDefinition, FragmentSpread, InlineFragment, OperationDefinition,
+    QueryDocument, Selection, Text, VariableDefinition,
 };
 use super::super::lexer::Kind;
 use super::Parser;
 
 impl Parser<'_> {
-    pub(super) fn query_document(&mut self) -> Result<QueryDocument, Stop> {
+    pub(super) fn query_document(&mut self) -> Result<QueryDocument, DocumentError> {
         let mut document = QueryDocument::default();
         loop {
             match self.peek_kind()? {
                 Kind::End => return Ok(document),
                 Kind::Name if self.has_text("fragment")? => document.fragments.push(self.fragment()?),
                 Kind::Name | Kind::Mark(b'{') => document.operations.push(self.operation()?),
-                _ => return Err(Stop::Invalid),
+                _ => return Err(DocumentError::Invalid),
             }
         }
     }
 
-    fn operation(&mut self) -> Result<OperationDefinition, Stop> {
+    fn operation(&mut self) -> Result<OperationDefinition, DocumentError> {
         if self.at(b'{')? {
             let selections = self.selections()?;
             return Ok(OperationDefinition {
@@ -30,7 +30,7 @@ impl Parser<'_> {
                 ..OperationDefinition::default()
             });
         }
-        let comment = Unread(self.comments()?);
+        let comment = EncodeOnlyComment(self.comments()?);
         let operation = self.operation_type()?;
         let name = if self.peek_kind()? == Kind::Name { self.name()? } else { Text::default() };
         Ok(OperationDefinition {
@@ -43,15 +43,15 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn operation_type(&mut self) -> Result<Text, Stop> {
+    pub(super) fn operation_type(&mut self) -> Result<Text, DocumentError> {
         let token = self.next()?;
         match token.text.as_str() {
             "query" | "mutation" | "subscription" => Ok(token.text.into()),
-            _ => Err(Stop::Invalid),
+            _ => Err(DocumentError::Invalid),
         }
     }
 
-    fn variable_definitions(&mut self) -> Result<Vec<VariableDefinition>, Stop> {
+    fn variable_definitions(&mut self) -> Result<Vec<VariableDefinition>, DocumentError> {
         let definition = |parser: &mut Self| {
             let comment = parser.comments()?;
             let variable = parser.variable()?;
@@ -64,15 +64,15 @@ impl Parser<'_> {
         Ok(self.some(*b"()", definition)?.0)
     }
 
-    fn selections(&mut self) -> Result<Vec<Selection>, Stop> {
+    fn selections(&mut self) -> Result<Vec<Selection>, DocumentError> {
         if !self.at(b'{')? {
-            return Err(Stop::Invalid);
+            return Err(DocumentError::Invalid);
         }
         Ok(self.nested(|parser| parser.some(*b"{}", Self::selection))?.0)
     }
 
-    fn selection(&mut self) -> Result<Selection, Stop> {
-        let comment = Unread(self.comments()?);
+    fn selection(&mut self) -> Result<Selection, DocumentError> {
+        let comment = EncodeOnlyComment(self.comments()?);
         if self.peek_kind()? == Kind::Spread {
             self.next()?;
             return self.spread(comment);
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Ok(Selection::Field(Field { alias, name, arguments, directives, selections, comment }))
     }
 
-    fn spread(&mut self, comment: Unread) -> Result<Selection, Stop> {
+    fn spread(&mut self, comment: EncodeOnlyComment) -> Result<Selection, DocumentError> {
         let is_on = self.has_text("on")?;
         if self.peek_kind()? == Kind::Name && !is_on {
             let name = self.name()?;
@@ -103,10 +103,10 @@ impl Parser<'_> {
         Ok(Selection::InlineFragment(InlineFragment { condition, directives, selections, comment }))
     }
 
-    fn fragment(&mut self) -> Result<FragmentDefinition, Stop> {
-        let comment = Unread(self.keyword("fragment")?);
+    fn fragment(&mut self) -> Result<FragmentDefinition, DocumentError> {
+        let comment = EncodeOnlyComment(self.keyword("fragment")?);
         if self.has_text("on")? {
-            return Err(Stop::Invalid);
+            return Err(DocumentError::Invalid);
         }
         let name = self.name()?;
         let variables = self.variable_definitions()?;

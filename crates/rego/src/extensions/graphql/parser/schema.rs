@@ -1,6 +1,6 @@
 //! Definitions of types.
 
-use super::super::Stop;
+use super::super::DocumentError;
 use super::super::ast::{
     ArgumentDefinition, CommentGroup, Definition, DirectiveDefinition, EnumValueDefinition, FieldDefinition,
     OperationTypeDefinition, SchemaDefinition, SchemaDocument, Text,
@@ -38,12 +38,12 @@ struct Description {
 }
 
 impl Parser<'_> {
-    pub(super) fn schema_document(&mut self) -> Result<SchemaDocument, Stop> {
+    pub(super) fn schema_document(&mut self) -> Result<SchemaDocument, DocumentError> {
         let mut document = SchemaDocument::default();
         while self.peek_kind()? != Kind::End {
             let description = self.description()?;
             if self.peek_kind()? != Kind::Name {
-                return Err(Stop::Invalid);
+                return Err(DocumentError::Invalid);
             }
             if self.has_text("schema")? {
                 document.schema.push(self.schema_definition(description)?);
@@ -51,7 +51,7 @@ impl Parser<'_> {
                 document.directives.push(self.directive_definition(description)?);
             } else if self.has_text("extend")? {
                 if !description.text.is_empty() {
-                    return Err(Stop::Invalid);
+                    return Err(DocumentError::Invalid);
                 }
                 self.extension(&mut document)?;
             } else {
@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(document)
     }
 
-    fn description(&mut self) -> Result<Description, Stop> {
+    fn description(&mut self) -> Result<Description, DocumentError> {
         if !self.is_text()? {
             return Ok(Description::default());
         }
@@ -71,12 +71,12 @@ impl Parser<'_> {
     }
 
     /// The description of a field, an argument or an enum value. Without a text, its comments are dropped.
-    fn inner_description(&mut self) -> Result<Description, Stop> {
+    fn inner_description(&mut self) -> Result<Description, DocumentError> {
         let description = self.description()?;
         Ok(if description.text.is_empty() { Description::default() } else { description })
     }
 
-    fn schema_definition(&mut self, description: Description) -> Result<SchemaDefinition, Stop> {
+    fn schema_definition(&mut self, description: Description) -> Result<SchemaDefinition, DocumentError> {
         let after_description = self.keyword("schema")?;
         self.schema_body(description, after_description)
     }
@@ -85,7 +85,7 @@ impl Parser<'_> {
         &mut self,
         description: Description,
         after_description: Option<CommentGroup>,
-    ) -> Result<SchemaDefinition, Stop> {
+    ) -> Result<SchemaDefinition, DocumentError> {
         let directives = self.directives(true)?;
         let operation_type = |parser: &mut Self| {
             let comment = parser.comments()?;
@@ -104,7 +104,7 @@ impl Parser<'_> {
         })
     }
 
-    fn definition(&mut self, description: Description) -> Result<Definition, Stop> {
+    fn definition(&mut self, description: Description) -> Result<Definition, DocumentError> {
         let after_description = self.comments()?;
         self.definition_body(description, after_description, false)
     }
@@ -115,7 +115,7 @@ impl Parser<'_> {
         description: Description,
         after_description: Option<CommentGroup>,
         is_extension: bool,
-    ) -> Result<Definition, Stop> {
+    ) -> Result<Definition, DocumentError> {
         let keyword = self.expect(Kind::Name)?.text;
         let mut definition = Definition {
             description: description.text,
@@ -131,7 +131,7 @@ impl Parser<'_> {
             "union" => "UNION",
             "enum" => "ENUM",
             "input" => "INPUT_OBJECT",
-            _ => return Err(Stop::Invalid),
+            _ => return Err(DocumentError::Invalid),
         };
         definition.kind = kind.into();
         if kind == "OBJECT" || kind == "INTERFACE" && !is_extension {
@@ -153,14 +153,14 @@ impl Parser<'_> {
         Ok(definition)
     }
 
-    fn extension(&mut self, document: &mut SchemaDocument) -> Result<(), Stop> {
+    fn extension(&mut self, document: &mut SchemaDocument) -> Result<(), DocumentError> {
         let comment = self.keyword("extend")?;
         if self.has_text("schema")? {
             self.keyword("schema")?;
             let extension = self.schema_body(Description::default(), comment)?;
             let is_empty = extension.directives.is_empty() && extension.operation_types.is_empty();
             document.schema_extensions.push(extension);
-            return if is_empty { Err(Stop::Invalid) } else { Ok(()) };
+            return if is_empty { Err(DocumentError::Invalid) } else { Ok(()) };
         }
         let extension = self.definition_body(Description::default(), comment, true)?;
         let is_empty = extension.directives.is_empty()
@@ -169,10 +169,10 @@ impl Parser<'_> {
             && extension.types.is_empty()
             && extension.enum_values.is_empty();
         document.extensions.push(extension);
-        if is_empty { Err(Stop::Invalid) } else { Ok(()) }
+        if is_empty { Err(DocumentError::Invalid) } else { Ok(()) }
     }
 
-    fn interfaces(&mut self) -> Result<Vec<Text>, Stop> {
+    fn interfaces(&mut self) -> Result<Vec<Text>, DocumentError> {
         if !self.has_text("implements")? {
             return Ok(Vec::new());
         }
@@ -180,7 +180,7 @@ impl Parser<'_> {
         self.separated(b'&', Self::name)
     }
 
-    fn union_members(&mut self) -> Result<Vec<Text>, Stop> {
+    fn union_members(&mut self) -> Result<Vec<Text>, DocumentError> {
         if self.skip(b'=')? { self.separated(b'|', Self::name) } else { Ok(Vec::new()) }
     }
 
@@ -188,8 +188,8 @@ impl Parser<'_> {
     fn separated(
         &mut self,
         mark: u8,
-        mut item: impl FnMut(&mut Self) -> Result<Text, Stop>,
-    ) -> Result<Vec<Text>, Stop> {
+        mut item: impl FnMut(&mut Self) -> Result<Text, DocumentError>,
+    ) -> Result<Vec<Text>, DocumentError> {
         self.skip(mark)?;
         let mut items = vec![item(self)?];
         while self.skip(mark)? {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    fn field_definition(&mut self) -> Result<FieldDefinition, Stop> {
+    fn field_definition(&mut self) -> Result<FieldDefinition, DocumentError> {
         let description = self.inner_description()?;
         let after_description = self.comments()?;
         let name = self.name()?;
@@ -216,7 +216,7 @@ impl Parser<'_> {
         })
     }
 
-    fn argument_definitions(&mut self) -> Result<Vec<ArgumentDefinition>, Stop> {
+    fn argument_definitions(&mut self) -> Result<Vec<ArgumentDefinition>, DocumentError> {
         let definition = |parser: &mut Self| {
             let FieldDefinition {
                 description,
@@ -241,7 +241,7 @@ impl Parser<'_> {
         Ok(self.some(*b"()", definition)?.0)
     }
 
-    fn input_field(&mut self) -> Result<FieldDefinition, Stop> {
+    fn input_field(&mut self) -> Result<FieldDefinition, DocumentError> {
         let description = self.inner_description()?;
         let after_description = self.comments()?;
         let name = self.name()?;
@@ -260,7 +260,7 @@ impl Parser<'_> {
         })
     }
 
-    fn enum_value(&mut self) -> Result<EnumValueDefinition, Stop> {
+    fn enum_value(&mut self) -> Result<EnumValueDefinition, DocumentError> {
         let description = self.inner_description()?;
         let after_description = self.comments()?;
         Ok(EnumValueDefinition {
@@ -272,7 +272,10 @@ impl Parser<'_> {
         })
     }
 
-    fn directive_definition(&mut self, description: Description) -> Result<DirectiveDefinition, Stop> {
+    fn directive_definition(
+        &mut self,
+        description: Description,
+    ) -> Result<DirectiveDefinition, DocumentError> {
         let after_description = self.keyword("directive")?;
         self.expect_mark(b'@')?;
         let name = self.name()?;
@@ -284,7 +287,7 @@ impl Parser<'_> {
         self.keyword("on")?;
         let location = |parser: &mut Self| {
             let name = parser.name()?;
-            if LOCATIONS.contains(&&*name) { Ok(name) } else { Err(Stop::Invalid) }
+            if LOCATIONS.contains(&&*name) { Ok(name) } else { Err(DocumentError::Invalid) }
         };
         Ok(DirectiveDefinition {
             description: description.text,

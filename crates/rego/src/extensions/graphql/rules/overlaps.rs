@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::ast::{
     Argument, ChildValue, Definition, Field, FragmentDefinition, InputValue, Selection, Type, ValueKind,
 };
-use super::super::{PAIRS, Stop};
+use super::super::{DocumentError, PAIRS};
 use super::{Selections, Walker, check_level, valid};
 
 /// The cost of comparing two fields, and of collecting one, in comparisons of names.
@@ -55,7 +55,11 @@ impl<'a> Overlaps<'a> {
     /// # Errors
     ///
     /// If fields in it conflict, or the check exceeds a limit.
-    pub(super) fn check(&mut self, walker: &'a Walker<'a>, selections: Selections<'a>) -> Result<(), Stop> {
+    pub(super) fn check(
+        &mut self,
+        walker: &'a Walker<'a>,
+        selections: Selections<'a>,
+    ) -> Result<(), DocumentError> {
         let collected = collect(walker, selections)?;
         // (A)
         for name in &collected.names {
@@ -78,7 +82,10 @@ impl<'a> Overlaps<'a> {
         Ok(())
     }
 
-    fn nested(&mut self, check: impl FnOnce(&mut Self) -> Result<(), Stop>) -> Result<(), Stop> {
+    fn nested(
+        &mut self,
+        check: impl FnOnce(&mut Self) -> Result<(), DocumentError>,
+    ) -> Result<(), DocumentError> {
         self.level += 1;
         check_level(self.level)?;
         check(self)?;
@@ -92,7 +99,7 @@ impl<'a> Overlaps<'a> {
         fields: &Collected<'a>,
         name: &'a str,
         exclusive: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         walker.steps.take(fields.names.len())?;
         if !self.fragments.insert(name) {
             return Ok(());
@@ -117,7 +124,7 @@ impl<'a> Overlaps<'a> {
         first: &'a str,
         second: &'a str,
         exclusive: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         walker.steps.take(1)?;
         if first == second {
             return Ok(());
@@ -127,7 +134,7 @@ impl<'a> Overlaps<'a> {
             return Ok(());
         }
         if self.pairs.len() >= 2 * PAIRS {
-            return Err(Stop::Limit("pairs of fragments", PAIRS));
+            return Err(DocumentError::Limit("pairs of fragments", PAIRS));
         }
         self.pairs.insert((first, second), exclusive);
         self.pairs.insert((second, first), exclusive);
@@ -155,7 +162,7 @@ impl<'a> Overlaps<'a> {
         first: Selections<'a>,
         second: Selections<'a>,
         exclusive: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         let (first, second) = (collect(walker, first)?, collect(walker, second)?);
         // (H)
         self.between(walker, &first, &second, exclusive)?;
@@ -183,7 +190,7 @@ impl<'a> Overlaps<'a> {
         first: &Collected<'a>,
         second: &Collected<'a>,
         exclusive: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         for name in &first.names {
             walker.steps.take(1)?;
             let Some(others) = second.fields.get(name) else { continue };
@@ -202,7 +209,7 @@ impl<'a> Overlaps<'a> {
         first: Selected<'a>,
         second: Selected<'a>,
         exclusive: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         walker.steps.take(COMPARED)?;
         let (Some(parent), Some(other_parent)) = (first.parent, second.parent) else { return Ok(()) };
         let definition = walker.definition(first.field, first.parent)?;
@@ -232,7 +239,7 @@ fn of_fragment<'a>(walker: &'a Walker<'a>, fragment: &'a FragmentDefinition) -> 
     Selections { items: &fragment.selections, parent: walker.schema.get(&fragment.condition) }
 }
 
-fn collect<'a>(walker: &'a Walker<'a>, selections: Selections<'a>) -> Result<Collected<'a>, Stop> {
+fn collect<'a>(walker: &'a Walker<'a>, selections: Selections<'a>) -> Result<Collected<'a>, DocumentError> {
     let mut collected = Collected::default();
     add(walker, selections, &mut collected)?;
     Ok(collected)
@@ -242,7 +249,7 @@ fn add<'a>(
     walker: &'a Walker<'a>,
     selections: Selections<'a>,
     collected: &mut Collected<'a>,
-) -> Result<(), Stop> {
+) -> Result<(), DocumentError> {
     for selection in selections.items {
         walker.steps.take(COLLECTED)?;
         match selection {
@@ -266,7 +273,7 @@ fn add<'a>(
     Ok(())
 }
 
-fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Result<bool, Stop> {
+fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Result<bool, DocumentError> {
     if first.len() != second.len() {
         return Ok(false);
     }
@@ -284,7 +291,7 @@ fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Res
 }
 
 /// Whether two values are equal, regardless of the order of fields in objects.
-fn is_same(walker: &Walker<'_>, first: &InputValue, second: &InputValue) -> Result<bool, Stop> {
+fn is_same(walker: &Walker<'_>, first: &InputValue, second: &InputValue) -> Result<bool, DocumentError> {
     walker.steps.take(first.children.len())?;
     if first.kind != second.kind || first.raw != second.raw || first.children.len() != second.children.len() {
         return Ok(false);

@@ -1,6 +1,6 @@
 //! The rules for values: arguments, and defaults of variables.
 
-use super::super::Stop;
+use super::super::DocumentError;
 use super::super::ast::{Definition, InputValue, Type, ValueKind, VariableDefinition};
 use super::super::schema::{self, are_unique};
 use super::{Walk, Walker, valid};
@@ -25,7 +25,7 @@ impl<'a> Walker<'a> {
         expected: Option<Expected<'a>>,
         has_default: bool,
         walk: &mut Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         self.steps.take(1)?;
         match value.kind {
             Some(ValueKind::Variable) => return self.variable(value, expected, has_default, walk),
@@ -67,7 +67,7 @@ impl<'a> Walker<'a> {
         expected: Option<Expected<'a>>,
         has_default: bool,
         walk: &mut Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         // Variables in fragments belong to the operations that use them.
         let Some((at, variable)) = self.lookup(value, walk)? else {
             return valid(walk.operation.is_none());
@@ -89,7 +89,7 @@ impl<'a> Walker<'a> {
         &self,
         value: &InputValue,
         walk: &Walk<'a>,
-    ) -> Result<Option<(usize, &'a VariableDefinition)>, Stop> {
+    ) -> Result<Option<(usize, &'a VariableDefinition)>, DocumentError> {
         let Some(operation) = walk.operation else { return Ok(None) };
         self.steps.take(operation.variables.len())?;
         Ok(operation.variables.iter().enumerate().find(|(_, variable)| variable.variable == value.raw))
@@ -101,7 +101,7 @@ impl<'a> Walker<'a> {
         of: &Type,
         definition: &Definition,
         walk: &Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         valid(!(value.is(ValueKind::Null) && of.non_null))?;
         if is_custom_scalar(definition) {
             return self.one_of_variables(value, definition, walk);
@@ -124,7 +124,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn object(&self, value: &InputValue, definition: &Definition, walk: &Walk<'a>) -> Result<(), Stop> {
+    fn object(
+        &self,
+        value: &InputValue,
+        definition: &Definition,
+        walk: &Walk<'a>,
+    ) -> Result<(), DocumentError> {
         for field in &definition.fields {
             self.steps.take(value.children.len())?;
             let is_required = field.of.non_null && field.default.is_none();
@@ -145,7 +150,7 @@ impl<'a> Walker<'a> {
         value: &InputValue,
         definition: &Definition,
         walk: &Walk<'a>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DocumentError> {
         self.steps.take(definition.directives.len())?;
         let is_one_of = definition.directives.iter().any(|directive| &*directive.name == "oneOf");
         if !value.is(ValueKind::Object) || !is_one_of {
@@ -160,7 +165,7 @@ impl<'a> Walker<'a> {
 
     /// Checks that all numbers in a value are in range: 64-bit integers and finite floats. Variables have the values of
     /// their defaults.
-    fn check_numbers(&self, value: &InputValue, walk: &Walk<'a>) -> Result<(), Stop> {
+    fn check_numbers(&self, value: &InputValue, walk: &Walk<'a>) -> Result<(), DocumentError> {
         self.steps.take(1)?;
         match value.kind {
             Some(ValueKind::Int) => valid(value.raw.parse::<i64>().is_ok()),

@@ -94,15 +94,15 @@ fn spoke_cannot_take_replicas_from_others() {
         let greedy = fleet.edited(&web(), cluster, |work| {
             work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = 100.into();
         });
-        let plan =
-            greedy.see(|view| crate::desired::plan_works(view.sharing(&shares), &greedy.settings, &web()));
+        let plan = greedy
+            .see(|view| crate::desired::plan_works(view.with_shares(&shares), &greedy.settings, &web()));
         assert_eq!(plan.shares.as_ref(), Some(&planned), "{cluster}");
     }
 }
 
 /// The shares in a plan that knows the previous split in `shares` and records the new one there.
 fn remembered(world: &World, shares: &PlannedShares) -> Option<Vec<(String, u64)>> {
-    let plan = world.see(|view| plan_works(view.sharing(shares), &world.settings, &web()));
+    let plan = world.see(|view| plan_works(view.with_shares(shares), &world.settings, &web()));
     let split = plan.shares?;
     shares.note(&web(), split.clone());
     Some(split.into_iter().map(|(cluster, share)| (cluster.to_string(), share)).collect())

@@ -3,7 +3,7 @@
 use super::*;
 use crate::kinds::SECRETS;
 use crate::{Key, Keys};
-use policy_sync_mirror::{Change, Failure};
+use policy_sync_mirror::{SourceEvent, WatchFailure};
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_origin("web")])
@@ -97,8 +97,8 @@ fn only_gateways_that_name_a_secret_are_affected() {
 fn first_listing_of_secrets_affects_all_gateways_that_name_any() {
     let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
     world.forget(&SECRETS.all());
-    let fault = Some(Failure::passing("secrets is forbidden (403)"));
-    let failing = |world: &World| world.change(Change::Failing(SECRETS.all(), fault.clone()));
+    let fault = Some(WatchFailure::transient("secrets is forbidden (403)"));
+    let failing = |world: &World| world.change(SourceEvent::FailureChanged(SECRETS.all(), fault.clone()));
     assert_eq!(failing(&world), keys_of(&["web"]));
     assert_eq!(failing(&world), keys_of(&[]), "it says the same again");
     world.mirror.begin_resync(&SECRETS.all());

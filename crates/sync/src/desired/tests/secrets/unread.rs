@@ -3,10 +3,10 @@
 use super::*;
 use crate::Problem;
 use crate::kinds::{GRANTS, SECRETS};
-use policy_sync_mirror::{Change, Failure};
+use policy_sync_mirror::{SourceEvent, WatchFailure};
 
 fn fails(world: World, source: Source, fault: Option<&str>) -> World {
-    world.change(Change::Failing(source, fault.map(Failure::passing)));
+    world.change(SourceEvent::FailureChanged(source, fault.map(WatchFailure::transient)));
     world
 }
 

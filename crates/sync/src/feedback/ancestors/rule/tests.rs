@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::feedback::ancestors::{Ancestors, Reported};
+use crate::feedback::ancestors::{Ancestors, ReportedAncestors};
 use policy_sync_api::condition::is_reason;
 use policy_sync_cel as cel;
 
@@ -32,7 +32,7 @@ fn message_of(object: &Value) -> String {
     cel::text(&rule.message_expression.unwrap(), object, true).unwrap()
 }
 
-fn read(object: &Value) -> Reported {
+fn read(object: &Value) -> ReportedAncestors {
     let message = message_of(object);
     assert!(message.chars().count() <= MESSAGE_LIMIT);
     match Ancestors::read(&message) {
@@ -66,7 +66,7 @@ fn status_without_ancestors_is_readable() {
         if !status.is_null() {
             bare["status"] = status;
         }
-        assert_eq!(read(&bare), Reported { revision: "".into(), generation: 1, conditions: vec![] });
+        assert_eq!(read(&bare), ReportedAncestors { revision: "".into(), generation: 1, conditions: vec![] });
     }
     let silent =
         [json!({"ancestorRef": {"name": "web"}}), json!({"controllerName": "c"}), web("c", json!([]))];

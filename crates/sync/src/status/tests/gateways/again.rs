@@ -6,7 +6,7 @@ use super::*;
 fn unchanged_status_and_metadata_are_not_written() {
     let world = placed(&["eu-1", "us-1"])
         .with(cluster("eu-1").label("kuadrant.io/region", "eu"))
-        .gateway_answered("eu-1", &programmed("192.0.2.1"));
+        .with_gateway_report("eu-1", &programmed("192.0.2.1"));
     let (world, object) = settled(world, &web());
     says_all(&world);
     let world = world.after(3_600_000);
@@ -30,8 +30,8 @@ fn unchanged_status_and_metadata_are_not_written() {
 
 #[test]
 fn foreign_changes_are_reverted() {
-    let (world, object) = settled(placed(&["eu-1"]).gateway_answered("eu-1", &programmed("a")), &web());
-    let expected = status(&placed(&["eu-1"]).gateway_answered("eu-1", &programmed("a")));
+    let (world, object) = settled(placed(&["eu-1"]).with_gateway_report("eu-1", &programmed("a")), &web());
+    let expected = status(&placed(&["eu-1"]).with_gateway_report("eu-1", &programmed("a")));
     for (pointer, value) in [
         ("/status/conditions/1/status", json!("False")),
         ("/status/conditions/0/message", json!("")),
@@ -58,10 +58,10 @@ fn condition_keeps_its_last_transition_time() {
     let world = placed(&["eu-1"]);
     let first = status(&world).conditions;
     let (world, _) = settled(world, &web());
-    let world = world.after(60_000).gateway_answered("eu-1", &refused("conflict"));
+    let world = world.after(60_000).with_gateway_report("eu-1", &refused("conflict"));
     let second = status(&world).conditions;
     assert_eq!(second[1].last_transition_time, first[1].last_transition_time, "it is False as before");
-    let world = world.gateway_answered("eu-1", &programmed("a"));
+    let world = world.with_gateway_report("eu-1", &programmed("a"));
     let third = status(&world);
     assert_eq!(third.conditions[0].last_transition_time, first[0].last_transition_time);
     assert!(third.conditions[1].last_transition_time > first[1].last_transition_time);

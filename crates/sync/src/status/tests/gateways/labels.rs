@@ -86,7 +86,7 @@ fn metadata_owned_by_another_controller_is_contested() {
     let object = web().annotation("kuadrant.io/gateway-clusters", "[]").metadata("managedFields", owned);
     let found = fold(&placed(&["eu-1"]).with(object));
     let (contest, theirs) = found.contest.unwrap();
-    assert_eq!((contest.others, contest.stands), (["policy-sync-other".into()].into(), true));
+    assert_eq!((contest.others, contest.has_work), (["policy-sync-other".into()].into(), true));
     assert_eq!(theirs, None, "there is nothing to let go of");
     assert!(found.status.is_some());
 }

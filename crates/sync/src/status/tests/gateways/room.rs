@@ -12,14 +12,14 @@ fn fleet(clusters: usize, addresses: usize, listeners: usize) -> World {
     let world = shop(&names).with(web().spec("listeners", json!(specs)));
     let mut world = world.settled(&[gateway_origin("web")]);
     for name in names {
-        let mut answer = programmed("192.0.2.0");
+        let mut report = programmed("192.0.2.0");
         for n in 0..addresses {
-            answer = answer.string(&format!("_address_{n}"), &format!("192.0.2.{n}"));
+            report = report.string(&format!("_address_{n}"), &format!("192.0.2.{n}"));
         }
         for n in 0..listeners {
-            answer = answer.integer(&format!("_listener_l{n:02}_attachedRoutes"), 1);
+            report = report.integer(&format!("_listener_l{n:02}_attachedRoutes"), 1);
         }
-        world = world.gateway_answered(name, &answer);
+        world = world.with_gateway_report(name, &report);
     }
     world
 }
@@ -31,7 +31,7 @@ fn items_beyond_api_limits_are_counted() {
     assert_eq!(addresses(&world)[15], "c0000/192.0.2.15");
     assert_eq!(listeners(&world).len(), 64);
     assert_eq!(
-        programmed_says(&world),
+        programmed_message(&world),
         "True Programmed: programmed on all of its clusters: 5; left out, because they do not fit: 64 addresses, 16 listeners"
     );
     let full = fleet(1, 16, 64);
@@ -58,7 +58,7 @@ fn listener_with_too_long_combined_name_is_left_out() {
     let world = shop(&["eu-1"]).with(web().spec("listeners", json!(listeners)));
     let world = world
         .settled(&[gateway_origin("web")])
-        .gateway_answered("eu-1", &programmed("192.0.2.1").integer(&routes, 1));
+        .with_gateway_report("eu-1", &programmed("192.0.2.1").integer(&routes, 1));
     assert_eq!(super::listeners(&world), ["eu-1.http"]);
     let says = "programmed on all of its clusters: 1; left out, because they do not fit: 1 listeners";
     assert_eq!(condition(&world, "Programmed").2, says);
@@ -78,8 +78,8 @@ fn invalid_item_does_not_affect_others() {
         programmed(&"x".repeat(5_000)).condition("Programmed", "False", &"r".repeat(5_000), "\u{2028}\"\\"),
     ] {
         let world = placed(&["eu-1", "us-1"])
-            .gateway_answered("eu-1", &hostile)
-            .gateway_answered("us-1", &programmed("192.0.2.2"));
+            .with_gateway_report("eu-1", &hostile)
+            .with_gateway_report("us-1", &programmed("192.0.2.2"));
         assert_eq!(addresses(&world), ["us-1/192.0.2.2"], "{hostile:?}");
         let status = status(&world);
         let theirs = status.listeners.iter().find(|listener| listener.name == "us-1.http").unwrap();

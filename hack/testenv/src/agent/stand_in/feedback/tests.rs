@@ -46,7 +46,7 @@ fn other_types_are_errors_and_the_rest_still_arrives() {
 #[test]
 fn missing_and_null_values_are_omitted() {
     let feedback = evaluated(&[("a", ".spec.nothing"), ("b", ".spec.none")]);
-    assert_eq!(feedback, Feedback { asked: true, ..Feedback::default() });
+    assert_eq!(feedback, Feedback { has_rules: true, ..Feedback::default() });
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn a_new_generation_is_a_new_transition_of_the_manifest_only() {
 #[test]
 fn feedback_survives_applying_also_at_another_place() {
     let once = applied(&ManifestWorkStatus::default(), &[outcome(0, "a", None)], 1, at(10));
-    let feedback = Feedback { asked: true, values: vec![value("x", 1)], errors: Vec::new() };
-    let seen = observed(&once, &[Look::Found(feedback, Vec::new())], 1, at(11));
+    let feedback = Feedback { has_rules: true, values: vec![value("x", 1)], errors: Vec::new() };
+    let seen = observed(&once, &[Observation::Observed(feedback, Vec::new())], 1, at(11));
     let moved = applied(&seen, &[outcome(0, "new", None), outcome(1, "a", None)], 2, at(12));
     assert!(moved.resource_status.manifests[0].status_feedback.values.is_empty());
     assert_eq!(moved.resource_status.manifests[1].status_feedback.values, [value("x", 1)]);
@@ -86,10 +86,10 @@ fn feedback_survives_applying_also_at_another_place() {
 #[test]
 fn a_missing_object_keeps_its_old_values() {
     let once = applied(&ManifestWorkStatus::default(), &[outcome(0, "a", None)], 1, at(10));
-    let feedback = Feedback { asked: true, values: vec![value("x", 1)], errors: Vec::new() };
-    let seen = observed(&once, &[Look::Found(feedback, Vec::new())], 1, at(11));
+    let feedback = Feedback { has_rules: true, values: vec![value("x", 1)], errors: Vec::new() };
+    let seen = observed(&once, &[Observation::Observed(feedback, Vec::new())], 1, at(11));
     assert_eq!(found(&seen.conditions, "Available").reason, "ResourcesAvailable");
-    let gone = observed(&seen, &[Look::Missing], 1, at(12));
+    let gone = observed(&seen, &[Observation::Missing], 1, at(12));
     assert_eq!(gone.resource_status.manifests[0].status_feedback.values, [value("x", 1)]);
     let work = found(&gone.conditions, "Available");
     assert_eq!(
@@ -102,8 +102,8 @@ fn a_missing_object_keeps_its_old_values() {
 fn a_failed_path_shows_and_the_others_arrive() {
     let once = applied(&ManifestWorkStatus::default(), &[outcome(0, "a", None)], 1, at(10));
     let errors = vec!["one".into(), "two".into(), "one".into()];
-    let feedback = Feedback { asked: true, values: vec![value("x", 1)], errors };
-    let seen = observed(&once, &[Look::Found(feedback, Vec::new())], 1, at(11));
+    let feedback = Feedback { has_rules: true, values: vec![value("x", 1)], errors };
+    let seen = observed(&once, &[Observation::Observed(feedback, Vec::new())], 1, at(11));
     let manifest = &seen.resource_status.manifests[0];
     let synced = found(&manifest.conditions, "StatusFeedbackSynced");
     assert_eq!((synced.status.as_str(), synced.reason.as_str()), ("False", "StatusFeedbackSyncFailed"));
@@ -116,7 +116,12 @@ fn a_failed_path_shows_and_the_others_arrive() {
 fn an_unknown_object_outweighs_an_available_one() {
     let outcomes = [outcome(0, "a", None), outcome(1, "b", Some("no"))];
     let once = applied(&ManifestWorkStatus::default(), &outcomes, 1, at(10));
-    let seen = observed(&once, &[Look::Found(Feedback::default(), Vec::new()), Look::Incomplete], 1, at(11));
+    let seen = observed(
+        &once,
+        &[Observation::Observed(Feedback::default(), Vec::new()), Observation::NotServed],
+        1,
+        at(11),
+    );
     let work = found(&seen.conditions, "Available");
     assert_eq!((work.status.as_str(), work.reason.as_str()), ("Unknown", "ResourcesStatusUnknown"));
     let synced = found(&seen.resource_status.manifests[0].conditions, "StatusFeedbackSynced");

@@ -1,0 +1,256 @@
+//! Accounts for the memory and the number of documents by namespace and kind, and for documents left out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use regorus::Value;
+
+use super::rows::Document;
+use super::shares::{NamespacedKind, left_out};
+use super::weight::{own, part_weight, parts};
+use policy_sync_api::names::GroupResource;
+
+/// The minimum size in bytes and the maximum depth of a shared part. Documents that share such a part are charged for it once.
+const MIN_SHARED_BYTES: usize = 512;
+const MAX_SHARED_DEPTH: usize = 5;
+
+/// The memory that documents take, and their number.
+#[derive(Clone, Debug)]
+pub(super) struct DocumentUsage {
+    /// The bytes of documents.
+    bytes: Budget,
+    /// The number of namespaced documents. Cluster-scoped ones are not limited here, because tenants cannot
+    /// create them.
+    objects: Budget,
+    parts: BTreeMap<NamespacedKind, KindUsage>,
+}
+
+/// A limit for all documents.
+#[derive(Clone, Debug)]
+struct Budget {
+    limit: usize,
+    /// The usage of all documents that are not left out.
+    kept: usize,
+    /// When `kept` exceeds this, `take_excess` selects parts to leave out.
+    threshold: usize,
+}
+
+impl Budget {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: 0, threshold: limit }
+    }
+
+    fn is_exceeded(&mut self) -> bool {
+        if self.kept <= self.limit {
+            self.threshold = self.limit;
+        }
+        self.kept > self.threshold
+    }
+
+    /// Raises the threshold by a 16th of the limit, because no part can be left out.
+    fn give_up(&mut self) {
+        self.threshold = self.kept + self.limit / 16;
+    }
+}
+
+/// The memory of the documents of one kind in one namespace.
+#[derive(Clone, Debug, Default)]
+struct KindUsage {
+    objects: usize,
+    /// The bytes of all documents, without sharing.
+    alone: usize,
+    /// The bytes of the documents in memory; shared parts count once.
+    kept: usize,
+    /// The number of documents that contain each shared part, by its address.
+    units: HashMap<usize, u32>,
+    /// For documents left out: `kept` and `alone` at that time. Their ratio estimates the effect of sharing from then on.
+    left_out: Option<(usize, usize)>,
+}
+
+/// Documents that are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeftOutDocuments {
+    /// The number of documents.
+    pub objects: usize,
+    /// The estimated bytes of these documents.
+    pub bytes: usize,
+}
+
+impl DocumentUsage {
+    /// Creates an empty account with a limit of bytes, and of namespaced documents.
+    pub(super) fn new(bytes: usize, objects: usize) -> Self {
+        Self { bytes: Budget::new(bytes), objects: Budget::new(objects), parts: BTreeMap::new() }
+    }
+
+    /// The bytes of all documents that are not left out.
+    pub(super) fn kept(&self) -> usize {
+        self.bytes.kept
+    }
+
+    /// The number of cluster-scoped documents of each kind.
+    pub(super) fn cluster_scoped(&self) -> BTreeMap<&GroupResource, usize> {
+        let parts = self.parts.iter().filter(|(part, _)| part.namespace.is_empty());
+        parts.map(|(part, kind_usage)| (&part.kind, kind_usage.objects)).collect()
+    }
+
+    /// Whether the documents of `kind` in `namespace` are left out.
+    pub(super) fn are_left_out(&self, namespace: &str, kind: &GroupResource) -> bool {
+        // Usually no documents are left out.
+        self.parts.get(&part(namespace, kind)).is_some_and(|kind_usage| kind_usage.left_out.is_some())
+    }
+
+    /// The parts that are left out.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&NamespacedKind, LeftOutDocuments)> {
+        self.parts.iter().filter(|(_, kind_usage)| kind_usage.left_out.is_some()).map(|(part, kind_usage)| {
+            (part, LeftOutDocuments { objects: kind_usage.objects, bytes: kind_usage.bytes() })
+        })
+    }
+
+    /// The kinds with left-out documents that fit the budget now.
+    pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
+        let wanted = self.wanted();
+        self.left_out()
+            .filter(|(part, _)| !wanted.contains(part))
+            .map(|(part, _)| part.kind.clone())
+            .collect()
+    }
+
+    /// Replaces `before` by `after` in the account, for an object of `kind` in `namespace`.
+    pub(super) fn replace(
+        &mut self,
+        namespace: &str,
+        kind: &GroupResource,
+        before: Option<&Document>,
+        after: Option<&Document>,
+    ) {
+        let part = part(namespace, kind);
+        let kind_usage = self.parts.entry(part.clone()).or_default();
+        self.bytes.kept -= kind_usage.kept;
+        self.objects.kept -= kind_usage.readable(&part);
+        if let Some(after) = after {
+            kind_usage.objects += 1;
+            kind_usage.alone += after.weight;
+            kind_usage.kept += add_usage(&after.value, &mut kind_usage.units);
+        }
+        if let Some(before) = before {
+            kind_usage.objects = kind_usage.objects.saturating_sub(1);
+            kind_usage.alone = kind_usage.alone.saturating_sub(before.weight);
+            kind_usage.kept =
+                kind_usage.kept.saturating_sub(remove_usage(&before.value, &mut kind_usage.units));
+        }
+        if kind_usage.objects == 0 {
+            self.parts.remove(&part);
+            return;
+        }
+        self.bytes.kept += kind_usage.kept;
+        self.objects.kept += kind_usage.readable(&part);
+    }
+
+    /// If the documents exceed a limit, selects parts to leave out, marks them, and returns them.
+    pub(super) fn take_excess(&mut self) -> BTreeSet<NamespacedKind> {
+        let exceeded = [&mut self.bytes, &mut self.objects].map(Budget::is_exceeded);
+        if exceeded == [false, false] {
+            return BTreeSet::new();
+        }
+        let mut wanted = self.wanted();
+        wanted.retain(|part| self.parts[part].left_out.is_none());
+        for part in &wanted {
+            if let Some(kind_usage) = self.parts.get_mut(part) {
+                self.objects.kept -= kind_usage.readable(part);
+                kind_usage.left_out = Some((kind_usage.kept, kind_usage.alone));
+            }
+        }
+        if wanted.is_empty() {
+            let budgets = [&mut self.bytes, &mut self.objects].into_iter().zip(exceeded);
+            budgets.filter(|(_, is_exceeded)| *is_exceeded).for_each(|(budget, _)| budget.give_up());
+        }
+        wanted
+    }
+
+    /// The parts to leave out, so that both limits hold.
+    fn wanted(&self) -> BTreeSet<NamespacedKind> {
+        let bytes = self.parts.iter().map(|(part, kind_usage)| (part.clone(), kind_usage.bytes())).collect();
+        let namespaced = self.parts.iter().filter(|(part, _)| !part.namespace.is_empty());
+        let objects = namespaced.map(|(part, kind_usage)| (part.clone(), kind_usage.objects)).collect();
+        let mut wanted = left_out(&bytes, self.bytes.limit);
+        wanted.extend(left_out(&objects, self.objects.limit));
+        wanted
+    }
+}
+
+impl KindUsage {
+    /// How many documents of `part` count for the limit of namespaced ones.
+    fn readable(&self, part: &NamespacedKind) -> usize {
+        if self.left_out.is_some() || part.namespace.is_empty() { 0 } else { self.objects }
+    }
+
+    /// The bytes that the documents take, or would take.
+    fn bytes(&self) -> usize {
+        match self.left_out {
+            None => self.kept,
+            Some((_, 0)) => self.alone,
+            Some((kept, alone)) => {
+                let bytes = self.alone as u128 * kept as u128 / alone as u128;
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            }
+        }
+    }
+}
+
+fn part(namespace: &str, kind: &GroupResource) -> NamespacedKind {
+    NamespacedKind { namespace: namespace.into(), kind: kind.clone() }
+}
+
+/// The bytes that `value` adds beside the shared parts in `units`. Adds its own parts to `units`.
+fn add_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
+    walk(value, 0, &mut |unit| {
+        let count = units.entry(unit).or_default();
+        *count += 1;
+        *count == 1
+    })
+}
+
+/// The bytes that removing `value` frees. Removes its parts from `units`.
+fn remove_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
+    let bytes = walk(value, 0, &mut |unit| {
+        let Some(count) = units.get_mut(&unit) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            units.remove(&unit);
+        }
+        !units.contains_key(&unit)
+    });
+    policy_sync_api::shrink::shrink_if_sparse(units);
+    bytes
+}
+
+/// The bytes of `value`. `counts` decides for each shared part whether it is charged.
+fn walk(value: &Value, depth: usize, counts: &mut impl FnMut(usize) -> bool) -> usize {
+    let mut bytes = own(value);
+    for (part, is_few) in parts(value) {
+        let unit = unit(part).filter(|_| depth < MAX_SHARED_DEPTH);
+        bytes += match (unit, part_weight(part, is_few)) {
+            (Some(unit), weight) if weight >= MIN_SHARED_BYTES => {
+                if counts(unit) {
+                    walk(part, depth + 1, counts)
+                } else {
+                    0
+                }
+            }
+            (_, weight) => weight,
+        };
+    }
+    bytes
+}
+
+/// The address of a value that documents can share.
+fn unit(value: &Value) -> Option<usize> {
+    match value {
+        Value::Array(items) => Some(Arc::as_ptr(items).addr()),
+        Value::Object(fields) => Some(Arc::as_ptr(fields).addr()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Starts the stored topology.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use super::affected::is_affected;
+use super::index::Index;
+use super::key::Key;
+use super::kinds::plurals;
+use super::metrics::TopologyMetrics;
+use super::reconciler::TopologyReconciler;
+use super::settings::Settings;
+use super::status_key::StatusWriteKey;
+use super::status_writer::{Logged, PER_SECOND, StatusWriter};
+use super::statuses::Statuses;
+use super::throttle::Throttle;
+use super::watches;
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{CapabilityContext, Expectations, Queue, Requests, Worker, WriteThrottle};
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor, resolve_plurals};
+use policy_sync_mirror::Mirror;
+use policy_sync_sync::topology::affects_topology;
+use policy_sync_sync::{self as sync, Changes};
+use policy_sync_topology::Needs;
+
+/// Changes within this time are handled together.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The inputs from the sync.
+pub(crate) struct Sources {
+    /// The mirror with classes, Gateways and policies.
+    pub(crate) sync: Arc<sync::Mirror>,
+    /// The queue of the sync, which has precedence.
+    pub(crate) syncing: Arc<Queue<sync::Key>>,
+}
+
+/// The stored topology, before its start. Clones share one state.
+#[derive(Clone)]
+pub struct StoredTopology {
+    settings: Settings,
+    controller: ControllerName,
+    clock: Clock,
+    mirror: Arc<Mirror<Index>>,
+    queue: Arc<Queue<Key>>,
+    statuses: Arc<Statuses>,
+    turns: Arc<Queue<StatusWriteKey>>,
+    metrics: TopologyMetrics,
+}
+
+impl std::fmt::Debug for StoredTopology {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stored").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl StoredTopology {
+    /// Creates the stored topology of `controller`.
+    #[must_use]
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        metrics: &Metrics,
+        own: TopologyMetrics,
+    ) -> Self {
+        let turns = Arc::new(Queue::new(Duration::ZERO, metrics.clone()));
+        Self {
+            settings,
+            statuses: Arc::new(Statuses::new(turns.clone(), own.clone())),
+            turns,
+            mirror: Arc::new(Mirror::new(controller.clone())),
+            controller,
+            clock,
+            queue: Arc::new(Queue::new(WINDOW, metrics.clone())),
+            metrics: own,
+        }
+    }
+
+    /// Queues a rebuild if `changes` of the sync's mirror affect the topology.
+    pub(crate) fn affected(&self, changes: &Changes<'_>) {
+        if changes.iter().any(|changed| affects_topology(changes.view(), changed)) {
+            self.queue.enqueue([Key]);
+        }
+    }
+
+    /// Whether each watch is listed and not failing, by resource.
+    #[must_use]
+    pub fn watches(&self) -> BTreeMap<String, bool> {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        // Sources watched only on demand are reported once they are listed.
+        let all = Needs { backends: [true; 3], namespaces: true, grants: true };
+        let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
+        let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
+        let sources = sources.filter(|source| of_always.contains_key(source) || view.is_settled(source));
+        sources.map(|source| (source.label(), view.is_up(&source))).collect()
+    }
+
+    /// Starts the stored topology. The returned future runs until `stop`, then finishes the current work.
+    pub(crate) fn start(
+        self,
+        Sources { sync, syncing }: Sources,
+        parts: CapabilityContext,
+    ) -> BoxFuture<'static, ()> {
+        let CapabilityContext { client, leadership, metrics, tasks, stop } = parts;
+        let Self { settings, controller, clock, mirror, queue, statuses, turns, metrics: own } = self;
+        let (affects, shown) = (queue.clone(), statuses.clone());
+        let config_map = settings.config_map.clone();
+        let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
+            if shown.show(|pending| is_affected(changes, pending, &config_map)) {
+                affects.enqueue([Key]);
+            }
+        });
+        let (wanted, watched) = watch::channel(Default::default());
+        let (plurals, looked_up) = watch::channel(plurals().collect());
+        let mut supervisor = Supervisor::new(client.clone(), feed.clone(), tasks.clone());
+        let definitions = supervisor.definitions();
+        let looking = resolve_plurals(looked_up, BTreeMap::new(), client.clone(), feed, definitions);
+        supervisor.spawn(async move {
+            // Holds the sender, so that discovery continues.
+            let _plurals = plurals;
+            looking.await;
+        });
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let requests = Requests::new(client.clone(), leadership.clone());
+        let writer = StatusWriter {
+            controller: controller.clone(),
+            mirror: mirror.clone(),
+            clock,
+            requests,
+            queue: turns.clone(),
+            statuses: statuses.clone(),
+            throttle: Throttle::new(PER_SECOND),
+            syncing: syncing.clone(),
+            repeats: WriteThrottle::default(),
+            logged: Logged::default(),
+        };
+        let reconciler = TopologyReconciler {
+            settings,
+            controller,
+            sync,
+            syncing,
+            mirror,
+            clock,
+            wanted: wanted.clone(),
+            requests: Requests::new(client, leadership.clone()),
+            leadership: leadership.clone(),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            last: Default::default(),
+            metrics: own,
+            statuses,
+        };
+        queue.enqueue([Key]);
+        let writing =
+            Worker::new(writer, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
+        let working = Worker::new(reconciler, queue, leadership, metrics, tasks).run(stop);
+        async move {
+            futures::future::join(working, writing).await;
+            // Dropping the sender ends the watches.
+            drop(wanted);
+        }
+        .boxed()
+    }
+}

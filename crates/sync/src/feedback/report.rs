@@ -1,0 +1,222 @@
+//! Reads the report of a spoke's agent from the status of a work.
+//!
+//! An agent may write anything, in any amount that fits into an object, so the report is limited. It has at most 16
+//! KiB of text, in the order of arrival ([`TextBudget`]), and 64 values of configured `statusFields`. Texts for people
+//! that exceed the space are cut; other values are dropped and recorded by name. All other values are limited by
+//! their subject: four conditions, and for a Gateway as many addresses, listeners, route kinds and listener
+//! conditions as its status can hold.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::ancestors::Ancestors;
+use super::budget::TextBudget;
+use super::condition::{ReportedCondition, TEXT_LIMIT, applied, as_revision, of_type};
+use super::dropped;
+use super::gateway::ReportedGateway;
+use super::value::ValueName;
+use crate::rows::purpose::Purpose;
+use policy_sync_api::interned::MemorySize;
+use policy_sync_api::json::{DEPTH_LIMIT, depth};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::text::truncate_bytes;
+use policy_sync_api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
+
+/// The maximum number of kept values of configured `statusFields`, and of names of dropped ones.
+const FIELDS_LIMIT: usize = 64;
+
+/// The maximum length in bytes of a moment in RFC 3339.
+const CREATED_LIMIT: usize = 40;
+
+/// The report of a spoke's agent on a work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AgentReport {
+    /// Whether `Applied` is true for the current generation of the work.
+    pub applied: bool,
+    /// The agent's message if it is not applied.
+    pub message: Option<Box<str>>,
+    /// The revision of the copy on the spoke.
+    pub revision: Option<Box<str>>,
+    /// The generation of the copy on the spoke.
+    pub generation: Option<i64>,
+    /// The generation for which the copy's status was written.
+    pub observed_generation: Option<i64>,
+    /// The copy's conditions.
+    pub conditions: Vec<ReportedCondition>,
+    /// The ancestors of the copy, if its kind has some.
+    pub ancestors: Option<Ancestors>,
+    /// The values of the configured `statusFields` as JSON texts: a short text can take much memory once parsed.
+    pub fields: Vec<(Arc<str>, Box<str>)>,
+    /// The configured `statusFields` whose values exist but were dropped.
+    pub dropped: Vec<Arc<str>>,
+    /// Addresses and listeners, if the copy is a Gateway.
+    pub gateway: Option<Box<ReportedGateway>>,
+}
+
+impl AgentReport {
+    /// Reads the report in `status` of `object`, a work for `purpose` with this spec.
+    pub(crate) fn read(
+        object: &HubObject,
+        status: &ManifestWorkStatus,
+        purpose: &Purpose,
+        spec: &ManifestWorkSpec,
+    ) -> Self {
+        let mut budget = TextBudget::default();
+        let ancestors = Ancestors::requests_condition(spec).then(Ancestors::default);
+        let mut report = AgentReport { ancestors, ..AgentReport::default() };
+        if let Some(applied) = applied(object, status) {
+            report.applied = applied.status == "True";
+            if !report.applied {
+                // The manifest's own message names the object and the conflict; that of the work only gives numbers.
+                let manifests = status.resource_status.manifests.iter();
+                let failed = manifests
+                    .filter_map(|manifest| of_type(&manifest.conditions, "Applied"))
+                    .find(|condition| condition.status == "False");
+                report.message = Some(budget.text(&failed.unwrap_or(applied).message, TEXT_LIMIT));
+            }
+        }
+        let Some(manifest) = copy_of(status, purpose) else { return report };
+        // Values without a feedback rule are ignored, so that a spoke cannot add any. It can still forge values with
+        // a rule.
+        let requested_values = requested_values(spec);
+        let known: HashSet<&str> = requested_values.iter().copied().collect();
+        for value in &manifest.status_feedback.values {
+            if known.contains(value.name.as_str()) {
+                report.take(&value.name, &value.field_value, &mut budget);
+            }
+        }
+        report.conditions.retain(|condition| !condition.status.is_empty());
+        if let Some(ancestors) = &mut report.ancestors {
+            *ancestors = Ancestors::new(&manifest.conditions, &mut budget);
+        }
+        let fields = requested_values.into_iter().filter(|name| !name.starts_with('_')).take(FIELDS_LIMIT);
+        for name in fields {
+            let is_known = report
+                .fields
+                .iter()
+                .map(|(known, _)| known)
+                .chain(&report.dropped)
+                .any(|known| **known == *name);
+            if !is_known && dropped::by_agent(&manifest.conditions, name) {
+                report.drop(name, &mut budget);
+            }
+        }
+        report.dropped.sort();
+        report
+    }
+}
+
+/// The status of the copy in a work for `purpose`.
+fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s ManifestStatus> {
+    let Purpose::Copy(origin) = purpose else { return None };
+    status.resource_status.manifests.iter().find(|manifest| {
+        *manifest.resource_meta.resource == *origin.kind().resource
+            && *manifest.resource_meta.group == *origin.kind().group
+    })
+}
+
+/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision
+/// is a copy: for a different object of the same name, the agent reports a creation time without a revision.
+///
+/// It is separate from [`AgentReport`], because clusters with equal conditions share one value of that type.
+pub(crate) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
+    let values = &copy_of(status, purpose)?.status_feedback.values;
+    let text = |wanted: ValueName<'_>| {
+        let value = values.iter().find(|value| ValueName::parse(&value.name) == Some(wanted))?;
+        value.field_value.string.as_deref()
+    };
+    text(ValueName::Revision).and_then(as_revision)?;
+    let created = text(ValueName::Created).filter(|text| text.len() <= CREATED_LIMIT)?;
+    let created: Timestamp = created.parse().ok()?;
+    Some(Moment(created.as_second().saturating_mul(1000)))
+}
+
+/// The names of the values that the work's feedback rules request.
+fn requested_values(spec: &ManifestWorkSpec) -> Vec<&str> {
+    let rules = spec.manifest_configs.iter().flat_map(|config| &config.feedback_rules);
+    rules.flat_map(|rule| &rule.json_paths).map(|path| path.name.as_str()).collect()
+}
+
+impl AgentReport {
+    /// Stores a fed-back value. Names with a leading `_` are built in; all others are configured fields.
+    fn take(&mut self, name: &str, value: &FieldValue, budget: &mut TextBudget) {
+        if !name.starts_with('_') {
+            return match field(value) {
+                Some(field) if self.fields.len() < FIELDS_LIMIT && budget.reserve(&[name, &field]) => {
+                    self.fields.push((name.into(), field));
+                }
+                _ => self.drop(name, budget),
+            };
+        }
+        match ValueName::parse(name) {
+            None => {}
+            Some(ValueName::Revision) => {
+                self.revision = value.string.as_deref().and_then(as_revision).map(Into::into);
+            }
+            // Read by the function `created`.
+            Some(ValueName::Created) => {}
+            Some(ValueName::Generation) => self.generation = value.integer,
+            Some(ValueName::ObservedGeneration) => self.observed_generation = value.integer,
+            Some(ValueName::Condition(condition_type, part)) => {
+                self.condition_mut(condition_type).take(part, value, budget);
+            }
+            Some(of_gateway @ (ValueName::Address(_) | ValueName::Listener(..))) => {
+                self.gateway.get_or_insert_default().take(of_gateway, value, budget);
+            }
+        }
+    }
+
+    /// Records a value as dropped, if there is space for its name.
+    fn drop(&mut self, name: &str, budget: &mut TextBudget) {
+        if self.dropped.len() < FIELDS_LIMIT && budget.reserve(&[name]) {
+            self.dropped.push(name.into());
+        }
+    }
+
+    fn condition_mut(&mut self, condition_type: &str) -> &mut ReportedCondition {
+        let index = self.conditions.iter().position(|condition| &*condition.condition_type == condition_type);
+        let index = index.unwrap_or_else(|| {
+            let new = ReportedCondition { condition_type: condition_type.into(), ..Default::default() };
+            self.conditions.push(new);
+            self.conditions.len() - 1
+        });
+        &mut self.conditions[index]
+    }
+}
+
+/// A value as JSON text; `None` if it has no valid content.
+fn field(value: &FieldValue) -> Option<Box<str>> {
+    let text = || value.string.as_deref().map(|text| Value::from(&*truncate_bytes(text, TEXT_LIMIT)));
+    let json =
+        || serde_json::from_str(value.json_raw.as_deref()?).ok().filter(|json| depth(json) <= DEPTH_LIMIT);
+    let found = value.integer.map(Value::from).or_else(|| value.boolean.map(Value::from)).or_else(text);
+    found.or_else(json).map(|field| field.to_string().into())
+}
+
+impl MemorySize for AgentReport {
+    fn bytes(&self) -> usize {
+        let texts = [&self.message, &self.revision].into_iter().flatten().map(|text| text.len());
+        let fields =
+            self.fields.iter().map(|(name, field)| size_of_val(&(name, field)) + name.len() + field.len());
+        let dropped = self.dropped.iter().map(|name| size_of_val(name) + name.len());
+        let conditions = self.conditions.iter().map(ReportedCondition::bytes);
+        let ancestors = self.ancestors.as_ref().map(Ancestors::bytes);
+        let gateway = self.gateway.as_ref().map(|gateway| gateway.bytes());
+        let parts = texts.chain(fields).chain(dropped).chain(conditions).chain(ancestors).chain(gateway);
+        size_of::<Self>() + parts.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+impl AgentReport {
+    /// The report with only these values.
+    pub(super) fn of_values<'n>(values: impl Iterator<Item = (&'n str, FieldValue)>) -> Self {
+        let (mut report, mut budget) = (Self::default(), TextBudget::default());
+        values.for_each(|(name, value)| report.take(name, &value, &mut budget));
+        report
+    }
+}

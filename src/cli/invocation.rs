@@ -1,0 +1,56 @@
+//! The name under which the program was started: its own, or that of a `kubectl` plugin. Links to the binary
+//! select the mode by their names.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+
+/// How the program was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Invocation {
+    /// As `policy-sync`, or under any other name.
+    Standalone,
+    /// As the plugin for `kubectl policy-sync`.
+    Plugin,
+    /// As the completion helper of `kubectl policy-sync`.
+    PluginCompletion,
+}
+
+impl Invocation {
+    /// Determines the mode from the first argument of the process.
+    pub(super) fn new(program: Option<&OsStr>) -> Self {
+        match program.and_then(|program| Path::new(program).file_name()?.to_str()) {
+            Some("kubectl-policy_sync") => Self::Plugin,
+            Some("kubectl_complete-policy_sync") => Self::PluginCompletion,
+            _ => Self::Standalone,
+        }
+    }
+
+    /// The command as a user types it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "policy-sync",
+            Self::Plugin | Self::PluginCompletion => "kubectl policy-sync",
+        }
+    }
+
+    /// The command line, with help and examples that use the typed name.
+    pub(super) fn command(self) -> Command {
+        rename(Cli::command(), self.name()).bin_name(self.name())
+    }
+}
+
+fn rename(command: Command, name: &str) -> Command {
+    let examples = command.get_after_help().map(ToString::to_string);
+    let command = command.mut_subcommands(|command| rename(command, name));
+    match examples {
+        None => command,
+        Some(examples) => command.after_help(examples.replace("  policy-sync ", &format!("  {name} "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;
