@@ -9,3 +9,4 @@
 //! [`policy_sync_report`] is the data of commands and web pages, and [`policy_sync_web`] renders the pages.
 
 pub mod cli;
+pub mod version;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::crds::{self, ClusterType, Crd};
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, binaries, wait};
 use serde_json::{Value, json};
 
 use cases::{KUBECONFIGS, USAGE};
 
-use crate::run::{Ran, command, end, finish, run_with};
+use crate::run::{CommandOutput, command, end, finish, run_with};
 
 /// The commands that need a hub, with minimal arguments.
 const COMMANDS: [&[&str]; 4] = [
@@ -41,7 +41,7 @@ fn closed_port() -> u16 {
 }
 
 /// The fault of a failed run; `None` if it is as expected.
-fn fault(ran: &Ran, says: &str) -> Option<String> {
+fn fault(ran: &CommandOutput, says: &str) -> Option<String> {
     let line = ran.stderr.strip_suffix('\n').unwrap_or_default();
     let fine = ran.code == 2
         && ran.stdout.is_empty()
@@ -54,7 +54,7 @@ fn fault(ran: &Ran, says: &str) -> Option<String> {
     (!fine).then(|| format!("expected {says:?}, found {ran:?}"))
 }
 
-fn with_kubeconfig(arguments: &[&str], directory: &Path, file: &str) -> Ran {
+fn with_kubeconfig(arguments: &[&str], directory: &Path, file: &str) -> CommandOutput {
     let mut command = command(arguments);
     command.current_dir(directory).args(["--kubeconfig", file]);
     finish(command, "{}")
@@ -96,7 +96,7 @@ fn help_and_version_go_to_standard_output() {
 #[test]
 fn version_flag_prints_the_version_of_the_build() {
     let ran = run_with(&["--version"], "");
-    assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync_hub::version::text())));
+    assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync::version::text())));
 }
 
 #[test]
@@ -156,7 +156,7 @@ async fn missing_apis_of_the_hub_are_reported() -> Result<()> {
     let nothing = format!("the hub at {} has no GatewayClasses: Gateway API is not installed", hub.url());
     COMMANDS[1..].iter().try_for_each(|arguments| refused(arguments, &nothing))?;
 
-    let all = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+    let all = crds::for_cluster_type(ClusterType::Hub, &binaries::ensure().await?)?;
     let (gateway_api, mut others): (Vec<Crd>, Vec<Crd>) =
         all.into_iter().partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
     crds::install(&client, &gateway_api).await?;
@@ -183,7 +183,7 @@ async fn missing_apis_of_the_hub_are_reported() -> Result<()> {
 
 #[tokio::test]
 async fn spoke_is_reported_as_a_spoke() -> Result<()> {
-    let crds = crds::for_side(Side::Spoke, &binaries::ensure().await?)?;
+    let crds = crds::for_cluster_type(ClusterType::Spoke, &binaries::ensure().await?)?;
     let spoke =
         ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("a-spoke") }).await?;
     let says = format!(

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod aside;
+mod background;
 pub mod certificates;
 mod client;
 pub mod clock;
@@ -14,13 +14,12 @@ pub mod reconcile;
 mod request_timeout;
 pub mod tasks;
 pub mod telemetry;
-pub mod version;
 pub mod watch;
 
-pub use aside::{Ended, aside, computed_aside};
+pub use background::{BackgroundError, compute_in_background, run_in_background};
 pub use client::HubClient;
-pub use connection::{IDLE_TIMEOUT, watching};
-pub use discovery::{look_up, served_beside};
-pub use error::{HubError, innermost};
+pub use connection::{IDLE_TIMEOUT, watch_client};
+pub use discovery::{discover_resource, group_version_resources};
+pub use error::{HubError, root_cause};
 pub use pages::Pages;
 pub use request_timeout::RequestTimeout;

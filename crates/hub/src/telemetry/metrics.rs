@@ -4,7 +4,7 @@
 //! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters. Every series exists from
 //! the start with the value 0, except those of requests.
 
-mod registering;
+mod factory;
 mod work;
 
 use std::sync::Arc;
@@ -14,11 +14,10 @@ use prometheus::{
     Encoder, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
-use crate::version::{REVISION, VERSION};
 use work::WorkMetrics;
 
-pub use registering::Registering;
-pub use work::{Ending, Working};
+pub use factory::MetricFactory;
+pub use work::{ActiveKey, ReconcileResult};
 
 /// Histogram buckets from a millisecond to a minute.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -51,40 +50,33 @@ impl Metrics {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
-        let made = Registering(&registry);
-        made.gauges(
-            "policy_sync_build_info",
-            "Constant 1, with the version and commit of the process.",
-            &["version", "revision"],
-        )?
-        .with_label_values(&[VERSION, REVISION.unwrap_or("unknown")])
-        .set(1);
+        let factory = MetricFactory(&registry);
         Ok(Self(Arc::new(Inner {
             gathering: Mutex::default(),
-            work: WorkMetrics::new(made)?,
-            requests: made.counters(
+            work: WorkMetrics::new(factory)?,
+            requests: factory.counters(
                 "rest_client_requests_total",
                 "Requests to the API server, by method, status code, host and resource; code <error> means no response.",
                 &["method", "code", "host", "resource"],
             )?,
-            request_seconds: made.histograms(
+            request_seconds: factory.histograms(
                 "rest_client_request_duration_seconds",
                 "Time until the response of the API server, or until the request was aborted; of a watch, until it started.",
                 &["verb"],
                 &SECONDS,
             )?,
-            leader: made.gauge("policy_sync_leader", "1 if this process is the leader. Other processes do not write.")?,
-            panics: made.counters(
+            leader: factory.gauge("policy_sync_leader", "1 if this process is the leader. Other processes do not write.")?,
+            panics: factory.counters(
                 "policy_sync_panics_total",
                 "Panics by task. A panic ends the process, which then restarts.",
                 &["task"],
             )?,
-            watch_up: made.gauges(
+            watch_up: factory.gauges(
                 "policy_sync_watch_up",
                 "1 if the resource is listed and watched, 0 if it cannot be, or is not yet.",
                 &["resource"],
             )?,
-            events_dropped: made.counter(
+            events_dropped: factory.counter(
                 "policy_sync_events_dropped_total",
                 "Events that were dropped because the hub was slow to accept Events, or rejected them.",
             )?,
@@ -94,17 +86,17 @@ impl Metrics {
 
     /// Registers further metrics.
     #[must_use]
-    pub fn registering(&self) -> Registering<'_> {
-        Registering(&self.0.registry)
+    pub fn factory(&self) -> MetricFactory<'_> {
+        MetricFactory(&self.0.registry)
     }
 
     /// Counts a request to `host` about `resource`. `code` is the response's status, or `<error>` without a response.
-    pub fn requested(&self, method: &str, code: &str, host: &str, resource: &str) {
+    pub fn count_request(&self, method: &str, code: &str, host: &str, resource: &str) {
         self.0.requests.with_label_values(&[method, code, host, resource]).inc();
     }
 
     /// Records the time until a request had its response or was cancelled.
-    pub fn answered(&self, method: &str, seconds: f64) {
+    pub fn observe_request(&self, method: &str, seconds: f64) {
         self.0.request_seconds.with_label_values(&[method]).observe(seconds);
     }
 
@@ -114,17 +106,17 @@ impl Metrics {
     }
 
     /// Creates the panic counter of a task, so that it is exported with 0.
-    pub fn runs(&self, task: &str) {
+    pub fn register_task(&self, task: &str) {
         self.0.panics.with_label_values(&[task]);
     }
 
     /// Counts a panic of a task.
-    pub fn panicked(&self, task: &str) {
+    pub fn count_panic(&self, task: &str) {
         self.0.panics.with_label_values(&[task]).inc();
     }
 
     /// Counts an Event that was not sent.
-    pub fn dropped_event(&self) {
+    pub fn count_dropped_event(&self) {
         self.0.events_dropped.inc();
     }
 
