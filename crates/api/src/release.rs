@@ -1,8 +1,9 @@
-//! Updates that only release a terminating object, for example by removing a finalizer. They are not reviewed, so that
-//! deletions finish while no replica is available.
+//! Recognizes updates that only release a terminating object, for example by removing a finalizer. [`cel`] excludes
+//! them in the match conditions of the webhooks, so that deletions finish while no replica is available. `is_release`
+//! is the same rule for requests that arrive.
 //!
-//! Whether an object is terminating follows only from the stored one. In a server-side apply, the API server passes a
-//! `deletionTimestamp` of the client to admission.
+//! Only the stored object shows whether it is terminating: in a server-side apply, the API server passes on a
+//! `deletionTimestamp` that the client has sent.
 
 use serde_json::{Map, Value};
 

@@ -56,7 +56,7 @@ pub struct StoredTopology {
 
 impl std::fmt::Debug for StoredTopology {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stored").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("StoredTopology").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 

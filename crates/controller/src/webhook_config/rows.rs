@@ -96,6 +96,6 @@ impl ObjectRow for CertificateSecret {
 /// Does not print private keys.
 impl fmt::Debug for CertificateSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("uid", &self.uid).finish_non_exhaustive()
+        f.debug_struct("CertificateSecret").field("uid", &self.uid).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,5 @@
-//! Runs an audit on request, for the HTTP endpoint and the periodic audit.
+//! Runs an audit for the endpoint `/audit` and for the periodic audit: reviews all objects with the admission policies, and
+//! adds the objects that violate placement policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ pub struct AuditRunner {
 
 impl fmt::Debug for AuditRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Audited").field("auditor", &self.auditor).finish_non_exhaustive()
+        f.debug_struct("AuditRunner").field("auditor", &self.auditor).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Converts findings to OpenReports resources: <https://github.com/openreports/reports-api>.
+//! Builds OpenReports resources from the violations of an audit: one for each namespace, and one for the cluster. See
+//! <https://github.com/openreports/reports-api>.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Authenticates and authorizes readers of the audit with the API server. Callers with a token that was not accepted before have a
-//! separate budget, so that bogus tokens do not delay readers.
+//! Decides who may read `/audit`: the API server authenticates the token and authorizes its user, and its verdict is
+//! remembered for seconds. Tokens that were not accepted before have separate slots, so that bogus tokens do not delay
+//! readers.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
