@@ -311,7 +311,7 @@ fn slow_modules_that_exceed_the_time_together_are_rejected_and_unread_ones_are_l
     for slow in ["slow-1", "slow-2"] {
         let is_slow = |outcome: &LoadOutcome| match outcome {
             LoadOutcome::Rejected { faults, cause: RejectionCause::TooLarge } => {
-                faults.to_string().contains("with all others: this module took 900 ms")
+                faults.to_string().contains("together with all other modules: this module took 900 ms")
             }
             _ => false,
         };

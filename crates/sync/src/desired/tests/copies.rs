@@ -170,7 +170,7 @@ fn message_does_not_reveal_gateways_of_other_namespaces() {
     far["namespace"] = "bank".into();
     let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRef", far.clone()));
     let message = |world: World| world.annotations("limits").remove(POLICY_SYNC_MESSAGE);
-    assert!(message(world()).unwrap().contains("bank/web is dropped"));
+    assert!(message(world()).unwrap().contains("the reference to Gateway bank/web is ignored"));
     assert_eq!(message(world()), message(world().with(gateway("web").in_ns("bank"))));
 }
 
