@@ -2,11 +2,12 @@
 //! plugin.
 //!
 //! ```text
-//! shell ──script of `policy-sync completion`──▶ this process, POLICY_SYNC_COMPLETE=<shell> ──▶ candidates in the format of the shell
-//! kubectl ──▶ this process, as kubectl_complete-policy_sync ──▶ candidates in the format of Cobra
+//! shell ──▶ script ──▶ this process, POLICY_SYNC_COMPLETE=<shell> ──▶ candidates in the format of the shell
+//! kubectl ───────────▶ this process, as kubectl_complete-policy_sync ──▶ candidates in the format of Cobra
 //! ```
 //!
-//! Only candidates are ever printed, because the output appears in the line that the user is typing.
+//! `policy-sync completion` prints the script. For completion, this process prints only candidates, because the output
+//! appears in the line that the user is typing.
 
 mod bash;
 mod candidates;

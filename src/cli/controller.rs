@@ -79,8 +79,8 @@ pub struct Arguments {
     /// Remediation of existing objects after placement policies, or objects that they read, have changed.
     #[arg(long, default_value_t, value_name = "MODE", requires = "rego_namespace")]
     remediate: remediation::Mode,
-    /// Honor the annotation `kuadrant.io/remediate: manual` on objects and Namespaces. With `false`, users cannot keep an app where policies
-    /// no longer allow it.
+    /// Honor the annotation `kuadrant.io/remediate: manual` on objects and Namespaces. With `false`, users cannot keep
+    /// an app on clusters that placement policies no longer select.
     #[arg(
         long,
         default_value_t = true,
@@ -102,8 +102,9 @@ pub struct Arguments {
     webhooks: WebhookArguments,
     #[command(flatten)]
     exempt: ExemptArguments,
-    /// Publish the topology in the ConfigMap `topology` of the controller's namespace, and in metrics. This requires the rights to list
-    /// and watch routes, ListenerSets, Services and other backends, Namespaces and ReferenceGrants. Kinds that cannot be listed are left out.
+    /// Publish the topology in the ConfigMap `topology` of the controller's namespace, and in metrics. This requires
+    /// the rights to list and watch routes, ListenerSets, Services and other backends, Namespaces and ReferenceGrants.
+    /// Kinds that cannot be listed are left out.
     #[arg(
         long,
         default_value_t = true,
@@ -114,8 +115,8 @@ pub struct Arguments {
         value_name = "BOOL"
     )]
     topology: bool,
-    /// With `--topology`: write to the status of each route whether it is attached to Gateways of this controller, and which
-    /// policies affect it. With `false`, the controller removes its entries.
+    /// With `--topology`: write to the status of each route whether it is attached to Gateways of this controller, and
+    /// which policies affect it. With `false`, the controller removes its entries.
     #[arg(
         long,
         default_value_t = true,

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Show only paths with this policy, such as `ratelimitpolicy/limits`.
     #[arg(long, value_name = "KIND/NAME", conflicts_with = "gateway")]
     policy: Option<String>,
-    /// Show the effective policies on this cluster of the hub, at listeners, because routes are not copied.
+    /// Show the effective policies at the listeners on this cluster of the hub. Routes are not copied.
     #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["clusters", "route"])]
     cluster: Option<String>,
     /// Show the effective policies on all clusters; clusters with the same result are grouped.
@@ -50,8 +50,9 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 struct RequestArguments {
-    /// Host of the request, such as `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a Gateway
-    /// for the host has a listener with this port. Without a host, only listeners and routes without hostnames match.
+    /// Host of the request, such as `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a
+    /// Gateway for the host has a listener with this port. Without a host, only listeners and routes without hostnames
+    /// match.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Path of the request, with or without a query; for gRPC, `/SERVICE/METHOD`.
@@ -66,8 +67,8 @@ struct RequestArguments {
     /// Query parameter of the request. Repeatable.
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
-    /// Port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match,
-    /// except TCP and UDP.
+    /// Port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports
+    /// match, except TCP and UDP.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }

@@ -48,9 +48,9 @@ pub struct HubArguments {
         help_heading = HEADING
     )]
     groups: Vec<String>,
-    /// Timeout of each request, such as 1s or 2m; a number alone is in seconds, 0 means no timeout. For a watch, it limits only
-    /// the time until the watch starts. Default: the controller has its own timeouts, and other commands wait 15s for a
-    /// response to start.
+    /// Timeout of each request, such as 1s or 2m; a number alone is in seconds, 0 means no timeout. For a watch, it
+    /// limits only the time until the watch starts. Default: the controller has its own timeouts, and other commands
+    /// wait 15s for a response to start.
     #[arg(long, global = true, value_name = "DURATION", value_parser = request_timeout, help_heading = HEADING)]
     request_timeout: Option<RequestTimeout>,
 }

@@ -54,8 +54,8 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// `gateways`, `policies`, `resources`, or a kind such as `ratelimitpolicies`, `RateLimitPolicy` or
-    /// `ratelimitpolicies.kuadrant.io`. Default: Gateways, and each kind in the parameters of the controller's GatewayClasses.
-    /// `cluster` shows everything on the cluster NAME.
+    /// `ratelimitpolicies.kuadrant.io`. Default: Gateways, and each kind in the parameters of the controller's
+    /// GatewayClasses. `cluster` shows everything on the cluster NAME.
     kind: Option<String>,
     /// Name of a Gateway, policy, resource or cluster. Default: all.
     name: Option<String>,
@@ -65,14 +65,16 @@ pub struct Arguments {
     /// All namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Only the Gateways and policies on this cluster, with the status of that cluster.
+    /// Only the Gateways and policies on this cluster, with their status there.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Only items that are out of sync, the longest wait first, with the clusters that lack the current revision. The exit code is that of
-    /// `--fail-on out-of-sync`, unless `--fail-on` is set.
+    /// Only Gateways, policies and resources that are out of sync, those that have been so for longest first. Shows the
+    /// clusters that lack the current revision. Implies `--fail-on out-of-sync`; an explicit `--fail-on` takes
+    /// precedence.
     #[arg(long, conflicts_with = "watch")]
     not_synced: bool,
-    /// Only items that are out of sync or not enforced, in the order of `--not-synced`.
+    /// Only Gateways, policies and resources that are out of sync, and policies that are not enforced, overridden or in
+    /// an unknown state. Sorted as with `--not-synced`.
     #[arg(long, conflicts_with_all = ["watch", "not_synced"])]
     not_enforced: bool,
     /// The states for which the exit code is 1.
@@ -113,10 +115,10 @@ impl Arguments {
 enum FailOnArgument {
     /// A cluster lacks the current revision, or a Gateway is not accepted or not programmed.
     OutOfSync,
-    /// That, or a policy is rejected, not enforced, partially enforced, not applied, frozen or pending, or its cluster is not
-    /// available.
+    /// `out-of-sync`, or a policy is rejected, not enforced, partially enforced, not applied, frozen or pending, or its
+    /// cluster is not available.
     NotEnforced,
-    /// That, or another policy takes precedence on a cluster.
+    /// `not-enforced`, or another policy takes precedence on a cluster.
     Overridden,
 }
 
@@ -132,9 +134,9 @@ impl FailOnArgument {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A row for each Gateway and each policy. On a terminal, cells are cut to its width.
+    /// A row for each Gateway and each policy. On a terminal, long cells are cut so that each row fits its width.
     Table,
-    /// More columns, all names, and no cell cut.
+    /// More columns, and all names instead of the first ones. No cell is cut.
     Wide,
     /// A list with all details.
     Json,

@@ -32,12 +32,12 @@ Examples:
 /// The arguments that select the objects to read and to show.
 #[derive(Debug, Args)]
 pub struct TopologyInputArguments {
-    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a cluster.
-    /// Repeatable.
+    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a
+    /// cluster. Repeatable.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
     pub(super) filenames: Vec<PathBuf>,
-    /// Show only objects in this namespace, and paths through it. Objects in files without a namespace get this one (default:
-    /// `default`). On a cluster, a user without more rights needs only those to this namespace.
+    /// Show only objects in this namespace, and paths through it. Objects in files without a namespace get this one
+    /// (default: `default`). On a cluster, rights in this namespace suffice.
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(super) namespace: Option<String>,
     /// Show all namespaces. This is the default without --namespace.

@@ -37,11 +37,12 @@ pub struct Arguments {
     /// Port on 127.0.0.1; 0 selects a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a hub,
-    /// once. Repeatable.
+    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a
+    /// hub, once. Repeatable.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
     filenames: Vec<PathBuf>,
-    /// Read and show only objects in this namespace. Objects in files without a namespace get this one (default: `default`).
+    /// Read and show only objects in this namespace. Objects in files without a namespace get this one (default:
+    /// `default`).
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// All namespaces. This is the default without --namespace.

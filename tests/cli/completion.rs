@@ -261,7 +261,10 @@ async fn fish_completes() -> Result<()> {
         finish(shell.command("fish", &["--no-config", "--command", &script]), "")
     };
     let ran = complete("policy-sync status -o w");
-    ensure!(ran.stdout == "wide\tMore columns, all names, and no cell cut\n", "{ran:?}");
+    ensure!(
+        ran.stdout == "wide\tMore columns, and all names instead of the first ones. No cell is cut\n",
+        "{ran:?}"
+    );
     let leads = leads.join(" ");
     let ran = complete(&format!("policy-sync explain {leads} ratelimitp"));
     ensure!((ran.stdout.as_str(), ran.stderr.as_str()) == ("ratelimitpolicy\n", ""), "{ran:?}");

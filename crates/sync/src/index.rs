@@ -34,8 +34,8 @@ pub const PLACEMENT_SETTLE_TIME: Duration = Duration::from_secs(5);
 /// The resolution of creation timestamps.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// After a class is deleted, nothing is withdrawn from spokes for this long: `kubectl replace --force` and reinstalls
-/// create the class again.
+/// After a class is deleted, nothing is removed from spokes for this long, because `kubectl replace --force` and
+/// reinstallations create the class again.
 pub const CLASS_DELETION_DELAY: Duration = Duration::from_secs(60);
 
 /// A deleted class of this controller. Within [`CLASS_DELETION_DELAY`] it may be created again.
@@ -47,7 +47,7 @@ pub(super) struct DeletedClass {
     pub(super) since: Moment,
 }
 
-/// State of the hub that is kept beside its rows.
+/// State that is derived from the rows of the hub and their changes.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(super) controller: ControllerName,

@@ -1,8 +1,8 @@
 //! Determines which plans a change of the mirror may affect.
 //!
-//! Nothing is planned before the needed kinds have been listed once, so until then a change affects nothing; then
-//! everything is planned. After that, too many keys rather than too few are returned: an unnecessary plan costs
-//! microseconds and no request.
+//! Until the [`NEEDED`](crate::kinds::NEEDED) kinds have been listed once, nothing is planned, and a change affects no
+//! plan. Then everything is planned. After that, this module returns too many keys rather than too few: an unnecessary
+//! plan costs microseconds and no request.
 
 mod clusters;
 
@@ -126,9 +126,9 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// The error that keeps `source` from being listed changed; `toggled` if an error appeared or disappeared.
-    /// Gateways wait for policies that are about to be listed and report unreadable Secrets; classes report
-    /// unreadable parameters.
+    /// The error because of which `source` is not listed has changed; `toggled` if an error appeared or disappeared.
+    /// Gateways wait for policies that are about to be listed. They also report Secrets that cannot be listed, and
+    /// classes report parameters that cannot be read.
     fn failing(&self, source: &Source, toggled: bool) -> Keys {
         if self.0.synced(source).is_some() {
             return Keys::new();
@@ -136,7 +136,7 @@ impl<'m> Triggers<'m> {
         if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
     }
 
-    /// The Gateways that may wait for the change, and report it in their status.
+    /// All Gateways: each may wait for policies, and reports this in its status.
     fn waiting(&self) -> Keys {
         self.0.gateways().flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
     }
@@ -182,8 +182,8 @@ impl<'m> Triggers<'m> {
         if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
     }
 
-    /// Policies reach only Gateways of their own namespace, and resources only its Placements, so a change affects
-    /// one namespace.
+    /// Policies target only Gateways in their own namespace, and resources use only Placements in theirs. So a change
+    /// affects one namespace.
     fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
@@ -246,13 +246,14 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// Nothing is planned from a source before its first complete listing, which then affects everything.
+    /// The keys of [`Self::naming`] if `source` has been listed. Before that nothing is planned from it, and its first
+    /// complete list affects all Gateways that name Secrets.
     fn when_listed(&self, source: &Source, affects: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         if self.0.synced(source).is_some() { self.naming(affects) } else { Keys::new() }
     }
 
-    /// The Gateways with a listener that names a matching Secret. `fits` receives the keys of the Gateway and of the
-    /// Secret.
+    /// The Gateways with a listener that names a matching Secret. The arguments of `fits` are the keys of the Gateway
+    /// and of the Secret.
     fn naming(&self, fits: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         let names = |key: &ObjectKey, row: &Gateway| row.secrets.iter().any(|secret| fits(key, secret));
         let gateways = self.0.gateways().filter(|(key, row)| names(key, row));
@@ -288,8 +289,8 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The work for `purpose` in `cluster` was created or deleted, or its copy was if `copied`. Younger policies with
-    /// the same target may wait for it, and the order of its neighbors may differ. Clusters report thousands of
+    /// The work for `purpose` in `cluster` was created or deleted or, if `copied`, its copy was. Younger policies with
+    /// the same target may wait for the copy, and its neighbors may now be out of order. Clusters report thousands of
     /// copies, so these policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
@@ -307,7 +308,7 @@ impl<'m> Triggers<'m> {
     fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.after(cluster, work, work.applied_since.is_some()));
-        // On a cluster that is not chosen, a Gateway is kept for its grace period, and its policies with it.
+        // On a cluster that its Placement does not select, a Gateway is kept for its grace period, with its policies.
         if let Some(gateway) = work.purpose.gateway()
             && self.0.unplaced_record(name, cluster).since.is_some()
         {
@@ -325,10 +326,12 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The plans that wait for a work: the Gateways of a policy that are missing in its cluster, and the policies of
-    /// a Gateway that leaves a cluster. Reports on policies arrive by the hundreds, so a waiting Gateway checks them
-    /// in its batched fold. Only the last one triggers a plan of the Gateway's works at once: `applied` means that
-    /// the work has just been applied, and no other policy seems to be pending.
+    /// The plans that wait for a change of `work`. For a policy's work, these are the plans of its Gateways that are
+    /// missing in `cluster`. For a Gateway's work that is being deleted, these are the plans of its policies.
+    ///
+    /// Reports on policies arrive by the hundreds, so a waiting Gateway checks them in its batched fold. If the work
+    /// has just been `applied` and all other policies of the Gateway are applied, too, the Gateway's works are planned
+    /// at once.
     fn after(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
         let Purpose::Copy(origin) = &work.purpose else { return Keys::new() };
         if let Origin::Gateway(_) = **origin {
@@ -363,8 +366,8 @@ impl<'m> Triggers<'m> {
         !self.0.origins().any(is_pending)
     }
 
-    /// The policies that may be deleted once the Gateway's work in `cluster` is deleted. A policy without a work
-    /// there receives no event itself, so its status is folded now.
+    /// The policies whose works may be deleted once the Gateway's work in `cluster` is deleted. A policy without a work
+    /// there gets no change of a work itself, so its status is planned now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
         let is_there =

@@ -1,9 +1,9 @@
-//! Records since when the clusters of Gateways' works are no longer chosen, as observed by this process.
+//! Records since when the clusters of Gateways' works are no longer selected, as this process has observed it.
 //!
-//! The start of a grace period is stored on the work, so that it survives restarts. The spoke's agent may also write
-//! or remove this annotation at any time. Therefore the earliest moment seen since the cluster left counts, and the
-//! moment of leaving is known without the annotation. The record is cleared if the cluster is chosen again or the
-//! work is deleted.
+//! The start of a grace period is stored in an annotation of the work, so that it survives restarts. The spoke's agent
+//! may also write or remove this annotation at any time. Therefore the earliest start that was read since the cluster
+//! left the Placement counts, and the record has the time of that even without the annotation. The record is cleared if
+//! the cluster is selected again or the work is deleted.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use super::key::WorkKey;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::shrink::shrink_if_sparse;
 
-/// The record of a Gateway's work in a cluster that is not chosen.
+/// The record of a Gateway's work in a cluster that is not selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnplacedRecord {
-    /// Since when this process has known that no decision names the cluster.
+    /// Since when this process has known that the cluster is not selected.
     pub since: Option<Moment>,
-    /// The earliest moment that the work has carried since then. A moment in the future counts as the time at which
-    /// it was seen.
+    /// The earliest moment in the annotation of the work since then. A moment in the future counts as the time at which
+    /// it was read.
     pub earliest_mark: Option<Moment>,
     /// When the moment on the work was last observed to become the expected one.
     pub corrected: Option<Moment>,

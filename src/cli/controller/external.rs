@@ -15,8 +15,8 @@ const HEADING: &str = "External engine options";
 /// The arguments of an external engine for placement. Others load its data.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExternalArguments {
-    /// URL of an external engine that decides placement, such as OPA with a path below /v1/data. It replaces the placement
-    /// policies on the hub; it is queried only while such policies exist.
+    /// URL of an external engine that decides placement, such as OPA with a path below /v1/data. It replaces the
+    /// placement policies on the hub, but is queried only while such policies exist.
     #[arg(
         long,
         value_name = "URL",
@@ -26,8 +26,8 @@ pub(in crate::cli) struct ExternalArguments {
         help_heading = HEADING
     )]
     placement_url: Option<ServerAddress>,
-    /// Read the URL of the external engine from a configuration file of Kubernetes federation's admission controller. Changes
-    /// of the file take effect.
+    /// Read the URL of the external engine from a configuration file of Kubernetes federation's admission controller.
+    /// Changes of the file take effect.
     #[arg(
         long,
         value_name = "FILE",

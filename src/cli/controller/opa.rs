@@ -14,8 +14,8 @@ const HEADING: &str = "OPA options";
 /// The arguments of an OPA that evaluates Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OpaArguments {
-    /// Evaluate policies in this OPA instead of in the controller. Each replica fills an OPA on its own machine; the leader
-    /// fills any other OPA.
+    /// Evaluate Rego policies in this OPA instead of in the controller. Each replica uploads them and their data to an
+    /// OPA on its own machine; only the leader uploads them to any other OPA.
     #[arg(long, value_name = "URL", requires = "rego_namespace", help_heading = HEADING)]
     opa_url: Option<ServerAddress>,
     /// File with the bearer token for OPA. Changes of the file take effect.

@@ -25,7 +25,8 @@ pub(in crate::cli) struct RegoArguments {
     /// Load Rego policies from the ConfigMaps of this namespace, and from RegoPolicies. Repeatable.
     #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
     rego_namespace: Vec<String>,
-    /// Kinds whose objects are always in data.kubernetes, even if no policy names the kind, such as deployments.apps.
+    /// Kinds whose objects are always in data.kubernetes, even if no Rego policy names the kind, such as
+    /// deployments.apps.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
     /// Another name for a kind in data.kubernetes. Repeatable.

@@ -45,11 +45,11 @@ pub(super) struct WebhookArguments {
         help_heading = HEADING
     )]
     webhook_bind_address: BindAddress,
-    /// Directory with the certificate of the webhooks: tls.crt, tls.key, and its CA in ca.crt. Default: the controller creates
-    /// a certificate.
+    /// Directory with the certificate of the webhooks: tls.crt, tls.key, and its CA in ca.crt. Default: the controller
+    /// creates a certificate.
     #[arg(long, value_name = "FOLDER", requires = "rego_namespace", help_heading = HEADING)]
     webhook_cert_dir: Option<PathBuf>,
-    /// Name of the two webhook configurations; with the suffix -webhook, name of the Service and the Secret.
+    /// Name of the two webhook configurations. The Service and the Secret have this name with the suffix -webhook.
     #[arg(
         long,
         default_value = "policy-sync",
@@ -65,7 +65,8 @@ pub(super) struct WebhookArguments {
     /// Result of writes while no replica responds.
     #[arg(long, default_value_t, value_name = "POLICY", requires = "rego_namespace", help_heading = HEADING)]
     webhook_failure_policy: FailurePolicy,
-    /// Serve /authorize to clients with one of the bearer tokens in this file, one per line. Changes of the file take effect.
+    /// Serve /authorize to clients with one of the bearer tokens in this file, one per line. Changes of the file take
+    /// effect.
     #[arg(
         long,
         value_name = "FILE",
@@ -79,8 +80,8 @@ pub(super) struct WebhookArguments {
 /// The arguments that exempt objects from Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExemptArguments {
-    /// Namespaces whose objects are never reviewed, in addition to the controller's and those of policies; `*` matches any
-    /// text.
+    /// Namespaces whose objects are never reviewed, in addition to the controller's and those of Rego policies; `*`
+    /// matches any text.
     #[arg(
         long,
         value_delimiter = ',',

@@ -20,7 +20,7 @@ const MAX_VALUE_BYTES: usize = 200;
 pub enum Compliance {
     /// The object complies.
     Compliant,
-    /// Placement policies set other values.
+    /// Placement policies would set other values.
     Differs(Change),
     /// Placement policies reject the object, or their result is invalid. Contains the message.
     Violates(String),
@@ -36,12 +36,12 @@ impl fmt::Display for Compliance {
     }
 }
 
-/// Changes to the labels and annotations of an object; `None` removes a key.
+/// Changes of the labels and annotations of an object. `None` removes a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Of its labels.
+    /// Changes of its labels.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Of its annotations.
+    /// Changes of its annotations.
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
@@ -49,16 +49,16 @@ pub struct Change {
 ///
 /// # Errors
 ///
-/// When policies cannot be evaluated.
+/// If placement policies cannot be evaluated.
 pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, RegoQueryError> {
     compliance_without(snapshot, object, &[])
 }
 
-/// As [`compliance`], with `hidden` documents left out of `data`.
+/// Like [`compliance`], with `hidden` documents left out of `data`.
 ///
 /// # Errors
 ///
-/// As [`compliance`].
+/// Like [`compliance`].
 pub fn compliance_without(
     snapshot: &Snapshot,
     object: &Value,

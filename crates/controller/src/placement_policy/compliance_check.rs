@@ -35,7 +35,7 @@ pub struct NonCompliantObject {
     pub key: ObjectKey,
     /// The object as replicated: without fields that placement policies cannot read.
     pub object: Value,
-    /// How it differs from the result of placement policies.
+    /// The difference from the result of placement policies.
     pub compliance: Compliance,
 }
 

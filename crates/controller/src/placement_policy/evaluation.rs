@@ -61,12 +61,12 @@ impl ContentHash {
     }
 }
 
-/// Evaluates the placement policies of `snapshot` for `object`, whose original form is `original`. Without
+/// Evaluates the placement policies of `snapshot` for `object`, whose original form is `original`. Without placement
 /// policies, the result is `original`. Takes one evaluation.
 ///
 /// # Errors
 ///
-/// If policies cannot be evaluated.
+/// If placement policies cannot be evaluated.
 pub fn evaluate(
     snapshot: &Snapshot,
     object: &Value,
@@ -124,7 +124,7 @@ fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String
     places.into_iter().map(clause).collect()
 }
 
-/// The input for policies: the object without its status, its managed fields and the annotation of `kubectl
+/// The input of placement policies: the object without its status, its managed fields and the annotation of `kubectl
 /// apply`. So reviews and remediation evaluate the same input.
 fn policy_input(original: &Value) -> Value {
     let mut input = original.clone();

@@ -1,18 +1,18 @@
-//! Placement by Rego policies: they set labels and annotations of objects, which decide the clusters of
-//! these.
+//! Placement policies: Rego policies that set the labels and annotations of an object by which its clusters are
+//! selected.
 //!
 //! ```text
-//! object as written ──▶ original: without values set by policies ──▶ query ──▶ result ──▶ object as stored
-//!                        ▲                                                                │
-//!                        └── kuadrant.io/placed-by-policy: values set by policies, and the original ones
+//! object as written ──▶ original: without values set by placement policies ──▶ query ──▶ result ──▶ object as stored
+//!                        ▲                                                                               │
+//!                        └── kuadrant.io/placed-by-policy: the values that placement policies set, and the originals
 //! ```
 //!
-//! Policies always see the original object, as its developer wrote it, not their own last result. Otherwise
-//! they would take that result for the developer's choice and could never move an object. So the stored
-//! object depends only on the original and the current policies.
+//! The input of placement policies always is the original object, as its developer wrote it, without their own last
+//! result. Otherwise they could not distinguish that result from the developer's choice, and could never move an
+//! object. So the stored object depends only on the original and the current placement policies.
 //!
-//! [`review`] handles writes of objects, [`remediation`] existing objects, and [`compliance_check`] lists the objects
-//! that a user has to remediate.
+//! [`review`] evaluates placement policies when an object is written, and [`remediation`] for existing objects.
+//! [`compliance_check`] lists the objects that a user has to remediate.
 
 pub mod compliance;
 pub mod compliance_check;

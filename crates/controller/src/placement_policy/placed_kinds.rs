@@ -11,8 +11,8 @@ use policy_sync_sync::desired::covered::ControllerScope;
 /// The name under which objects are kept in the replica.
 pub(super) const COMPONENT: &str = "placement";
 
-/// The kinds that placement policies apply to. If some class parameters cannot be read, kinds covered
-/// `before` stay, because the class may still list them.
+/// The kinds that placement policies apply to. If the parameters of a class cannot be read, the result includes the
+/// kinds covered `before`, because the class may still list them.
 #[must_use]
 pub(super) fn kinds(covered: &ControllerScope, before: &BTreeSet<GroupResource>) -> BTreeSet<GroupResource> {
     let mut kinds = covered.kinds.clone();

@@ -20,7 +20,7 @@ pub struct PlacementResult {
     pub errors: Vec<String>,
 }
 
-/// An invalid result of policies: `annotations.kuadrant.io/parent: it is reserved for the controller`.
+/// An invalid result of placement policies: `annotations.kuadrant.io/parent: it is reserved for the controller`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {text}")]
 pub struct InvalidPlacementResult {
@@ -39,8 +39,8 @@ impl PlacementResult {
     ///
     /// # Errors
     ///
-    /// If it has the wrong shape, or sets a key that is invalid or reserved for the controller or the
-    /// object's owner.
+    /// If the result has the wrong shape, or sets a key that is invalid or reserved for the controller or the object's
+    /// owner.
     pub fn read(value: &Value) -> Result<Self, InvalidPlacementResult> {
         let expected =
             |at: &str, what: &str, value: &Value| InvalidPlacementResult::new(at, expected(what, value));

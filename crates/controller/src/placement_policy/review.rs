@@ -12,7 +12,7 @@ use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 ///
 /// # Errors
 ///
-/// If policies cannot be evaluated.
+/// If placement policies cannot be evaluated.
 pub fn review(snapshot: &Snapshot, request: &AdmissionRequest) -> Result<AdmissionDecision, RegoQueryError> {
     let object = &request.object;
     if request.is_release() || !snapshot.has_policies_for(PACKAGE) {
@@ -29,9 +29,9 @@ pub fn review(snapshot: &Snapshot, request: &AdmissionRequest) -> Result<Admissi
     })
 }
 
-/// The original form of `object`, which replaces `old`. The record of original values is taken from the
-/// stored object, because the one in the request may be forged. The request's own record counts only if it
-/// leads to the same original as the stored one: then the sender has evaluated placement policies too.
+/// The original form of `object`, which replaces `old`. The record of original values is taken from the stored object,
+/// because the record in the request may be forged. The request's own record counts only if the same original results
+/// from both records: then the sender has evaluated placement policies, too.
 pub(super) fn original(object: &Value, old: &Value) -> Value {
     let (stored, sent) = (PlacedByPolicy::from_object(old), PlacedByPolicy::from_object(object));
     if !old.is_null() && sent != stored {

@@ -1,8 +1,7 @@
-//! Checks a carrier of Rego policies in its webhook, before it is stored.
+//! Checks a carrier of Rego policies in the webhook for carriers, before it is stored.
 //!
-//! Modules that are invalid on their own are rejected. Problems that depend on other modules are only
-//! warnings: the others may be about to change as well, and a change of two objects must be possible one by
-//! one.
+//! Modules that are invalid on their own are rejected. Problems that depend on other modules are only warnings, so that
+//! a user can change two objects one after the other.
 
 use super::key::CarrierKey;
 use super::loaded::Loaded;

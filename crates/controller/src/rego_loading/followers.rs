@@ -1,4 +1,5 @@
-//! Followers of the loader. They keep kinds in memory beside those that modules read, and are notified of changes.
+//! Followers of the loader: components that keep further kinds in memory, besides those that modules read, and are
+//! notified of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -148,7 +149,7 @@ pub(super) enum ChangeExtent {
     BeyondStatus,
 }
 
-/// A relevant change: the kind, and the notification for followers that keep this kind.
+/// A relevant change: the kind of the object, and the notification for followers that keep this kind.
 pub(super) struct RelevantChange {
     pub kind: GroupResource,
     /// The object, if the change concerns one object.
@@ -156,7 +157,7 @@ pub(super) struct RelevantChange {
     pub event: Option<DocumentEvent>,
 }
 
-/// The relevant changes. Changes of metadata that each write causes are ignored.
+/// The relevant changes. A change only of metadata that every write changes is ignored.
 pub(super) fn relevant(changes: &Changes<'_, Index>) -> Vec<RelevantChange> {
     let view: View<'_> = changes.view();
     let relevant = |changed: &MirrorChange| match changed {

@@ -20,7 +20,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An empty index with a limit of bytes, and of namespaced documents.
+    /// An empty index with limits for the bytes and for the number of namespaced documents.
     pub(super) fn new(controller: ControllerName, bytes: usize, count: usize) -> Self {
         let (documents, sharing) = (BTreeMap::new(), Sharing::default());
         Self { controller, documents, sharing, usage: DocumentUsage::new(bytes, count) }

@@ -34,7 +34,7 @@ use policy_sync_rego::secrets::withheld;
 use policy_sync_rego::selection::LoadOutcome;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// How many concurrent evaluations an external engine may get.
+/// The maximum number of concurrent evaluations in an external engine.
 const MAX_CONCURRENT_EVALUATIONS: usize = 64;
 
 /// The loaded Rego policies and the replicated objects. Clones share one state.
@@ -93,12 +93,13 @@ impl Loaded {
         })))
     }
 
-    /// Notifies `follower` of changes to the kinds kept by `by` from now on. The callback must not block.
+    /// From now on, notifies `follower` of changes of the kinds that the component `by` keeps. The callback must not
+    /// block.
     pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(DocumentEvent) + Send + Sync + 'static) {
         self.0.followers.write().push((by, Arc::new(follower)));
     }
 
-    /// Replaces the set of kinds kept for the component `by`, beside those that modules read. Also looks up
+    /// Replaces the set of kinds that are kept for the component `by`, besides those that modules read. Also looks up
     /// the served versions of the `named` kinds.
     pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
         let keeps = ComponentKinds { kinds, named };
@@ -148,7 +149,7 @@ impl Loaded {
         messages.collect()
     }
 
-    /// Whether the objects of `kind` are not listed yet but will be.
+    /// Whether the objects of `kind` are about to be listed.
     #[must_use]
     pub fn is_awaited(&self, kind: &GroupResource) -> bool {
         let (guard, plural) = (self.0.mirror.read(), kind.to_string());
@@ -208,7 +209,7 @@ impl Loaded {
         });
     }
 
-    /// How many evaluations may run concurrently.
+    /// The maximum number of concurrent evaluations.
     #[must_use]
     pub fn max_concurrency(&self) -> usize {
         match self.0.settings.evaluator {
@@ -236,7 +237,7 @@ impl Loaded {
         guard.view(self.0.clock.now()).refused(&self.0.settings)
     }
 
-    /// Whether all Rego policies that existed at the start are loaded, and a text with the missing parts.
+    /// Whether all Rego policies that existed at the start are loaded, and a text with the ones that are missing.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();

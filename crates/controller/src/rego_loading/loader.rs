@@ -31,7 +31,7 @@ use policy_sync_rego::queries::PLACEMENT;
 use policy_sync_rego::secrets::{SecretContents, SecretReads};
 use policy_sync_rego::selection::{Candidate, LoadOutcome, SelectedModules, select_modules};
 
-/// How long a kind with too many objects is not watched.
+/// The time for which a kind with too many objects is not watched.
 const RETRY_INTERVAL: Duration = Duration::from_secs(600);
 /// The delay before the next check of modules that the last check skipped.
 const RECHECK_DELAY: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ const REFUSED: &str = "PolicyRefused";
 const CONFLICT: &str = "PatchConflict";
 /// The reason of the Event on a Namespace with left-out documents.
 const LEFT_OUT: &str = "DocumentsLeftOut";
-/// How many left-out objects are allowed, as a multiple of the limit. Their rows take little memory.
+/// The maximum number of left-out objects, as a multiple of the limit. Their rows take little memory.
 const LEFT_OUT_FACTOR: usize = 4;
 
 /// Loads Rego policies.
@@ -281,7 +281,7 @@ impl Loader {
         self.queue.add(Key::Bundle);
     }
 
-    /// Schedules retries for states that end with time: unwatched kinds, and modules or documents that wait.
+    /// Schedules retries for states that end after some time: unwatched kinds, and modules or documents that wait.
     fn schedule_retries(&self) {
         let now = self.shared.clock.now();
         let results = self.shared.results.lock();
@@ -316,7 +316,7 @@ impl Loader {
         self.shared.results.lock().too_large.retain(|_, (_, since)| since.after(RETRY_INTERVAL) > now);
     }
 
-    /// Lists kinds again whose left-out documents fit now.
+    /// Lists the kinds again whose left-out documents fit now.
     fn relist(&self) {
         let now = self.shared.clock.now();
         let is_changed = {

@@ -1,5 +1,6 @@
-//! The capability that loads Rego policies: it watches their carriers and the objects that they read, and
-//! publishes both as a [`Snapshot`](policy_sync_rego::snapshot::Snapshot) for evaluations.
+//! The capability that loads Rego policies. It watches their *carriers*, which are ConfigMaps and RegoPolicies with
+//! Rego modules, and their *documents*, which are the objects that modules read. It publishes both as a
+//! [`Snapshot`](policy_sync_rego::snapshot::Snapshot) for evaluations.
 //!
 //! ```text
 //! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, status ────▶ loader ─▶ hub (leader only)
@@ -7,7 +8,8 @@
 //!   hub (API discovery)                                                 settle (checks in a separate process)
 //! ```
 //!
-//! It has its own mirror: documents are many and large, and must not delay the sync of policies.
+//! This capability has its own mirror, because documents are many and large, and must not delay the sync of Gateway API
+//! policies.
 
 mod carrier_check;
 mod followers;

@@ -1,5 +1,5 @@
-//! Pushes published Rego policies and data to OPA. A private OPA sidecar is always filled; a shared OPA only
-//! by the leader.
+//! Pushes published Rego policies and data to OPA. Every replica pushes to its own OPA sidecar; only the leader pushes
+//! to a shared OPA.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use policy_sync_rego::opa::{Opa, OpaContents, PushError, push};
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between full comparisons of the contents.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(10);
-/// The inverse of the maximum share of time for comparisons.
+/// Comparisons take at most a share of 1/`SHARE` of the time.
 const SHARE: u32 = 20;
 /// The delay after OPA was unreachable.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ pub(super) struct OpaPusher {
     next_part: usize,
     /// The number of consecutive failures.
     failures: u32,
-    /// The change that followers of placement are notified of after the next push.
+    /// The change of placement of which followers are notified after the next push.
     pending_change: Option<ChangeCause>,
 }
 
@@ -93,7 +93,8 @@ impl OpaPusher {
         }
     }
 
-    /// Checks whether OPA still has the modules and data that this process pushed. `in_doubt` is true after an unexpected response.
+    /// Checks whether OPA still has the modules and data that this process pushed. `in_doubt` is true after an
+    /// unexpected response.
     async fn check_contents(&mut self, in_doubt: bool) {
         self.in_doubt |= in_doubt;
         let Some(current) = self.current.clone() else { return };
@@ -102,8 +103,8 @@ impl OpaPusher {
             return;
         }
         let began = Instant::now();
-        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison. If that is not due yet, the doubt
-        // remains.
+        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison. If that is not
+        // due yet, the doubt remains.
         let forward = if self.in_doubt { MIN_COMPARE_INTERVAL - CHECK_INTERVAL } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;

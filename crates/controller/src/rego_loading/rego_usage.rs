@@ -17,7 +17,7 @@ pub struct RegoUsage {
 }
 
 impl RegoUsage {
-    /// Whether there is a Rego policy for the purpose `what`.
+    /// Whether there is a Rego policy of the purpose `what`.
     pub(super) fn has_policies_for(&self, what: &str) -> bool {
         match what {
             PLACEMENT => self.placement,

@@ -127,8 +127,8 @@ async fn follow_kept_kinds(
     }
 }
 
-/// Triggers remediation from time to time, and when the configuration of the external engine changes. An
-/// external engine cannot notify the controller of changed Rego policies.
+/// Triggers remediation at intervals, and when the configuration of the external engine changes. An external engine
+/// cannot notify the controller of changed Rego policies.
 async fn resync_external(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key>>) {
     let resync = external.options().resync;
     let mut until = Instant::now() + resync;

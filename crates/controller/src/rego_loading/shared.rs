@@ -65,7 +65,7 @@ pub(super) struct Shared {
     pub(super) registered: watch::Sender<ServingState>,
     /// The kinds that each component keeps.
     pub(super) kept: watch::Sender<BTreeMap<&'static str, ComponentKinds>>,
-    /// Callbacks for changes, each with the component whose kinds it follows.
+    /// Callbacks for changes, each with the component that keeps the kinds.
     pub(super) followers: RwLock<Vec<(&'static str, Follower)>>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ServingState {
     pub packages: BTreeMap<&'static str, Option<WebhookProblem>>,
     /// Why OPA is out of date, if it is.
     pub opa_problem: Option<String>,
-    /// The time of the last change of these.
+    /// The time of the last change of the fields above.
     pub since: Moment,
     /// Modules whose patches conflict with older modules, with a message.
     pub conflicts: BTreeMap<ModuleId, String>,
@@ -134,7 +134,7 @@ pub(super) struct LoadResults {
     pub(super) documents: ChangeCause,
     /// The inputs of placement at the last publication.
     pub(super) placement_inputs: PlacementInputs,
-    /// The change that followers of placement are notified of once OPA has the published data.
+    /// The change of placement of which followers are notified once OPA has the published data.
     pub(super) pending_change: Option<ChangeCause>,
     /// Modules that OPA rejects although the check accepted them.
     pub(super) rejected_by_opa: RejectedByOpa,
@@ -308,7 +308,7 @@ impl Shared {
         self.snapshot.subscribe()
     }
 
-    /// Takes the change that followers of placement are notified of once OPA has the published data.
+    /// Takes the change of placement of which followers are notified once OPA has the published data.
     pub(super) fn take_pending_change(&self) -> Option<ChangeCause> {
         self.results.lock().pending_change.take()
     }

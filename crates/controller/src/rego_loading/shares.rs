@@ -17,10 +17,10 @@ pub(super) struct NamespacedKind {
 /// Selects the parts to leave out so that the others take at most `budget`. `sizes` has the size of each
 /// part.
 ///
-/// The result depends only on the sizes, so all replicas agree. Cluster-scoped objects count first and are
-/// never left out, because tenants cannot create them. The rest of the budget is divided among the namespaces
-/// by max-min fairness, so there is one limit for all. A namespace above the limit loses its largest kinds
-/// until it is within it. A 16th of the budget then stays free, so that small growth leaves out nothing else.
+/// The result depends only on the sizes, so all replicas agree. Cluster-scoped objects count first and are never left
+/// out, because tenants cannot create them. The rest of the budget is divided among the namespaces by max-min fairness,
+/// so there is one limit for all namespaces. If a namespace exceeds the limit, its largest kinds are left out until it
+/// does not. A 16th of the budget then stays free, so that small growth leaves out nothing else.
 #[must_use]
 pub(super) fn left_out(sizes: &BTreeMap<NamespacedKind, usize>, budget: usize) -> BTreeSet<NamespacedKind> {
     let mut namespaces: BTreeMap<&str, Vec<(&NamespacedKind, usize)>> = BTreeMap::new();

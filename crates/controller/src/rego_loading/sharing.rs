@@ -1,4 +1,4 @@
-//! Deduplicates equal parts of documents: a hundred pods of one template take little more memory than one.
+//! Deduplicates equal parts of documents: a hundred Pods of one template take little more memory than one Pod.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};

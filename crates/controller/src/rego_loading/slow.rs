@@ -1,5 +1,5 @@
-//! Reports modules that make queries exceed the time or memory limit: in the status of their carrier and by
-//! an Event.
+//! Reports modules because of which queries exceed the time or memory limit, in the status of their carrier and in an
+//! Event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl SlowModule {
     }
 }
 
-/// Searches the culprits of each query that exceeded a limit; never returns. The channel may drop queries
-/// during a search, because the culprits of later queries are found too.
+/// For each query that exceeded a limit, searches the modules that caused this. Never returns. The channel may drop
+/// queries during a search, because later queries lead to the same modules.
 pub(super) async fn report_slow_modules(
     shared: Arc<Shared>,
     mut exceeded: mpsc::Receiver<ExceededQuery>,
@@ -88,8 +88,8 @@ pub(super) async fn report_slow_modules(
 }
 
 impl Shared {
-    /// Records these modules. For each one that is new, or worse than known, returns the data for an Event:
-    /// the carrier and its uid, the reason and the note.
+    /// Records these modules. For each module that is new, or worse than before, returns the data for an Event: the
+    /// carrier and its uid, the reason and the note.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {

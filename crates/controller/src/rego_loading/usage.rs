@@ -1,4 +1,4 @@
-//! Accounts for the memory and the number of documents by namespace and kind, and for documents left out.
+//! Counts the memory and the number of documents by namespace and kind, also of documents that are left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::shares::{NamespacedKind, left_out};
 use super::weight::{own, part_weight, parts};
 use policy_sync_api::names::GroupResource;
 
-/// The minimum size in bytes and the maximum depth of a shared part. Documents that share such a part are charged for it once.
+/// The minimum size in bytes and the maximum depth of a shared part. For documents that share such a part, it counts
+/// once.
 const MIN_SHARED_BYTES: usize = 512;
 const MAX_SHARED_DEPTH: usize = 5;
 
@@ -63,7 +64,8 @@ struct KindUsage {
     kept: usize,
     /// The number of documents that contain each shared part, by its address.
     units: HashMap<usize, u32>,
-    /// For documents left out: `kept` and `alone` at that time. Their ratio estimates the effect of sharing from then on.
+    /// If the documents are left out: `kept` and `alone` at that time. Their ratio is used to estimate the effect of
+    /// sharing from then on.
     left_out: Option<(usize, usize)>,
 }
 
@@ -77,7 +79,7 @@ pub(super) struct LeftOutDocuments {
 }
 
 impl DocumentUsage {
-    /// Creates an empty account with a limit of bytes, and of namespaced documents.
+    /// Creates an empty account with limits for the bytes and for the number of namespaced documents.
     pub(super) fn new(bytes: usize, objects: usize) -> Self {
         Self { bytes: Budget::new(bytes), objects: Budget::new(objects), parts: BTreeMap::new() }
     }

@@ -14,7 +14,7 @@ use policy_sync_rego::review::DeniedKinds;
 use policy_sync_rego::secrets::SecretContents;
 use policy_sync_rego::selection::{LoadOutcome, LoadedText, RejectionCause};
 
-/// How long a new module may wait before it denies requests and before the wait is reported.
+/// The time for which a new module may wait before requests are denied because of it and the wait is reported.
 pub(super) const NEW_MODULE_WAIT: Duration = Duration::from_secs(1);
 
 /// The result for one module.
@@ -46,7 +46,7 @@ impl Verdict {
         matches!(self.outcome, LoadOutcome::Rejected { cause: RejectionCause::TooLarge, .. })
     }
 
-    /// Until when the module is ignored as if not written yet; `None` unless it is new and waits.
+    /// The time until which the module is ignored, as if it were not written yet. `None` unless it is new and waits.
     pub(super) fn ignored_until(&self) -> Option<Moment> {
         let waits = matches!(self.outcome, LoadOutcome::Pending(_));
         (waits && self.is_new).then(|| self.since.after(NEW_MODULE_WAIT))

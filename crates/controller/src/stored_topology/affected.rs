@@ -7,8 +7,8 @@ use super::rows::StoredConfigMap;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::Changes;
 
-/// Whether the topology must be rebuilt after `changes`. Changes that only show this process's own writes do
-/// not count; these are removed from `pending`.
+/// Whether the topology must be rebuilt after `changes`. Changes that only show this process's own writes do not count;
+/// these writes are removed from `pending`.
 pub fn is_affected(
     changes: &Changes<'_, Index>,
     pending: &mut PendingStatuses,

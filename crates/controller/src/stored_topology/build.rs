@@ -36,15 +36,15 @@ pub struct TopologyBuild {
 }
 
 impl TopologySnapshot {
-    /// Copies the inputs from the mirror of the `sync` and the `own` one; `None` if the former is not
-    /// completely read.
+    /// Copies the inputs from the mirror of the `sync` and from the topology's `own` mirror. `None` if the former is
+    /// not completely read.
     #[must_use]
     pub fn take(sync: sync::View<'_>, own: index::View<'_>) -> Option<Self> {
         TopologyInputs::is_read(sync).then(|| Self { inputs: TopologyInputs::new(sync), rows: own.rows() })
     }
 
-    /// Builds the topology; `None` unless the kinds that its objects refer to are all known, as `is_known`
-    /// decides. Without `route_status`, entries in route statuses are removed.
+    /// Builds the topology. `None` unless `is_known` returns true for the kinds that its objects refer to. Without
+    /// `route_status`, entries in route statuses are removed.
     #[must_use]
     pub fn build(self, route_status: bool, is_known: impl FnOnce(Needs) -> bool) -> Option<TopologyBuild> {
         let Self { mut inputs, rows } = self;

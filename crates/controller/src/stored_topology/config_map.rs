@@ -33,7 +33,7 @@ pub enum ConfigMapAction<'s> {
     Apply(&'s str),
 }
 
-/// The next action so that the ConfigMap `current` has `text` with this `digest`. `since` is the time since the
+/// The next action to give the ConfigMap `current` this `text`, whose hash is `digest`. `since` is the time since the
 /// last write.
 #[must_use]
 pub fn next<'s>(

@@ -48,7 +48,7 @@ impl GatewayStatus {
         digest::of_gateway(digest::of_conditions(&self.conditions), generations)
     }
 
-    /// Whether it belongs to the Gateway with this `uid`.
+    /// Whether the status is of the Gateway with this `uid`.
     #[must_use]
     pub fn has_uid(&self, uid: &str) -> bool {
         *self.uid == *uid

@@ -108,8 +108,7 @@ impl<'m> View<'m> {
         self.0.get(&GATEWAYS, key)
     }
 
-    /// If `changed` is a Gateway or route of which only the status changed: its key, and the hash of the
-    /// status.
+    /// If only the status of a Gateway or route `changed`: the key of the object, and the hash of its status.
     pub(super) fn changed_status(&self, changed: &MirrorChange) -> Option<(StatusKey, Hash)> {
         self.changed_gateway(changed)
             .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
@@ -146,7 +145,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// A copy of all rows, so that the mirror can change during a build.
+    /// A copy of all rows, so that a build does not block the mirror.
     pub(super) fn rows(&self) -> OwnRows {
         let mut faults = Vec::new();
         let gateways = self.0.rows(&GATEWAYS);

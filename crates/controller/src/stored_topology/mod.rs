@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! sync's mirror (classes, Gateways, policies) ─┐
-//!                                              ├─▶ facts ─▶ graph ─▶ text ─▶ the ConfigMap
-//! own mirror (routes, Services, …) ────────────┘     │         ╰─▶ statuses that differ ─▶ a separate queue
+//!                                              ├─▶ rows ─▶ graph ─▶ text ─▶ the ConfigMap
+//! own mirror (routes, Services, …) ────────────┘     │        ╰─▶ statuses that differ ─▶ a separate queue
 //!                                                    ╰─▶ further kinds to watch
 //! ```
 //!
-//! Changes are batched: the graph is rebuilt at most once a second, on a low-priority thread, and dropped
-//! after use. Builds and status writes also wait briefly while works are planned and written.
+//! Changes are batched: the graph is rebuilt at most once a second, on a low-priority thread, and dropped after use.
+//! While works are planned and written, builds and status writes wait for a limited time.
 
 mod affected;
 mod build;

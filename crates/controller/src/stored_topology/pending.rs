@@ -1,9 +1,9 @@
-//! The status writes that are pending after the last build: a state machine without client and clock.
+//! The status writes that are pending after the last build. This is a state machine without client and clock.
 //!
 //! ```text
-//! graph ──▶ waits ──▶ written at a version ──▶ the watch delivers it: removed
-//!   ▲                                            │
-//!   └──────── the watch delivers another status ◀┘
+//! graph ──▶ waits ──▶ written at a version ──┬──▶ the watch delivers this status: removed
+//!   ▲                                        │
+//!   └─── the watch delivers another status ◀─┘
 //! ```
 
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ pub struct PendingStatuses {
     writes: BTreeMap<StatusKey, PendingWrite>,
     /// The text and detail of the ConfigMap in the last graph.
     text: Option<(Hash, String)>,
-    /// During a build: own writes delivered by the watch since its start. The build may not include them.
+    /// During a build: own writes that the watch has delivered since the start of the build. The build may not include
+    /// them.
     unseen: Option<Unseen>,
 }
 
@@ -68,7 +69,7 @@ pub struct PendingStatuses {
 struct Unseen {
     /// The statuses, each with its hash.
     statuses: BTreeMap<StatusKey, Hash>,
-    /// Whether the ConfigMap was delivered.
+    /// Whether the watch delivered the ConfigMap.
     text: bool,
 }
 
@@ -152,7 +153,7 @@ impl PendingStatuses {
         self.text = Some((text, detail.to_owned()));
     }
 
-    /// Handles the delivery of the ConfigMap by the watch. Returns whether it has the desired content.
+    /// Handles a ConfigMap that the watch delivered. Returns whether it has the desired content.
     pub fn text_delivered(&mut self, text: Hash, detail: &str) -> bool {
         let is_it = self.text.as_ref().is_some_and(|wanted| (wanted.0, wanted.1.as_str()) == (text, detail));
         if is_it && let Some(unseen) = &mut self.unseen {
@@ -161,8 +162,8 @@ impl PendingStatuses {
         is_it
     }
 
-    /// Handles the delivery of a status by the watch at `version`. Returns whether it is the desired one, or
-    /// older than this process's own write.
+    /// Handles a status that the watch delivered at `version`. Returns whether it is the desired status, or older than
+    /// this process's own write.
     pub fn status_delivered(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
         if write.status.digest != digest {
@@ -199,9 +200,8 @@ impl PendingStatuses {
         }
     }
 
-    /// Removes `write`, because the object at `version` is newer than the graph or has the desired status
-    /// already. If a later graph has seen that the status was overwritten since, the write stays, and its
-    /// turn is returned.
+    /// Removes `write`, because the object at `version` is newer than the graph or has the desired status already. If a
+    /// later graph includes that the status was overwritten since, the write remains, and its turn is returned.
     #[must_use]
     pub fn settle(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) -> Option<StatusWriteKey> {
         let known = self.writes.get(key).filter(|known| known.status.is_same(&write.status))?;

@@ -148,7 +148,7 @@ impl Capability for TopologyReconciler {
 }
 
 impl TopologyReconciler {
-    /// Ends an aborted build. Queues another one if the watch has delivered own writes meanwhile.
+    /// Ends an aborted build. Queues another build if the watch has delivered own writes meanwhile.
     fn abort_build(&self, key: &Key) -> Result<(), StoreError> {
         if self.statuses.change(|pending| pending.abort_build()) {
             self.queue.add_after_window(*key);

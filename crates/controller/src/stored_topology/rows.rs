@@ -1,5 +1,5 @@
 //! The rows of the topology's mirror: the fields of each object that the graph uses, or the parse error.
-//! Labels are left out to save memory, so the target selectors of policies are not evaluated.
+//! Labels are dropped to save memory, so the target selectors of policies are not evaluated.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -15,7 +15,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Uses the ConfigMap `topology` in `namespace`. `route_status`: whether to write route statuses too.
+    /// Uses the ConfigMap `topology` in `namespace`. `route_status`: whether to write route statuses, too.
     #[must_use]
     pub fn new(namespace: &str, route_status: bool) -> Self {
         Self { config_map: ObjectKey::new(namespace, NAME), route_status }

@@ -19,7 +19,7 @@ use policy_sync_topology::{Graph, NodeId};
 
 type OurGateways = HashMap<ObjectKey, OurGateway>;
 
-/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. If not `route_status`,
+/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. Without `route_status`,
 /// entries are removed from all routes.
 pub(super) fn differing(
     graph: &Graph<'_>,

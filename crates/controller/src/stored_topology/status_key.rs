@@ -32,8 +32,8 @@ impl fmt::Display for StatusKey {
 pub struct StatusWriteKey {
     /// The object.
     pub key: StatusKey,
-    /// Whether the object itself changed. Then it does not wait for objects in its namespace that only depend
-    /// on others.
+    /// Whether the object itself changed. If so, it is written before the objects in its namespace that only depend on
+    /// changed objects.
     pub changed: bool,
 }
 

@@ -10,7 +10,7 @@ use super::pending::{PendingStatuses, ReplaceResult};
 use super::status_key::StatusWriteKey;
 use policy_sync_hub::reconcile::Queue;
 
-/// The delay of a turn that an older read could not settle.
+/// The delay of a turn that remains because the read before it was too old.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The pending statuses with the queue of their turns.
@@ -39,7 +39,7 @@ impl Statuses {
         changed
     }
 
-    /// Handles watch events, which are rarely about pending statuses.
+    /// Handles watch events. Most of them do not concern pending statuses.
     pub(super) fn show<T>(&self, show: impl FnOnce(&mut PendingStatuses) -> T) -> T {
         let mut pending = self.pending.lock();
         let before = pending.len();

@@ -32,8 +32,8 @@ impl Throttle {
         Self { interval: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
     }
 
-    /// Waits for a turn, and until `others` are idle. If they never are, every other slot is a turn: each
-    /// turn adds its own duration to the time that later turns may wait.
+    /// Waits for a turn, and until `others` are idle. If they never are, every second slot is a turn, because each turn
+    /// adds its own duration to the time for which later turns may wait.
     pub(super) async fn turn<K: Key>(&self, others: &Queue<K>) {
         let mut state = self.state.lock().await;
         let at = state.next.max(Instant::now());

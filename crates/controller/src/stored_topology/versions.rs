@@ -11,7 +11,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The same `version` for all sources.
+    /// Versions that are `version` for all sources.
     #[cfg(test)]
     pub(super) fn at(version: u64) -> Self {
         Self { gateways: version, routes: [version; 5] }

@@ -1,8 +1,8 @@
 //! Prometheus metrics about the hub. Only the leader exports real values. Followers export 0, so a sum over all
 //! replicas is correct.
 //!
-//! [`HubMetrics::measure`] counts objects of the mirror at each scrape. The states of policies and Gateways are known
-//! only to their folds, which record them in a tally.
+//! [`HubMetrics::measure`] counts objects of the mirror at each scrape. The states of policies and Gateways are results
+//! of their folds, which record them in a tally.
 
 mod tally;
 
@@ -180,8 +180,8 @@ impl HubMetrics {
         self.0.tally.reported(changes);
     }
 
-    /// Records that the hub shows all spoke reports of `origin`. If that took a write, which finished at `written`,
-    /// observes the time since the first report that it contains.
+    /// Records that the hub shows all spoke reports of `origin`. If this required a write, which finished at `written`,
+    /// observes the time from the first report in the write until then.
     pub(super) fn status_written(&self, origin: &Origin, written: Option<Moment>) {
         if let (Some(reported), Some(written)) = (self.0.tally.take_reported(origin), written) {
             self.0.status_delay.observe(written.since(reported).as_secs_f64());
@@ -270,8 +270,8 @@ impl Counted {
     }
 }
 
-/// The `state` label of `gvr`, which a class lists in the parameters for `role`. It equals the reason in the condition of
-/// the class. `None` while the hub has not been queried.
+/// The `state` label of `gvr`, which a class lists in the parameters for `role`. It equals the reason in the condition
+/// of the class. `None` while the hub has not been queried.
 fn resolved(view: View<'_>, role: Role, gvr: &GroupVersionResource) -> Option<&'static str> {
     if not_in_role(view, role, &gvr.kind).is_some() {
         return Some(KindReason::NotSyncable.as_str());

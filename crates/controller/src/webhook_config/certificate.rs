@@ -1,6 +1,6 @@
-//! The controller's own webhook certificate: a CA valid for ten years signs a serving certificate valid for
-//! ninety days. Both are renewed long before they expire. [`renewal`] decides from the stored state and the time;
-//! only [`made`] uses random numbers.
+//! The controller's own webhook certificate: a CA valid for ten years signs a serving certificate valid for ninety
+//! days. Both are renewed long before they expire. [`renewal`] decides which certificate to renew, from the stored ones
+//! and the time; only [`made`] uses random numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) enum Renewal {
     Certificate,
     /// A new CA; the previous one stays trusted.
     Authority,
-    /// Both, because the stored state is unusable.
+    /// A new CA and a new serving certificate, because the stored CA is unusable.
     Both,
     /// Removal of CAs that are expired or not valid yet.
     Expired,
@@ -55,8 +55,8 @@ pub(super) struct IssueError {
     source: rcgen::Error,
 }
 
-/// The renewal that `kept` needs, for webhooks at `host`. `trust`: whether all webhook configurations trust
-/// the signing CA.
+/// The renewal that the stored certificates `kept` need, for webhooks at `host`. `trust`: whether all webhook
+/// configurations trust the signing CA.
 #[must_use]
 pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Moment) -> Renewal {
     let authorities = certificates(&kept.authorities);
@@ -87,7 +87,7 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
     }
 }
 
-/// Performs the renewal `renewal`, and returns the new state.
+/// Issues the certificates that `renewal` requires, and returns the new contents of the Secret.
 ///
 /// # Errors
 ///

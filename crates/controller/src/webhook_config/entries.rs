@@ -1,5 +1,5 @@
-//! Plans the webhook entries in the two configurations, from Rego policies, covered kinds and the stored
-//! entries.
+//! Plans the webhook entries of this controller in the two configurations, from the Rego policies, the kinds that are
+//! synced and the stored entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use policy_sync_rego::exemptions::{Exemptions, quoted};
 pub(crate) const ADMIT: &str = "/admit";
 /// The path of the validating admission webhook.
 pub(crate) const ADMIT_VALIDATING: &str = "/admit/validating";
-/// The API server's timeout for a webhook, in seconds; this process responds sooner.
+/// The timeout of the API server for a webhook, in seconds. This process responds sooner.
 const TIMEOUT: u8 = 5;
 
 /// The change that a configuration needs.
@@ -33,15 +33,15 @@ pub(super) enum Plan {
     Wait(String),
     /// Apply all entries of this controller, because some are missing.
     Apply(Vec<Value>),
-    /// Replace stored entries, each at its index in the list. An apply would keep fields that others have
-    /// added.
+    /// Replace stored entries, each at its index in the list. A server-side apply would keep fields that other
+    /// clients have added.
     Replace(Vec<(usize, Value)>),
     /// Remove stored entries, each given by its index in the list and its name.
     Remove(Vec<(usize, String)>),
 }
 
-/// Plans the entries of the configuration `sort`, with the content `stored`. `ca_bundle` is the CA bundle
-/// (PEM), `None` if another controller injects it, or the reason why it is unknown.
+/// Plans the entries of the configuration of the kind `sort`. `stored` is its present content. `ca_bundle` is the CA
+/// bundle (PEM), `None` if another controller injects it, or the reason why it is unknown.
 pub(super) fn plan(
     sort: ConfigurationKind,
     stored: &Configuration,
@@ -214,7 +214,7 @@ impl Entry<'_> {
         Some(entry)
     }
 
-    /// The entry for `/policies`, which checks Rego policies when they are written. It fails open, so that
+    /// The entry for `/policies`, which checks Rego policies when they are written. It fails open, so that Rego
     /// policies can always be repaired.
     fn policies(&self, inputs: &EntryInputs) -> Value {
         let kinds = [

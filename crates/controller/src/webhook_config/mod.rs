@@ -1,17 +1,16 @@
-//! Webhook configurations: while there are policies, adds entries to two configurations that the manifests
-//! create empty, and issues the certificate of the webhooks.
+//! While there are Rego policies, the controller adds its webhooks to two webhook configurations. The chart creates
+//! both without webhooks. The controller also issues their certificate.
 //!
 //! ```text
-//! policies in use (rego) ─┐
+//! Rego policies in use ───┐
 //! covered kinds (sync) ───┼─▶ EntryInputs ─┐
-//! own user, ca.crt ───────┘          ├─▶ plan: entries ──────▶ MutatingWebhookConfiguration, Validating… (leader only)
-//! configurations, Secret ─▶ View ────┤                   ╰───▶ problems, reported in the status of policies
-//!                                    └─▶ certificate: due ───▶ Secret (leader only) ─watch─▶ served (each replica)
+//! own user, ca.crt ───────┘                ├─▶ entries: plan ────────▶ webhook configurations (leader only)
+//! configurations, Secret ─▶ View ──────────┤                 ╰───────▶ problems, in the status of Rego policies
+//!                                          └─▶ certificate: renewal ─▶ Secret (leader only) ─▶ served (each replica)
 //! ```
 //!
-//! Unknown inputs change nothing: entries stay as they are, and rules only grow. A certificate is renewed
-//! while the previous one is valid for another month, and only by a CA that is in the `caBundle` of every
-//! entry.
+//! If an input is unknown, no entry is removed and no kind is removed from a rule; kinds may be added. The serving
+//! certificate is renewed a month before it expires, if its CA is in the `caBundle` of every entry.
 
 mod certificate;
 mod entries;

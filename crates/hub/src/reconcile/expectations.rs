@@ -1,5 +1,5 @@
-//! Writes that the watch has not returned yet. Until it does, a decision from the mirror would be based on an older
-//! state than the write left.
+//! *Expectations*: writes that the watch has not returned yet. Until then, the mirror shows a state from before the
+//! write.
 
 use dashmap::{DashMap, Entry};
 
@@ -53,8 +53,8 @@ impl<K: Key, E> Default for Expectations<K, E> {
 }
 
 impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
-    /// Runs `decide` with the expectations of `key`, and stores its changes. It works on a copy: other threads see the
-    /// previous expectations meanwhile. The queue never runs one key twice at a time.
+    /// Runs `decide` with a copy of the expectations of `key`, and stores the changed copy. Meanwhile, other threads
+    /// read the previous expectations. No change is lost, because the queue never runs a key twice at the same time.
     pub fn with<T>(&self, key: &K, decide: impl FnOnce(&mut E) -> T) -> T {
         let mut expected = self.0.get(key).map(|expected| expected.clone()).unwrap_or_default();
         let decided = decide(&mut expected);
@@ -95,8 +95,8 @@ impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
         self.0.iter().flat_map(|entry| of(entry.key(), entry.value())).collect()
     }
 
-    /// Updates the expectations of all keys. A key that is not planned while another process leads may no longer exist
-    /// when this process leads again.
+    /// Updates the expectations of all keys, also of keys that are never planned again: they may have ceased to exist
+    /// while another process led.
     pub fn update(&self, mut update: impl FnMut(&K, &mut E)) {
         self.0.retain(|key, expected| {
             update(key, expected);

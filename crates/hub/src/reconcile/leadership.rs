@@ -7,10 +7,11 @@
 //! follower      │── watches, plans nothing ──────────────────▶│ takes it, plans everything
 //! ```
 //!
-//! A leader counts from before it sent a renewal, a follower from when it saw the renewal. Each uses its own monotonic
-//! clock, so no two clocks are compared. A write that was sent just before the leader stops has a third of the duration
-//! to arrive. A process that was suspended finds its term over before it sends anything. The API server rejects a write
-//! that was already in flight by the uid and generation in it.
+//! A leader measures the duration from before it sent a renewal, a follower from when it read the renewal. Each uses
+//! its own monotonic clock, so no two clocks are compared. A write that was sent just before the leader stops has a
+//! third of the duration to arrive. A process that was suspended detects that its term is over before it sends
+//! anything. If a write was already in flight, the API server rejects it because of the uid and generation that it
+//! contains.
 //!
 //! Existing crates do not fit. kube-lease-manager sleeps until the Lease that it last saw expires, so it takes a
 //! released Lease too late. It renews, releases and takes over without a resource version, so two processes can both

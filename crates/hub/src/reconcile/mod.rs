@@ -1,4 +1,5 @@
-//! The reconciliation loop of any capability.
+//! The reconciliation loop of any [`Capability`]. A capability plans objects of one part of the controller; its unit of
+//! work is a *key*.
 //!
 //! ```text
 //! keys ──▶ queue ──▶ worker ──▶ capability: read, decide, apply ──▶ requests ──▶ hub
@@ -6,8 +7,9 @@
 //!            └── backoff, recheck ──┘
 //! ```
 //!
-//! This module does not interpret keys. Only the leader reconciles them; see [`Leadership`]. Other processes drop their
-//! keys, and reconcile every key when they become the leader.
+//! This module does not interpret keys. Only the leader reconciles keys, except those for which
+//! [`Capability::runs_on_followers`] is true; see [`Leadership`]. Other processes drop their keys, and reconcile every
+//! key when they become the leader.
 
 pub mod apply;
 mod events;
@@ -63,12 +65,12 @@ pub trait Capability: Send + Sync + 'static {
     /// All keys; they are reconciled when this process becomes the leader.
     fn all_keys(&self) -> BTreeSet<Self::Key>;
 
-    /// Whether a follower reconciles `key` too. Such keys must not write to the hub.
+    /// Whether a follower reconciles `key`, too. Reconciling such a key must not write to the hub.
     fn runs_on_followers(&self, _key: &Self::Key) -> bool {
         false
     }
 
-    /// Discards state that is valid within one term only.
+    /// Discards state that is valid only while this process stays the leader without interruption (one *term*).
     fn leadership_changed(&self) {}
 
     /// Plans `key` and applies the plan. `slot` counts against the limit of concurrent keys; dropping it early lets
@@ -85,7 +87,7 @@ pub trait ReconcileError: Error + Send + 'static {
     /// A stable identifier for the log.
     fn category(&self) -> &'static str;
 
-    /// Whether it occurs in normal operation: the watch lags behind a write, or another process leads. It is logged at
-    /// debug level and not counted as an error.
+    /// Whether the error occurs in normal operation: the watch lags behind a write, or another process leads. If so,
+    /// the error is logged at debug level and not counted.
     fn is_expected(&self) -> bool;
 }

@@ -35,14 +35,15 @@ pub struct Queue<K> {
 struct QueueState<K> {
     first: VecDeque<K>,
     ready: FairQueue<K>,
-    /// The queued keys, with the time since when they wait.
+    /// The queued keys, each with the time at which it was added.
     queued: HashMap<K, Instant>,
     active: HashSet<K>,
-    /// Keys that were added while active, and when.
+    /// The active keys that were added again, each with the time of that. They are queued once they are no longer
+    /// active.
     re_added: HashMap<K, Instant>,
     timers: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
-    /// The number of failures of each key, and when its retry is due.
+    /// The number of failures of each key, and the time at which its retry is due.
     failures: HashMap<K, (u32, Instant)>,
     metrics: Metrics,
 }

@@ -356,7 +356,11 @@ fn creation_times_on_the_cluster_decide_between_two_policies() {
         rules["limits#all"]["value"]["rates"][0]["limit"].clone()
     };
     let is_unknown = |json: &serde_json::Value| {
-        json["unknown"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("the age of policies"))
+        json["unknown"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|text| text.as_str().unwrap().contains("the age of policies"))
     };
     // us-1 reports no creation time, so the hub's creation times are used, with a note.
     let without =

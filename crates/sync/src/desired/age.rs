@@ -1,19 +1,19 @@
-//! Orders the creation of copies with the same target on each cluster as on the hub.
+//! Creates the copies of policies with the same target in the same order on each cluster as the policies on the hub.
 //!
-//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence. On
-//! a cluster it compares the creation times of the copies, in whole seconds. A copy is therefore created only after the
-//! copies of older policies have existed since an earlier second:
+//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence.
+//! On a cluster it compares the creation times of the copies, in whole seconds. A copy is therefore created only after
+//! the copies of older policies have existed since an earlier second:
 //!
 //! ```text
-//! order of the hub:   b d │ a c │ b2      │ separates runs of ascending names
-//!                     (1)   (2)   (3)     each run is created when all copies of the one before exist for a second
+//! policies, the oldest first:   b d │ a c │ b2      │ separates runs, in which names ascend
+//! copies are created:           (1)   (2)   (3)     each run once the copies of the previous run exist for a second
 //! ```
 //!
-//! The copies of a run may be created in the same second, because their names have the order of the hub.
+//! The copies of a run may be created in the same second, because the order of their names is that of the hub.
 //!
-//! Only the creation of a work waits. It waits for the oldest unfinished copy until the plans of this process ([`Waits`])
-//! have seen no progress for `policyWaitSeconds`. All later runs wait for the same copy, so that their waits end together.
-//! [`Problem::OutOfOrder`] reports copies in another order.
+//! Only the creation of a work waits. It waits for the oldest unfinished copy. The wait ends if the plans of this
+//! process ([`Waits`]) have seen no progress for `policyWaitSeconds`. All later runs wait for the same copy, so that
+//! their waits end together. [`Problem::OutOfOrder`] reports copies in another order.
 //!
 //! [`Waits`]: crate::Waits
 
@@ -36,11 +36,13 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::selector::ClusterSelector;
 use policy_sync_api::text::join_limited;
 
-/// The number of older policies that a policy waits for, for all its targets together.
+/// The maximum number of older policies that a policy waits for, and of neighbors that are checked for
+/// [`Problem::OutOfOrder`], for all its targets together.
 const OLDER_LIMIT: usize = 32;
-/// The number of neighbors in the order of a target among which the nearest one with a copy on a cluster is searched.
+/// The maximum number of policies, directly before or after a policy in the order of a target, that are searched for
+/// the nearest one with a copy on a cluster.
 const NEIGHBOR_SEARCH_LIMIT: usize = 16;
-/// The number of later policies among which those without a work on a cluster are searched.
+/// The maximum number of later policies that are searched for those without a work on a cluster.
 const SEARCH_LIMIT: usize = 1024;
 
 /// The older policies that one policy waits for because of one target.
@@ -48,7 +50,7 @@ struct Older {
     gateway: ObjectKey,
     /// The clusters of the Gateway.
     clusters: BTreeSet<ClusterName>,
-    /// The runs before its own, the nearest first, each with the nearest policy first.
+    /// The runs before the policy's own run, the nearest first, each with the nearest policy first.
     runs: Vec<Vec<OlderPolicy>>,
     /// The maximum wait.
     wait: Duration,
@@ -62,13 +64,13 @@ struct OlderPolicy {
 
 /// The copy of an older policy on a cluster.
 enum Copy {
-    /// It does not exist and is not expected.
+    /// It does not exist, and its creation is not expected, or is overdue.
     Absent,
-    /// It exists since an earlier second.
+    /// It has existed since an earlier second.
     Older,
     /// It will be created, or was created in the present second.
     Unfinished {
-        /// When this may change without an event.
+        /// When this may change without a change on the hub.
         until: Option<Moment>,
     },
 }
@@ -132,9 +134,9 @@ impl<'v> OlderPolicyCache<'v> {
     }
 }
 
-/// The wait of the work of `origin` on `cluster` for the policy `older` at `age_key`. A new wait begins only with
-/// progress: when the work of `older` is created, or when the cluster has created the copy of the previous wait.
-/// Otherwise the waits for several missing copies would add up.
+/// The wait of the work of `origin` on `cluster` for the policy `older` at `age_key`. A new wait begins only after
+/// progress: the work of `older` was created, or the cluster created the copy that the previous wait was for. Otherwise
+/// the waits for several missing copies would add up.
 fn next_wait(
     view: View<'_>,
     origin: &Origin,
@@ -197,7 +199,7 @@ impl Older {
     }
 
     /// The position of the oldest policy whose copy on `cluster` must be created first, and when that may change
-    /// without an event.
+    /// without a change on the hub.
     fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(AgeKey, Option<Moment>)> {
         let (mut oldest, mut earliest) = (None, None);
         for run in &self.runs {
@@ -249,8 +251,8 @@ impl Older {
 }
 
 impl OlderPolicy {
-    /// The policy at this position, in the kind and namespace of `younger`; `None` if it is being deleted or its
-    /// selector is invalid.
+    /// The policy at the position `age_key`, of the same kind and namespace as `younger`. `None` if it is being deleted
+    /// or its selector is invalid.
     fn read(view: View<'_>, younger: &Origin, age_key: &AgeKey) -> Option<Self> {
         let origin = beside(younger, age_key.1.clone());
         let policy = view.policy(&origin).filter(|policy| !policy.deleting)?;
@@ -325,8 +327,9 @@ pub(crate) fn followers(
     later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
 }
 
-/// The policies that share a target with the policy `origin` and are affected by its position, where `policy` is its
-/// old or new row. The next younger ones may wait for it, and it may be the neighbor of others on some cluster.
+/// The policies that share a target with the policy `origin` and whose plans may depend on its position. `policy` is
+/// the old or new row of `origin`. Younger policies may wait for its copy. Neighbors may report that their copies and
+/// its copy are out of order.
 pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
     let own = age_key(origin.object(), policy);
     let mut found = BTreeSet::new();

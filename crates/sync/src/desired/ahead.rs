@@ -1,10 +1,11 @@
-//! Builds large copies before a plan, without the lock on the mirror: nothing can change there while a plan runs.
+//! Builds large copies before a plan, while the mirror is not locked. A plan locks the mirror, so that it does not
+//! change meanwhile.
 //!
 //! ```text
-//! lock: unmade? ──▶ unlocked: build them one by one ──▶ lock: plan
+//! locked: find unbuilt copies ──▶ unlocked: build them one by one ──▶ locked: plan
 //! ```
 //!
-//! The plan is the same without this step, but takes longer while everything else waits for the lock.
+//! Without this step the plan would be the same, but hold the lock for longer.
 
 use super::order;
 use super::policy::ahead::{self, LOCKED_BUILD_LIMIT};
@@ -15,7 +16,7 @@ use policy_sync_api::names::Origin;
 #[derive(Debug, Default)]
 pub struct UnbuiltCopies(Vec<ahead::PolicyCopies>);
 
-/// The copies to build before the works or the status of `origin` are planned.
+/// The copies that must be built before the works or the status of `origin` are planned.
 #[must_use]
 pub fn unbuilt_copies(view: View<'_>, settings: &Settings, origin: &Origin) -> UnbuiltCopies {
     let copies = match origin {

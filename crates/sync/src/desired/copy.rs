@@ -8,7 +8,7 @@ use policy_sync_api::annotations;
 use policy_sync_api::json::{BorrowedJson, DEPTH_LIMIT, Hash, depth, type_of};
 use policy_sync_api::syntax::LABEL_LIMIT;
 
-/// Labels and annotations that are not copied: those of this controller, those that hand an object to another tool,
+/// Labels and annotations that are not copied: those of this controller, those by which other tools manage an object,
 /// and those in which Kubernetes controllers record state of the hub.
 pub(super) const NOT_COPIED: [&str; 16] = [
     "kuadrant.io/*",
@@ -47,7 +47,7 @@ impl Settings {
         Err(Problem::DownstreamNamespace { namespace: namespace.to_owned(), downstream, fault })
     }
 
-    /// Adds the prefix without checking the result. For references only, which create nothing in that namespace.
+    /// Adds the prefix without checking the result. For references only, because they create nothing in the namespace.
     pub(crate) fn prefixed(&self, namespace: &str) -> String {
         format!("{}{namespace}", self.downstream_namespace_prefix)
     }
@@ -55,7 +55,7 @@ impl Settings {
 
 /// Whether `text` matches `pattern`, in which `*` matches any text.
 ///
-/// Between two stars, the first match is as good as any other, so one pass for each star is enough.
+/// Between two stars, the first occurrence of a part is as good as a later one, so each part is searched only once.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -133,7 +133,7 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
-/// Maps with keys of users, in which `name` and `namespace` do not form a reference.
+/// Fields whose keys are chosen freely. If such a field has the keys `name` and `namespace`, they are no reference.
 pub(super) const USER_KEYED_MAPS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
 /// Rewrites the namespaces in references: every object with a name and a namespace counts as a reference.

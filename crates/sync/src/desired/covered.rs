@@ -15,7 +15,8 @@ pub struct ControllerScope {
     pub classes: BTreeSet<Arc<str>>,
     /// The kinds that any of these classes lists, if they can be synced in the listed role.
     pub kinds: BTreeSet<GroupResource>,
-    /// Whether the scope is complete: a class with unreadable parameters may list more kinds.
+    /// Whether the scope is complete. It is not if the parameters of a class are invalid or unread, because they may
+    /// list more kinds.
     pub is_whole: bool,
 }
 

@@ -12,9 +12,10 @@ use policy_sync_api::params::{Params, ResourceToSync, Role};
 /// Whether a kind is eligible on this hub.
 #[derive(Clone, Debug)]
 pub enum KindEligibility {
-    /// No class lists the kind, or its CustomResourceDefinition was deleted. Its objects are withdrawn.
+    /// No class lists the kind, or its CustomResourceDefinition was deleted. The copies of its objects are removed.
     Unlisted,
-    /// The kind cannot be determined or planned at present. The last known discovery result is kept.
+    /// Objects of the kind cannot be planned at present, because of this problem. The second field is the last known
+    /// result of discovery.
     Frozen(Problem, Option<KindInfo>),
     /// The kind can be synced in this version.
     Listed(GroupVersionResource, KindInfo),
@@ -46,8 +47,8 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
     resolved(view, gvr.clone())
 }
 
-/// The versions in which classes list `kind`, each with the oldest class that lists it: the version of the oldest
-/// class first, then by name.
+/// The versions in which classes list `kind`, each with the oldest class that lists it. Sorted by the age of that
+/// class, the oldest first, then by its name.
 #[must_use]
 pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
     let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
@@ -118,8 +119,8 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// A class of some Gateway that may be created again and whose parameters this process has never read: it may have
-/// been deleted just before the start.
+/// The problem that the class of a Gateway of this controller does not exist, may be created again, and has parameters
+/// that this process has never read. The class may have been deleted just before this process started.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known =
         |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
@@ -147,8 +148,8 @@ pub enum ResourceEntry {
     Unlisted,
     /// The entry cannot be determined at present.
     Frozen(Problem),
-    /// The parameters and the entry. The problem is set if an older class, whose parameters are unreadable, may list
-    /// the kind, too.
+    /// The parameters and the entry. The problem is set if the parameters of an older class cannot be read, because
+    /// that class may list the kind, too.
     Known(Arc<Params>, ResourceToSync, Option<Problem>),
 }
 
@@ -198,25 +199,25 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceEntry {
 /// Whether this controller serves a Gateway.
 #[derive(Clone, Debug)]
 pub enum GatewayEligibility {
-    /// The Gateway does not exist, is terminating, or belongs to a class of another controller. Its works are
-    /// withdrawn.
+    /// The Gateway does not exist, is terminating, or belongs to a class of another controller. Its works are deleted.
     NotOurs,
-    /// Its parameters, or the version for a kind of policies, cannot be decided at present. Its works are kept.
+    /// The parameters of its class, or the synced version of a kind of policies, cannot be determined at present. Its
+    /// works are left unchanged.
     Frozen(Problem),
     /// The Gateway belongs to a class of this controller with these parameters.
     Ours(Arc<Params>),
 }
 
 impl GatewayEligibility {
-    /// Whether it belongs to a class of this controller, even if the parameters are unreadable.
+    /// Whether the Gateway belongs to a class of this controller, even if the parameters are unreadable.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         !matches!(self, Self::NotOurs)
     }
 }
 
-/// Whether a Gateway whose class does not exist belonged to this controller: this process has seen the class, or its
-/// own writes exist. Anyone can create a Gateway whose class never existed or was another controller's.
+/// Whether a Gateway whose class does not exist belonged to this controller: this process has read the class, or writes
+/// of this controller exist. Anyone can create a Gateway whose class never existed or was another controller's.
 fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
     view.deleted_classes().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()
@@ -243,8 +244,8 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
     }
 }
 
-/// Whether the Gateway `key` is eligible as a target of policies of `kind`. If its class does not list the kind, it
-/// is treated like a Gateway of another controller.
+/// Whether the Gateway `key` is eligible as a target of policies of `kind`. If its class does not list the kind, the
+/// Gateway is treated like one of another controller.
 #[must_use]
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayEligibility {
     match of_gateway(view, key) {

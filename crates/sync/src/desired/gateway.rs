@@ -19,7 +19,7 @@ use policy_sync_api::names::{ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, TlsSecrets};
 use policy_sync_api::selector::ClusterSelector;
 
-/// The plan for the Gateway `key`, before waits are applied.
+/// Plans the works of the Gateway `key`, without waits for its policies.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let origin = Origin::Gateway(key.clone());
     let name = WorkName::planned(view.controller(), "Gateway", &origin);

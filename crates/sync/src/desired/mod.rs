@@ -1,14 +1,15 @@
 //! Decides from a view of the mirror which objects should exist on the hub.
 //!
 //! ```text
-//! view, key ──▶ watches   which kinds to watch
-//!           ──▶ covered   which kinds are copied to spokes
-//!           ──▶ works     the works of a Gateway, policy or resource on each cluster ──▶ in order
-//!           ──▶ access    the access work of a cluster
+//! view, key ──▶ watches           the kinds to watch
+//!           ──▶ covered           the kinds that are copied to spokes
+//!           ──▶ gateway, policy   the works of a Gateway, policy or resource on each cluster ──▶ order, age: waits
+//!           ──▶ access            the access work of a cluster
 //! ```
 //!
-//! Eligibility comes first, and errors freeze: class, kind, Gateway and Placement, if they are known, decide which
-//! clusters an object may be on. On these clusters, works that cannot be planned are left unchanged.
+//! The class, the kind, the Gateway and the Placement determine the clusters of an object. If a work on one of these
+//! clusters cannot be planned, because an input is invalid or unknown, the existing work is left unchanged: it is
+//! *frozen*.
 
 pub mod access;
 pub(crate) mod age;
@@ -47,8 +48,8 @@ pub struct Settings {
     pub reserved_namespaces: Vec<String>,
 }
 
-/// The default of [`Settings::reserved_namespaces`], joined by commas: namespaces of Kubernetes, Open Cluster Management and common
-/// gateways. Those of Kuadrant begin with the default prefix.
+/// The default of [`Settings::reserved_namespaces`], joined by commas: namespaces of Kubernetes, Open Cluster
+/// Management and common gateways. Those of Kuadrant begin with the default prefix.
 pub const RESERVED_NAMESPACES: &str = "kuadrant-system,kuadrant-operator,kuadrant-operator-system,istio-system,default,\
                                        kube-*,open-cluster-management*";
 
@@ -66,27 +67,27 @@ impl Default for Settings {
 pub struct WorksPlan {
     /// The name of its works, if its kind is known.
     pub name: Option<WorkName>,
-    /// The outcome on each cluster. On any other cluster, a work of the origin is withdrawn.
+    /// The outcome on each cluster. On any other cluster, a work of the origin is deleted.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
-    /// The clusters where a Gateway of the policy is placed, or which are chosen for the Gateway, but which the
-    /// object's own selector excludes.
+    /// The clusters that the object's own selector excludes, although its Placement or the Placement of a targeted
+    /// Gateway selects them.
     pub deselected: BTreeSet<ClusterName>,
-    /// The clusters of a Gateway that are no longer chosen and where its grace period is running, each with its
-    /// start.
+    /// The clusters that a Gateway's Placement no longer selects and where the Gateway's grace period is running, each
+    /// with the start of that period.
     pub unplaced: BTreeMap<ClusterName, Moment>,
-    /// The problems that keep it from being planned, and those that its owner should know about.
+    /// The problems that prevent the plan, and other problems that are reported to the owner.
     pub problems: Vec<Problem>,
-    /// Whether it targets a Gateway of this controller, or is a resource that requests placement.
+    /// Whether the object is a Gateway of this controller, targets one, or is a resource that requests placement.
     pub targeted: bool,
-    /// Which Gateways a policy follows when it leaves clusters.
+    /// The Gateways that must be removed from a cluster before the policy.
     followed_gateways: FollowedGateways,
-    /// The clusters that were chosen and selected, but that the replica preferences do not name.
+    /// The clusters that the Placement and the selector select, but that the replica preferences do not include.
     pub not_in_preferences: BTreeSet<ClusterName>,
     /// The number of replicas for each cluster, if they are split.
     pub shares: Option<Shares>,
     /// The waits of its missing works for older copies, including those that have ended.
     pub waits: BTreeMap<ClusterName, Wait>,
-    /// When the plan may change without an event.
+    /// When the plan may change without a change on the hub.
     pub recheck: Option<Moment>,
 }
 
@@ -98,19 +99,20 @@ pub enum Absence {
     Untargeted,
     /// Its own selector excludes the cluster.
     NotSelected,
-    /// The replica preferences do not name the cluster.
+    /// The replica preferences do not include the cluster.
     NotInPreferences,
-    /// No targeted Gateway of this controller is placed there; for a Gateway or resource, its own Placement has not
-    /// chosen the cluster.
+    /// No targeted Gateway of this controller is placed there; for a Gateway or resource, its own Placement does not
+    /// select the cluster.
     NotPlaced,
 }
 
-/// The Gateways that a policy follows when it leaves clusters. Without any, it leaves at once.
+/// The Gateways that must be removed from a cluster before the policy. Without such Gateways, the policy is removed at
+/// once.
 #[derive(Clone, Debug, Default)]
 struct FollowedGateways {
-    /// The Gateways that leave first.
+    /// The targeted Gateways.
     gateways: BTreeSet<ObjectKey>,
-    /// The clusters that the policy leaves because its Gateways do, not because of its selector.
+    /// The clusters from which the policy is removed, except those that its own selector excludes.
     clusters: BTreeSet<ClusterName>,
 }
 
@@ -135,14 +137,14 @@ impl WorksPlan {
 pub enum Outcome {
     /// This work should exist.
     Work(Arc<PlannedWork>),
-    /// This work is kept if it exists; otherwise it is created after others.
+    /// This work should exist. If it does not exist yet, its creation waits for others.
     Deferred(Arc<PlannedWork>, WaitReason),
-    /// The present state is kept, even if there is no work.
+    /// The existing work is left unchanged. If there is none, none is created.
     Kept(KeepReason),
 }
 
 impl Outcome {
-    /// The planned work, unless the present state is kept.
+    /// The planned work, unless the existing work is left unchanged.
     #[must_use]
     pub fn work(&self) -> Option<&Arc<PlannedWork>> {
         match self {
@@ -151,7 +153,7 @@ impl Outcome {
         }
     }
 
-    /// The category of the problem that freezes it, if any.
+    /// The category of the first problem that freezes the work, if any.
     #[must_use]
     pub fn frozen(&self) -> Option<&'static str> {
         match self {
@@ -160,7 +162,7 @@ impl Outcome {
         }
     }
 
-    /// The reason for which its creation waits, if any.
+    /// The reason for which the creation of the work waits, if any.
     #[must_use]
     pub fn waiting(&self) -> Option<&WaitReason> {
         match self {
@@ -173,18 +175,18 @@ impl Outcome {
 /// The reason why the state on a cluster is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepReason {
-    /// These problems keep it from being planned.
+    /// The work cannot be planned because of these problems.
     Frozen(Arc<[Problem]>),
     /// The Placement has not settled, so that a Gateway may only seem to have left the cluster.
     Unsettled,
     /// The policy selects clusters by label, but the ManagedCluster was deleted and its labels are unknown.
     UnknownLabels,
-    /// The policy leaves the cluster after one of its Gateways.
+    /// The policy is removed from the cluster after one of its Gateways.
     Following,
 }
 
 impl KeepReason {
-    /// Frozen by those of `problems` that freeze.
+    /// [`Self::Frozen`] with those of `problems` that freeze.
     fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
         Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
     }
@@ -203,7 +205,7 @@ impl WorksPlan {
     }
 }
 
-/// Plans the works of a Gateway, a policy or a resource, whether or not it still exists. Decides first which
+/// Plans the works of a Gateway, a policy or a resource, whether or not the object still exists. Decides first which
 /// works should exist, then which creations and deletions must wait for others.
 #[must_use]
 pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {

@@ -2,15 +2,17 @@
 //! after its policies and deleted before them.
 //!
 //! ```text
-//! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
-//!                                  measured from the last creation, rejection or Applied condition
-//! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
+//! create: policies' works ─┬▶ all applied ─────────────────────────────▶ Gateway's work
+//!                          ╰▶ no progress for policyWaitSeconds ──▶ hold: wait on │ serve: Gateway's work
+//! delete: Gateway's work ──▶ deleted, or terminating for policyWaitSeconds ──▶ policies' works
 //! ```
+//!
+//! Progress is that a policy's work is created, applied or rejected.
 //!
 //! Only the creation or deletion of a work waits, never a change. Waits are measured from times in the works, so that
 //! a restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the first
-//! rejection in this process. Each wait has an end, except for a work that is about to be created. A policy that
-//! itself waits for older copies (`age`) is waited for until its own wait ends.
+//! rejection in this process. Each wait is limited, except for a work that is about to be created. If a policy waits
+//! for older copies (`age`), its Gateway waits at least until that wait ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -217,8 +219,8 @@ impl UnappliedPolicies {
         }
     }
 
-    /// Starts the wait at `moment` if that is later. A moment in the future may be forged by the spoke's agent and
-    /// counts as now.
+    /// Starts the wait at `moment` if that is later. A moment in the future counts as now, because the spoke's agent
+    /// may have forged it.
     fn start_wait(&mut self, view: View<'_>, moment: Moment) {
         self.latest = self.latest.max(moment.min(view.now));
     }
@@ -228,8 +230,8 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
     view.failure(&POLICIES.resource(kind.clone())).is_some()
 }
 
-/// The planned state of a policy on each cluster: the name and content of a work, or `None` to keep the present
-/// state. The works, which can be large, are not held for all policies at once.
+/// The planned state of a policy on each cluster: the name and content of a work, or `None` if the existing work is
+/// left unchanged. The works, which can be large, are not kept in memory for all policies at once.
 type ExpectedWorks = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
 
 fn expected(plan: &WorksPlan) -> ExpectedWorks {
@@ -312,8 +314,8 @@ pub fn waiting_gateways(view: View<'_>, origin: &Origin) -> impl Iterator<Item =
     gateways.into_iter().map(Origin::Gateway)
 }
 
-/// Keeps the works of the policy `origin` on clusters that it leaves because a Gateway does, until the Gateway's work
-/// is deleted.
+/// On clusters from which the policy `origin` is removed because a Gateway is: keeps the work of the policy until the
+/// work of the Gateway is deleted.
 pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
     let FollowedGateways { gateways, clusters } = &plan.followed_gateways;
@@ -330,8 +332,8 @@ pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut Work
     }
 }
 
-/// Whether the work of the Gateway `key` exists in `cluster` and policies still wait for its deletion. `Some(None)`
-/// if it is not terminating; else the end of the wait.
+/// The end of the wait of policies for the deletion of the work of the Gateway `key` in `cluster`. `Some(None)` if the
+/// work is not terminating yet. `None` if policies do not wait, because the work does not exist or the wait is over.
 pub(crate) fn blocks_policies(
     view: View<'_>,
     key: &ObjectKey,

@@ -4,8 +4,8 @@
 //! [{"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5}}}}, …]
 //! ```
 //!
-//! Each patch is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec. Those whose selector
-//! matches a cluster's labels are applied in the order of the list. Parsing is strict, as for parameters.
+//! Each patch is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec. For each cluster, the
+//! patches whose selectors match its labels are applied in the order of the list. Parsing is strict, as for parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use policy_sync_api::json::{DEPTH_LIMIT, depth, length, normalize};
 use policy_sync_api::schema::{self, Schema};
 use policy_sync_api::selector;
 
-/// The maximum number of overrides for one policy: each is matched against every cluster.
+/// The maximum number of overrides of one policy. It is limited because each is matched against every cluster.
 pub const LIMIT: usize = 100;
 
-/// Overrides cannot change the targets, because these decide where the policy is placed.
+/// The fields that overrides cannot change, because the targets decide on which clusters the policy is placed.
 const TARGETS: [&str; 2] = ["targetRef", "targetRefs"];
 const KEYS: [&str; 2] = ["clusterSelector", "patch"];
 
@@ -39,7 +39,8 @@ pub struct Overrides {
 /// Indexes of some of a policy's overrides.
 pub type OverrideIndexes = Vec<usize>;
 
-/// The selectors of a policy's overrides and the sizes of their patches: enough to decide which cluster gets which.
+/// The selectors of a policy's overrides and the sizes of their patches. They suffice to decide which overrides apply
+/// to a cluster.
 #[derive(Debug, Default)]
 pub struct OverrideSelectors {
     /// The selector of each override, and the size of its patch in bytes.
@@ -74,7 +75,7 @@ impl Overrides {
         read(text).map_err(|JsonError { place, text }| Problem::BadOverrides { place, fault: text })
     }
 
-    /// The part that decides which cluster gets which overrides.
+    /// The part that decides which overrides apply to a cluster.
     #[must_use]
     pub fn override_selectors(&self) -> &Arc<OverrideSelectors> {
         &self.override_selectors
@@ -110,8 +111,8 @@ impl Overrides {
         chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
-    /// The problem for `fault`, attributed to the override whose patch reaches closest to it; the last one if several
-    /// do.
+    /// The problem for `fault`, attributed to the override whose patch contains most of the path of the fault; to the
+    /// last such override if there are several.
     fn blame(&self, chosen: &[usize], fault: &schema::SchemaError) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();

@@ -1,13 +1,14 @@
 //! Determines the clusters on which a Gateway is placed.
 //!
-//! The controller of a Placement rewrites its decisions one slice at a time, so a chosen cluster can be missing for a
-//! moment. A new cluster counts at once. A removed cluster counts as removed only if there are as many decisions as
-//! the Placement reports, and neither has changed for [`PLACEMENT_SETTLE_TIME`](crate::PLACEMENT_SETTLE_TIME). Other changes
-//! to the Placement delay nothing. The Gateway's own annotations may select some of the chosen clusters.
+//! OCM's placement controller writes the decisions of a Placement one PlacementDecision at a time, so a selected
+//! cluster can be missing for a moment. An added cluster counts at once. A removed cluster counts as removed only if
+//! there are as many decisions as the Placement reports, and neither has changed for
+//! [`PLACEMENT_SETTLE_TIME`](crate::PLACEMENT_SETTLE_TIME). Until then, the Placement is *unsettled*. Other changes to
+//! the Placement delay nothing. The Gateway's own annotations may select some of the decided clusters.
 //!
-//! On a removed cluster the Gateway keeps serving for its grace period and counts as placed. The start is stored on
-//! the work, so that each cluster has its own clock and a restart does not reset it. Since the spoke's agent may
-//! change the work, observations of this process take precedence.
+//! On a removed cluster the Gateway keeps serving for its grace period and counts as placed. The start of the grace
+//! period is stored on the work, so that each cluster has its own period and a restart does not reset it. Since the
+//! spoke's agent may change the work, observations of this process take precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,11 +31,11 @@ pub(crate) struct Placed {
     pub(crate) clusters: BTreeSet<ClusterName>,
     /// The clusters where its grace period is running, each with its start.
     pub(crate) unplaced: BTreeMap<ClusterName, Moment>,
-    /// The chosen clusters that its annotations do not select.
+    /// The decided clusters that its annotations do not select.
     pub(crate) deselected: BTreeSet<ClusterName>,
-    /// Whether other clusters may still be chosen, so that works there are kept.
+    /// Whether the Placement is unsettled. If so, works on other clusters are kept, because it may still select them.
     pub(crate) unsettled: bool,
-    /// When the placement may change without an event.
+    /// When the placement may change without a change on the hub.
     pub(crate) settles: Option<Moment>,
 }
 
@@ -68,7 +69,7 @@ fn seconds(text: &str) -> Option<u64> {
     text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE)
 }
 
-/// The end of the grace period of `gateway` on a cluster that has not been chosen since `since`.
+/// The end of the grace period of `gateway` on a cluster that its Placement has not selected since `since`.
 pub(crate) fn serves_until(view: View<'_>, gateway: &Gateway, since: Moment) -> Moment {
     since.after(grace(view, gateway).0)
 }
@@ -99,7 +100,7 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
 }
 
 impl Placed {
-    /// Removes the clusters that the annotations of `gateway`, which is `origin`, do not select. If these are
+    /// Removes the clusters that the annotations of `gateway`, which is `origin`, do not select. If the annotations are
     /// invalid, only clusters with a work remain.
     fn select(&mut self, view: View<'_>, origin: &Origin, gateway: &Gateway) {
         let selects: &dyn Fn(&ClusterName) -> bool = match ClusterSelector::read(&gateway.annotations) {
@@ -111,7 +112,8 @@ impl Placed {
         (self.clusters, self.deselected) = (clusters, deselected);
     }
 
-    /// Adds a cluster that is not chosen but has a work of the Gateway, if the grace period applies.
+    /// Adds a cluster that the Placement does not select but that has a work of the Gateway, if the grace period
+    /// applies.
     fn serves_on(
         &mut self,
         view: View<'_>,
@@ -136,7 +138,7 @@ impl Placed {
     }
 }
 
-/// The reason why no Placement chooses clusters for a Gateway or resource. Displayed as the end of a sentence about
+/// The reason why no Placement selects clusters for a Gateway or resource. Displayed as the end of a sentence about
 /// the object.
 pub(crate) enum NoPlacement {
     /// It has no Placement label.
@@ -157,7 +159,7 @@ impl fmt::Display for NoPlacement {
     }
 }
 
-/// The Placement that chooses the clusters of the Gateway `key`.
+/// The Placement that selects the clusters of the Gateway `key`.
 ///
 /// # Errors
 ///

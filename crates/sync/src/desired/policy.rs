@@ -1,13 +1,13 @@
 //! Plans the works of a policy or a resource.
 //!
 //! ```text
-//! kind listed? ─▶ policy exists?   ─▶ references ─▶ Gateways of this controller ─┬▶ clusters ─▶ selector ─▶ overrides ─┬▶ copies
-//!               ╰▶ resource exists? ─▶ its Placement ────────────────────────────╯    replicas ─▶ preferences ─▶ shares ╯
+//! policy:   kind ─▶ exists? ─▶ references ─▶ Gateways ─┬▶ clusters ─▶ selector ─▶ shares of the ─▶ overrides ─▶ copies
+//! resource: kind ─▶ exists? ─▶ Placement ──────────────╯                          replicas (resources only)
 //! ```
 //!
-//! If a step cannot be decided, the works that later steps would allow are left unchanged.
+//! If a step cannot be decided, existing works are left unchanged on all clusters that the later steps would select.
 //!
-//! The total size of the copies is known before any copy is built, and they are built one at a time.
+//! An upper bound of the total size is computed before any copy is built. Copies are built one at a time.
 
 pub(super) mod ahead;
 mod outline;
@@ -43,10 +43,10 @@ use target::Targets;
 
 /// The maximum total size of a policy's distinct copies, in bytes.
 pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
-/// The maximum total size of copies that a plan holds in memory if there are several, in bytes.
+/// If a policy has several distinct copies, its plan keeps them in memory only up to this total size, in bytes.
 const IN_MEMORY_LIMIT: usize = 1024 * 1024;
 
-/// The plan for the policy or resource `origin`, before waits are applied.
+/// Plans the works of the policy or resource `origin`, without waits for older copies and for Gateways.
 pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match Planner::read(view, settings, origin) {
         Ok((planner, problem)) => planner.plan(problem),
@@ -54,12 +54,13 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> W
     }
 }
 
-/// The Gateways in its own namespace that the policy `origin` targets; empty if its references are invalid.
+/// The Gateways that the policy `origin` targets in the policy's own namespace. Empty if its target references are
+/// invalid.
 pub(crate) fn gateways(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
     targets_of(view, origin).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
 }
 
-/// The Gateways in other namespaces that it refers to.
+/// The Gateways in other namespaces that the policy `origin` refers to.
 pub(crate) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
     targets_of(view, origin).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
 }
@@ -72,10 +73,12 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
 }
 
-/// Plans for an object that cannot be read, whose kind has this role, if known. Each work of a policy names the
-/// Gateways that it serves. It is kept on the clusters that may still have one of them. The Placement of a resource is unknown, so
-/// all its works are kept. If the role is unknown, each work states it. These annotations can be forged, but a spoke
-/// that does so only affects its own work.
+/// Plans an object that cannot be read, from the annotations of its existing works. `role` is the role of its kind, if
+/// it is known; otherwise it is read from each work.
+///
+/// The annotations of a policy's work name the Gateways of the policy. The work is kept if one of these Gateways may
+/// still be on the cluster. The Placement of a resource is unknown, so all its works are kept. A spoke can forge the
+/// annotations of its works, but then affects only its own work.
 fn plan_from_work_annotations(
     view: View<'_>,
     origin: &Origin,
@@ -109,7 +112,8 @@ fn plan_from_work_annotations(
     plan
 }
 
-/// When `problem` ends without an event: after [`CLASS_DELETION_DELAY`], a deleted class no longer counts.
+/// The time at which `problem` ends without a change on the hub. Only [`Problem::ClassGone`] has one: a deleted class
+/// counts until [`CLASS_DELETION_DELAY`] is over.
 fn problem_end(view: View<'_>, problem: &Problem) -> Option<Moment> {
     match problem {
         Problem::ClassGone(class) => view.class_deletion_ends(class),
@@ -117,7 +121,8 @@ fn problem_end(view: View<'_>, problem: &Problem) -> Option<Moment> {
     }
 }
 
-/// The problem that keeps the works of a resource although its kind is not listed as resources, and its end.
+/// If `resourcesToSync` does not list the kind of a resource that has works: the problem because of which its works are
+/// kept, and the time at which the problem ends.
 fn unlisted_resource_problem(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
     if !view.works_of(origin).any(|(.., work)| work.of_resource) {
         return None;
@@ -160,7 +165,7 @@ impl<'v> Planner<'v> {
     ///
     /// # Errors
     ///
-    /// The finished plan if the spec is not needed for it.
+    /// The complete plan, if the spec is not needed for it.
     fn read(
         view: View<'v>,
         settings: &'v Settings,
@@ -220,8 +225,8 @@ impl Planner<'_> {
         plan
     }
 
-    /// The works of all variants. If they are too large for the plan to hold, they are built one at a time, and again
-    /// when they are written.
+    /// The works of all variants. A variant is a distinct copy. If several variants together exceed
+    /// [`IN_MEMORY_LIMIT`], each is built, measured and dropped, and built again when it is written.
     fn works<'o>(
         &self,
         outline: &'o Outline<'_>,
@@ -300,8 +305,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The policy follows its Gateways on clusters that they leave. Where its own selector excludes a cluster, it
-    /// leaves at once.
+    /// If its Gateways leave a cluster, the policy is removed there after them. If its own selector excludes the
+    /// cluster, it is removed at once.
     fn followed_gateways(
         &self,
         outcomes: &BTreeMap<ClusterName, Outcome>,
@@ -317,15 +322,16 @@ impl Planner<'_> {
         selector.is_none_or(|selector| self.view.selects(selector, self.origin, cluster))
     }
 
-    /// Whether the state on `cluster` depends on unknown labels: its ManagedCluster was deleted and this process
-    /// never saw it.
+    /// Whether the policy's work on `cluster` depends on labels that are unknown, because the ManagedCluster was
+    /// deleted before this process read it.
     fn is_unknown(&self, cluster: &ClusterName) -> bool {
         let mut keys = SELECTOR_ANNOTATIONS.iter().chain([&CLUSTER_OVERRIDES]);
         let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
-    /// The clusters with a work of a resource whose Placement has not settled.
+    /// If the Placement of the resource is unsettled: the clusters that have its work, that its own selector selects,
+    /// and that the Placement does not select at present.
     fn may_be_placed(
         &self,
         own: Option<&ResourcePlacement>,
@@ -339,7 +345,7 @@ impl Planner<'_> {
         left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
     }
 
-    /// Keeps the state on clusters that a Gateway with an unsettled Placement may only seem to have left.
+    /// Keeps the works on clusters that a Gateway seems to have left, if its Placement is unsettled.
     fn keep_unsettled(
         &self,
         plan: &mut WorksPlan,

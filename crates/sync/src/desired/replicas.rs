@@ -2,7 +2,7 @@
 //! [Federated ReplicaSets](https://github.com/kubernetes/design-proposals-archive/blob/main/multicluster/federated-replicasets.md).
 //!
 //! ```text
-//! minimums, by weight ──▶ present replicas, unless `rebalance` ──▶ the rest by weight, round by round
+//! minimums, by weight ──▶ current replicas, unless `rebalance` ──▶ the rest by weight, round by round
 //! ```
 //!
 //! Clusters are ordered by weight, the highest first, then by a hash of cluster and object, so that small workloads
@@ -19,8 +19,8 @@ use policy_sync_api::json::tree::Json;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 
-/// The number of rounds in which clusters pay off the replicas that they kept. After the last round, the remainder is
-/// dropped.
+/// The maximum number of rounds in which the replicas that a cluster kept are deducted from its further shares. Later
+/// rounds deduct nothing.
 const MAX_ROUNDS: usize = 1_000;
 /// The key for all clusters that are not named.
 const ANY: &str = "*";
@@ -31,7 +31,7 @@ pub type Shares = BTreeMap<ClusterName, u64>;
 /// The replicas of each cluster in the latest plans of this process, by object. An entry is kept as long as the
 /// object has works or is planned to have some.
 ///
-/// The works contain the same numbers, but a spoke's agent may change them and would take replicas from other
+/// The works contain the same numbers, but a spoke's agent could change them there and thereby take replicas from other
 /// clusters.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedShares(DashMap<Origin, BTreeMap<ClusterName, u64>>);
@@ -86,7 +86,7 @@ impl Preferences {
     ///
     /// # Errors
     ///
-    /// The path, such as `.clusters.c1.weight`, and the first error.
+    /// The path of the first error, such as `.clusters.c1.weight`, and its text.
     pub fn read(text: &str) -> Result<Self, (String, String)> {
         preferences(text).map_err(|JsonError { place, text }| (place, text))
     }
@@ -101,8 +101,8 @@ impl Preferences {
         self.clusters.get(&*cluster.0).or_else(|| self.clusters.get(ANY)).copied()
     }
 
-    /// Splits `total` replicas of `origin` among the named ones of `clusters`. `current` has the replicas that each
-    /// runs now.
+    /// Splits `total` replicas of `origin` among those of `clusters` that the preferences include. `current` has the
+    /// present number of replicas of each cluster.
     #[must_use]
     pub fn split(
         &self,
@@ -137,7 +137,8 @@ struct ReplicaShare<'c> {
     preference: Preference,
     hash: Hash,
     share: u64,
-    /// The part of its share that it kept because the replicas run there already; later rounds deduct it.
+    /// The part of its share that it kept because the replicas run there already. [`distribute`] deducts it from
+    /// further shares.
     kept: u64,
 }
 
@@ -162,8 +163,9 @@ impl<'c> ReplicaShare<'c> {
 
 /// Distributes `rest` by weight, round by round, until nothing or no capacity is left.
 ///
-/// A round distributes everything that is left, except for two parts. Clusters pay off a part of the replicas that
-/// they kept, and shares over a cluster's maximum remain for the next round, in which that cluster takes no part.
+/// A round distributes all remaining replicas, except for two parts, which remain for the next round. The first is
+/// deducted from the shares of clusters that kept replicas. The second exceeds the maximum of a cluster, which then
+/// takes no part in the next round.
 fn distribute(takers: &mut [ReplicaShare<'_>], rest: &mut u64) {
     for round in 0.. {
         if round == MAX_ROUNDS {

@@ -1,5 +1,5 @@
-//! The rules that apply only to resources: the Placement that chooses their clusters, and the fields that must not
-//! leave the hub.
+//! The rules that apply only to resources: the Placement that selects their clusters, and the fields that are not
+//! copied.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ const CA_CONFIG_MAPS: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "op
 /// The reason why a resource without its own Placement label is not copied anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlacementNotRequested {
-    /// This owner creates and deletes the resource, and does so on the spokes as well.
+    /// This owner creates and deletes the resource, on the hub and on each spoke.
     ControlledBy(String),
     /// Neither its label nor the parameters name a Placement.
     NoPlacement,
@@ -24,13 +24,13 @@ pub(crate) enum PlacementNotRequested {
     NoDefault(ObjectKey),
 }
 
-/// The Placement that chooses the clusters of `resource`, which is `origin`. `entry` is the entry for its kind in the
+/// The Placement that selects the clusters of `resource`, which is `origin`. `entry` is the entry for its kind in the
 /// parameters.
 ///
 /// # Errors
 ///
-/// The inner error if the resource names a Placement that is missing; the outer error if it does not request
-/// placement.
+/// The outer error if the resource does not request placement. The inner error if its label is empty or names a
+/// Placement that does not exist.
 pub(crate) fn placement(
     view: View<'_>,
     origin: &Origin,
@@ -63,7 +63,7 @@ pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
     resource.placement().is_none() && controlled_by(origin, resource).is_none()
 }
 
-/// The owner that creates `resource`, which is `origin`, separately on each cluster.
+/// The owner that creates `resource`, which is `origin`, on each cluster by itself.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own certificate authority and publishes it in each namespace.
     let of_cluster = *origin.kind() == GroupResource::new("", "configmaps")

@@ -1,7 +1,8 @@
-//! Plans the watches besides the needed kinds: the ConfigMaps of all classes of this controller, and every kind that
-//! they list, in the synced version. A kind that is no longer listed is watched until this controller's annotations
-//! are removed from it. The same holds for recently deleted classes, which may be created again. Secrets and
-//! ReferenceGrants are watched only while one of these classes copies TLS Secrets.
+//! Plans the watches besides the [`NEEDED`](crate::kinds::NEEDED) kinds: the ConfigMaps of all classes of this
+//! controller, and every kind that these classes list, in the synced version. A kind that is no longer listed is
+//! watched until this controller's annotations are removed from its objects. The watches of a recently deleted class
+//! continue, because the class may be created again. Secrets and ReferenceGrants are watched only while one of these
+//! classes copies TLS Secrets.
 
 use std::collections::BTreeSet;
 

@@ -26,7 +26,7 @@ use policy_sync_api::work::{
 /// The maximum size of the manifests of one work in bytes, enforced by Open Cluster Management's webhook.
 pub const SIZE_LIMIT: usize = 500 * 1024;
 
-/// A planned work, the same in every cluster that gets it.
+/// A planned work. It is the same in each cluster with the same copy.
 #[derive(Clone, Debug)]
 pub struct PlannedWork {
     /// Its name.
@@ -49,7 +49,7 @@ pub struct PlannedWork {
 enum Body {
     /// The spec in memory.
     InMemory(ManifestWorkSpec),
-    /// The inputs from which the spec is built again, if several would need too much memory.
+    /// The inputs from which the spec is built again. Used if the specs of several copies would need too much memory.
     Rebuildable(Arc<dyn BuildSpec>),
 }
 
@@ -153,8 +153,8 @@ fn labels(controller: &ControllerName, purpose: &str) -> Strings {
     ])
 }
 
-/// An object that accompanies a copy: it is written like the copy, before it, and deleted with it. It may be a
-/// Secret, so it must never be printed.
+/// An object that is written to the spoke before a copy and deleted with it. It may be a Secret, so it must never be
+/// printed.
 pub(super) struct Companion {
     pub(super) kind: GroupResource,
     pub(super) object: Value,
@@ -253,8 +253,8 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// The annotations of a work for the hub Gateways `gateways`. For a resource the list is empty but still written,
-    /// because a patch would not remove a list that others added.
+    /// The annotations of a work for the hub Gateways `gateways`. The list of a resource is empty. It is written, too,
+    /// because otherwise a patch would not remove a list that another client added.
     fn annotations(&self, gateways: &[&str]) -> Strings {
         Strings::from([
             (PARENT.to_owned(), self.origin.to_string()),
@@ -276,7 +276,7 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// The rule for an object that follows the hub.
+    /// The rule for an object that the agent updates whenever the work changes.
     fn applied(&self, object: ResourceIdentifier, conflicts: Conflicts) -> ManifestConfig {
         ManifestConfig {
             resource_identifier: object,
@@ -293,7 +293,7 @@ fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The features of the ManifestWork schema. Until they are known, no plan is carried out, so all are assumed.
+/// The features of the ManifestWork schema. Until they are known, all are assumed; no plan is carried out before.
 pub(super) fn schema(view: View<'_>) -> WorkSchema {
     view.work_schema().unwrap_or(WorkSchema::FULL)
 }

@@ -11,7 +11,7 @@ use policy_sync_api::params::{InvalidParams, Params, ParamsError};
 use policy_sync_mirror::Tables;
 
 impl Index {
-    /// Remembers a deleted class for as long as it may be created again.
+    /// Stores a deleted class for as long as it may be created again.
     pub(super) fn class_deleted(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
         self.deleted_classes.retain(|_, deleted| deleted.since.after(CLASS_DELETION_DELAY) > now);
         if let Some(class) = before.filter(|class| self.is_ours(class)).cloned() {

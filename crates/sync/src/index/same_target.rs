@@ -103,20 +103,20 @@ impl Order {
         self.policies.range((Bound::Excluded(age_key), Bound::Unbounded))
     }
 
-    /// The last policy of the run before the one of `age_key`; `None` if that is the first run.
+    /// The last policy of the run before the run of `age_key`; `None` if `age_key` is in the first run.
     pub(crate) fn end_of_run_before(&self, age_key: &AgeKey) -> Option<&AgeKey> {
         let start = self.starts.range(..=age_key).next_back()?;
         self.older(start).next()
     }
 
-    /// The policies of the run that ends with `last`, this one first.
+    /// The policies of the run that ends with `last`, the last one first.
     pub(crate) fn run_to(&self, last: &AgeKey) -> impl Iterator<Item = &AgeKey> {
         let start = self.starts.range(..=last).next_back();
         let policies = self.policies.range(..=last).rev();
         policies.take_while(move |age_key| start.is_none_or(|start| *age_key >= start))
     }
 
-    /// The policies of the runs after the one of `age_key`.
+    /// The policies of the runs after the run of `age_key`.
     pub(crate) fn later_runs(&self, age_key: &AgeKey) -> impl Iterator<Item = &AgeKey> {
         let start = self.starts.range((Bound::Excluded(age_key), Bound::Unbounded)).next();
         start.into_iter().flat_map(|start| self.policies.range(start..))

@@ -1,5 +1,5 @@
-//! Tracks since when the clusters of Gateways' works are not chosen or not selected. Changes of works, Gateways,
-//! decisions and cluster labels update this.
+//! Records for each work of a Gateway since when its cluster is not selected by the Placement or by the Gateway's own
+//! selector. Changes of works, Gateways, decisions and cluster labels update the records.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,8 +16,8 @@ use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Tables};
 
 impl Index {
-    /// The work `key` was created or changed. `before` is the moment that it carried; `None` if it did not exist or
-    /// belonged to another Gateway.
+    /// The work `key` was created or changed. `before` is the moment that was written on it; `None` if it did not exist
+    /// or belonged to another Gateway.
     pub(super) fn work_mark_changed(
         &mut self,
         tables: &Tables,
@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// The clusters that a decision for the Placement `placement` names changed.
+    /// The clusters in a decision for the Placement `placement` changed.
     fn decided_clusters_changed(
         &mut self,
         tables: &Tables,

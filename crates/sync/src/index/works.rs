@@ -96,8 +96,8 @@ impl Index {
         self.count_kind(&key.1, origin.kind(), false);
     }
 
-    /// Updates the count of works in `cluster` that carry ReferenceGrants. `before` is the old row; `now` is whether
-    /// the new one carries any.
+    /// Updates the count of works in `cluster` that contain ReferenceGrants. `before` is the old row; `now` is whether
+    /// the new row contains any.
     fn count_grants(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
         if before.is_some_and(|before| before.grants) == now {
             return;
@@ -105,7 +105,7 @@ impl Index {
         self.count_kind(cluster, &PolicyKind::reference_grants(), now);
     }
 
-    /// Adds one to the count of works in `cluster` that carry `kind`, or subtracts one.
+    /// Adds one to the count of works in `cluster` that contain `kind`, or subtracts one.
     fn count_kind(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
         let carried = self.carried.entry(cluster.clone()).or_default();
         let count = carried.entry(kind.clone()).or_default();
@@ -139,8 +139,8 @@ impl Index {
         }
     }
 
-    /// The Gateways that the work of a policy names in its annotation, limited to those that exist or have a work in
-    /// `cluster`: a spoke may write any names.
+    /// The Gateways that the annotation of a policy's work names, limited to those that exist or have a work in
+    /// `cluster`, because a spoke may write any names.
     pub(crate) fn served<'t>(
         &'t self,
         tables: &'t Tables,

@@ -1,7 +1,8 @@
 //! Decides which of several Policy Sync controllers writes the same fields of an object.
 //!
-//! A controller with a work for the object wins over one without. Between equals, the field manager that sorts first wins.
-//! All controllers reach the same result, and a controller that is gone with its works does not block the others.
+//! A controller with a work for the object wins over one without. Between equals, the controller whose field manager
+//! sorts first wins. All controllers reach the same result. A controller that was removed with its works does not block
+//! the others.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -25,7 +26,8 @@ impl Contest {
         Self { others: others.clone(), has_work: view.works_of(origin).next().is_some() }
     }
 
-    /// Whether this controller, with the field manager `manager`, wins if the controllers in `standing` have works.
+    /// Whether this controller, with the field manager `manager`, wins if those of the others that are in `standing`
+    /// have works.
     #[must_use]
     pub fn is_won(&self, manager: &str, standing: &BTreeSet<Arc<str>>) -> bool {
         let ours = (self.has_work, Reverse(manager));

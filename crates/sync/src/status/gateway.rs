@@ -1,5 +1,5 @@
-//! The fold of a Gateway: aggregates the reports of its clusters in the status of the hub Gateway, and lists the clusters
-//! in its labels and an annotation.
+//! The *fold* of a Gateway: aggregates the reports of its clusters in the status of the hub Gateway, and lists the
+//! clusters in its labels and an annotation.
 //!
 //! ```text
 //! works, reports ──▶ state of each cluster ──▶ Programmed    True only if every cluster is programmed
@@ -53,8 +53,8 @@ pub struct GatewayFold {
     pub uid: Arc<str>,
     /// All labels and annotations that this controller owns. `None` if they are up to date.
     pub metadata: Option<Metadata>,
-    /// Set if other Policy Sync controllers own some of that: their names, and the metadata to write if this controller
-    /// loses to them.
+    /// Set if other Policy Sync controllers own some of these labels and annotations: their names, and the metadata to
+    /// write if this controller loses to them.
     pub contest: Option<(Contest, Option<Metadata>)>,
     /// The part of the status that this controller owns. `None` if it is up to date.
     pub status: Option<GatewayStatus>,
@@ -64,12 +64,12 @@ pub struct GatewayFold {
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the Gateway does not belong to this controller.
     pub sync_state: Option<SyncState>,
-    /// When the status changes without an event.
+    /// When the status changes without a change on the hub.
     pub recheck: Option<Moment>,
-    /// Whether to plan its works: on some cluster the Gateway no longer waits for its policies, or has waited as long as its
-    /// class allows.
+    /// Whether to plan its works: on a cluster the Gateway no longer waits for its policies, or has waited as long as
+    /// its class allows.
     pub replan_works: bool,
-    /// When the plan of its works changes without an event.
+    /// When the plan of its works changes without a change on the hub.
     pub works_recheck: Option<Moment>,
 }
 
@@ -152,7 +152,7 @@ fn final_conditions(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>>
 
 /// The report of one cluster.
 struct ClusterReport<'v> {
-    /// Why it does not count as programmed.
+    /// Why the cluster does not count as programmed.
     lacks: Option<NotProgrammedReason>,
     /// The last report.
     report: Option<&'v AgentReport>,
@@ -202,7 +202,8 @@ fn clusters<'v>(
     clusters
 }
 
-/// The report in `work`, current only if it is for the revision `expected`. `None` if the work is not as planned.
+/// The report in `work`. It is current only if it is for the revision `expected`, which is `None` if the work is not as
+/// planned.
 fn report_in<'v>(work: &'v Work, expected: Option<&str>) -> ClusterReport<'v> {
     if work.deleting.is_some() {
         let lacks = NotProgrammedReason::pending("the previous copy is still being deleted");
@@ -238,8 +239,8 @@ fn clusters_suffix<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterNam
     }
 }
 
-/// Why a cluster does not count as programmed, judged by the content of `work`, whether or not that is as planned.
-/// `None` if it is programmed.
+/// Why a cluster does not count as programmed, if the present content of `work` is taken as its plan. `None` if the
+/// cluster counts as programmed.
 #[must_use]
 pub fn lacks(work: &Work) -> Option<String> {
     report_in(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
@@ -275,7 +276,7 @@ struct StatusBuilder<'v> {
     /// Problems of existing works.
     problems: Vec<Problem>,
     clusters: BTreeMap<ClusterName, ClusterReport<'v>>,
-    /// The clusters that have not deleted it for a long time.
+    /// The clusters that have not deleted the Gateway within [`super::STUCK`].
     undeleted_clusters: BTreeSet<ClusterName>,
 }
 
@@ -363,7 +364,7 @@ impl StatusBuilder<'_> {
         clusters_suffix("without an address", clusters.map(|(cluster, _)| cluster))
     }
 
-    /// A suffix for a message that names the clusters that have not deleted it.
+    /// A suffix for a message that names the clusters that have not deleted the Gateway.
     fn remains(&self) -> String {
         let clusters = &self.undeleted_clusters;
         if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }

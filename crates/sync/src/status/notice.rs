@@ -14,7 +14,7 @@ use policy_sync_api::text::join_limited;
 
 /// The time after which a work that is neither applied nor deleted counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(300);
-/// A state to report as Event when it begins, and again when it affects more clusters.
+/// A state to report in an Event when it begins, and again when it affects more clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The reason of the Event.
@@ -45,7 +45,8 @@ pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
     format!("not deleted on {} after 5 minutes", names(clusters))
 }
 
-/// The notices about a policy with the synced `entries`, and when they change without an event.
+/// The notices about the policy `origin`, whose entries are `entries`, and when they change without a change on the
+/// hub.
 pub(super) fn of_policy(
     view: View<'_>,
     origin: &Origin,
@@ -73,7 +74,8 @@ pub(super) fn of_policy(
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
 }
 
-/// Reports the clusters where other policies override the policy `origin`: those of the clusters, and those of the hub by name.
+/// Reports the clusters where other policies override the policy `origin`. Policies of the hub are named, policies of
+/// the clusters are not.
 fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Notice> {
     let (mut all, mut of_cluster) = (BTreeSet::new(), BTreeSet::new());
     let mut of_hub: BTreeMap<String, BTreeSet<ClusterName>> = BTreeMap::new();
@@ -99,7 +101,7 @@ fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Not
     })
 }
 
-/// The clusters that have not deleted the Gateway `origin` for [`STUCK`], and when the next one is due.
+/// The clusters that have not deleted the Gateway `origin` within [`STUCK`], and when the next cluster is overdue.
 pub(super) fn undeleted_clusters(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
     let leaving = view.works_of(origin).filter(|(_, _, work)| work.deleting.is_some());
     overdue(view, origin, leaving.map(|(_, cluster, _)| cluster), Moment::default())
@@ -110,8 +112,8 @@ pub(super) fn of_undeleted_clusters(clusters: BTreeSet<ClusterName>) -> Option<N
     Notice::about(NoticeReason::Stuck, clusters, not_deleted)
 }
 
-/// Which of the `awaited` clusters have not reported on their works of `origin` for [`STUCK`], and when the next one is
-/// due. The content of the works was `changed` last.
+/// The clusters of `awaited` that have not applied or deleted their work of `origin` within [`STUCK`], and when the
+/// next cluster is overdue. `changed` is the time of the last change of the works' content.
 fn overdue<'c>(
     view: View<'_>,
     origin: &Origin,

@@ -1,8 +1,9 @@
-//! Which policies override a copy, as the message of its condition `Enforced` names them.
+//! Reads from the message of the condition `Enforced` of a copy which policies override the copy.
 //!
-//! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke, and some of
-//! them may be copies of hub policies. The spoke may write anything. A name counts as a copy only if there is a work for it on that
-//! cluster. It must be in the namespace of the policy itself, because policies of other namespaces cannot have the same target.
+//! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke.
+//! Some of them may be copies of hub policies. The spoke may write any text, so a name counts as a copy only if there
+//! is a work for it on that cluster. It must also be in the namespace of the overridden copy, because policies of other
+//! namespaces cannot have the same target.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +16,21 @@ use policy_sync_api::text::LIST_LIMIT;
 /// The maximum number of names of a message to look up.
 const NAMES_LIMIT: usize = 64;
 
-/// The policies that override a copy on one cluster, each kind of them limited to [`LIST_LIMIT`].
+/// The policies that override a copy on one cluster. Each set is limited to [`LIST_LIMIT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OverridingPolicies {
-    /// Policies of the hub of the same kind, whose copies override it.
+    /// Policies of the hub of the same kind, whose copies override this copy.
     pub(crate) of_hub: BTreeSet<ObjectKey>,
-    /// Policies of the hub of other kinds (kind and name). From their copies the cluster's controller generated policies that
-    /// override this copy.
+    /// Policies of the hub of other kinds (kind and name). From their copies, a controller on the cluster generated
+    /// policies that override this copy.
     pub(crate) generated: BTreeSet<(&'static str, ObjectKey)>,
     /// Whether the message also names policies of the cluster, or no policy at all.
     pub(crate) of_cluster: bool,
 }
 
 impl OverridingPolicies {
-    /// The policies that override the copy of `origin` on the cluster of `entry`. If none is identified, a policy of the
-    /// cluster counts. `None` if the copy is not overridden.
+    /// The policies that override the copy of `origin` on the cluster of `entry`. If none is identified, a policy of
+    /// the cluster counts. `None` if the copy is not overridden.
     pub(crate) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
         let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
         let message = condition.message.as_deref().unwrap_or_default();
@@ -42,7 +43,7 @@ impl OverridingPolicies {
         Some(found)
     }
 
-    /// Adds the policy `name` of the namespace of the copy of `origin` on `cluster`.
+    /// Adds the policy `name` on `cluster`, which is in the namespace of the copy of `origin`.
     fn add(&mut self, view: View<'_>, origin: &Origin, cluster: &ClusterName, name: &str) {
         let (kind, own) = (origin.kind(), origin.object());
         let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };
@@ -67,8 +68,8 @@ impl OverridingPolicies {
     }
 }
 
-/// Whether the object with the name of the copy of `origin` on `cluster` is that copy. If the agent reports a conflict instead, it
-/// belongs to the cluster.
+/// Whether the object on `cluster` that has the name of the copy of `origin` is that copy. If the agent reports a
+/// conflict, the object belongs to the cluster.
 fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
     let report = view.work_of(origin, cluster).map(|work| work.report.as_ref());
     report.is_some_and(|report| report.is_none_or(|report| report.applied || report.revision.is_some()))

@@ -1,4 +1,4 @@
-//! The fold of a policy: aggregates the reports of all clusters in annotations of the hub policy.
+//! The *fold* of a policy: aggregates the reports of all clusters in annotations of the hub policy.
 
 mod conditions;
 mod cut;
@@ -44,9 +44,9 @@ pub struct FoldPlan {
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the controller does not handle the policy.
     pub sync_state: Option<SyncState>,
-    /// When this changes without an event.
+    /// When the fold changes without a change on the hub.
     pub recheck: Option<Moment>,
-    /// Whether to plan its works: one no longer waits for older copies, or waits for a different one.
+    /// Whether to plan the policy's works: one no longer waits for older copies, or waits for a different copy.
     pub replan_works: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum Fold {
         contest: Contest,
         /// The change if this controller wins.
         ours: Box<Fold>,
-        /// The change if it loses: it gives up the annotations that it owns.
+        /// The change if it loses: it removes its ownership of the annotations.
         theirs: Box<Fold>,
     },
     /// Set exactly these annotations of this controller.
@@ -93,8 +93,8 @@ pub enum Fold {
 pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let (gvr, info) = match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, info) => (gvr, info),
-        // The annotations of a frozen policy explain the problem, and those of an unlisted one are removed. Both need a kind
-        // that is still watched.
+        // The annotations of a frozen policy explain the problem, and those of an unlisted one are removed. Both
+        // require that the kind is still watched.
         KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
             match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
                 Some((gvr, info)) => (gvr.clone(), info.clone()),
@@ -262,7 +262,7 @@ pub(crate) fn entries(
         .collect()
 }
 
-/// The report of `cluster` on the copy `name` in `work`, whether or not that is as planned.
+/// The report of `cluster` on the copy `name` in `work`, whether or not the work is as planned.
 #[must_use]
 pub fn entry_of_work(cluster: &ClusterName, name: String, work: &Work) -> Synced {
     let copy = entry::CopyName { name, namespace: String::new() };

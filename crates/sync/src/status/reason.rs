@@ -9,9 +9,9 @@ use crate::rows::kind::KindReason;
 pub enum NoticeReason {
     /// All clusters have applied the policy.
     Synced,
-    /// Another policy on a cluster overrides it.
+    /// Another policy on a cluster overrides the policy.
     Overridden,
-    /// A cluster has neither applied nor deleted it for five minutes.
+    /// A cluster has neither applied nor deleted the object for five minutes.
     Stuck,
     /// All clusters have programmed a Gateway.
     Programmed,
@@ -70,7 +70,7 @@ impl ClassAccepted {
 /// The state of the condition `PoliciesResolved` of a GatewayClass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoliciesResolved {
-    /// All kinds were checked. Holds the reason of the first one that cannot be synced, or `Resolved`.
+    /// All kinds were checked. Contains the reason of the first kind that cannot be synced, or `Resolved`.
     Kinds(KindReason),
     InvalidParameters,
     ParametersUnread,

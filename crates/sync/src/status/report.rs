@@ -1,7 +1,7 @@
 //! Checks whether a spoke's report is for the planned copy.
 //!
-//! A work agent can report a new generation as applied together with status values of the old object. So a report counts
-//! only if the copy that it was read from has the planned revision.
+//! A work agent can report a new generation as applied together with status values of the old object. So a report
+//! counts only if the agent read it from a copy with the planned revision.
 
 use crate::desired::Outcome;
 use crate::feedback::{AgentReport, Ancestors, ReportedCondition};
@@ -18,8 +18,8 @@ pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Opti
     }
 }
 
-/// Whether the report is for the current generation of the copy. Each condition counts by its own observed generation, or
-/// by that of the status if it has none. Without any observed generation, the revision suffices.
+/// Whether the report is for the current generation of the copy. Each condition must have observed this generation, as
+/// its own `observedGeneration` or that of the status shows. Without any observed generation, the revision suffices.
 pub(super) fn is_current(report: &AgentReport) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == report.generation;
     let own = |condition: &ReportedCondition| condition.observed_generation.or(report.observed_generation);

@@ -14,7 +14,7 @@ use policy_sync_api::policy_state::PolicyState;
 pub struct SyncState {
     /// The overall state.
     pub state: SyncPhase,
-    /// The clusters that have yet to apply the current revision, or to delete the copy.
+    /// The clusters that have not yet applied the current revision or deleted the copy.
     pub awaited: Vec<ClusterName>,
     /// The number of clusters in each state, for a policy.
     pub clusters: BTreeMap<PolicyState, usize>,
@@ -25,11 +25,11 @@ pub struct SyncState {
 pub enum SyncPhase {
     /// A problem prevents planning.
     Frozen,
-    /// It is on no cluster, or is planned for none.
+    /// It is planned for no cluster.
     Unplaced,
-    /// On a cluster its create waits for other objects, or its delete waits for other objects or missing data.
+    /// On a cluster, its creation waits for other objects, or its deletion waits for other objects or missing data.
     Held,
-    /// A cluster has yet to apply it, to delete it or to report.
+    /// A cluster has not yet applied it, deleted it or reported on it.
     Pending,
     /// All clusters have applied it. Policies only.
     Synced,
@@ -103,7 +103,7 @@ impl SyncState {
     }
 }
 
-/// The state that follows from the plan alone, if any.
+/// The state that the plan alone determines, if any.
 fn planned(works: &WorksPlan) -> Option<SyncPhase> {
     if works.problems.iter().any(Problem::freezes) {
         return Some(SyncPhase::Frozen);

@@ -1,6 +1,6 @@
 //! Determines which plans a change of a ManagedCluster may affect.
 //!
-//! A spoke may write its labels as often as it likes. A change therefore affects only objects that are placed on the
+//! A spoke may change its own labels at any rate. A change therefore affects only objects that are placed on the
 //! cluster or have a work there.
 
 use std::collections::{BTreeSet, HashSet};
@@ -52,7 +52,7 @@ impl Triggers<'_> {
 }
 
 impl<'m> Triggers<'m> {
-    /// The namespaces and names of the Placements that choose `cluster`.
+    /// The namespaces and names of the Placements that select `cluster`.
     fn choosing(&self, cluster: &ClusterName) -> impl Iterator<Item = (&'m Arc<str>, &'m str)> {
         let choosing =
             self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));

@@ -1,8 +1,9 @@
-//! Attributes moves of objects to the documents that caused them: decisions over plain data.
+//! Attributes moves of objects to the documents that caused them. A *move* is a patch that makes an object comply with
+//! placement policies. A *document* is an object that placement policies read.
 //!
-//! If an object with unchanged content stops complying, then placement policies changed, or documents that
-//! they read. A document that moves objects too often, such as a ManagedCluster whose agent flips a label, is
-//! flapping. For a while its changes move no objects; other moves continue.
+//! If an object with unchanged content ceases to comply, then placement policies or documents have changed. A document
+//! whose changes move objects too often, such as a ManagedCluster whose agent flips a label, is *flapping*. For a while
+//! its changes move no objects; other moves continue.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -16,34 +17,35 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_api::shrink::shrink_if_sparse;
 
-/// How long a move counts.
+/// The time for which a move counts.
 const FLAP_WINDOW: Duration = Duration::from_secs(600);
-/// How many changes of one document may move objects within that time before the document is flapping.
+/// The number of changes of one document that may move objects within that time before the document is flapping.
 const MAX_MOVES: usize = 3;
-/// How many changes of documents are remembered.
+/// The maximum number of stored changes of documents.
 const MAX_CHANGES: usize = 4_096;
-/// How many documents that have moved objects are remembered.
+/// The maximum number of stored documents that have moved objects.
 const MAX_DOCUMENTS: usize = 4_096;
-/// How many documents that are flapping are named.
+/// The maximum number of flapping documents in a message.
 const MAX_LISTED: usize = 3;
 /// If more documents changed at once, a move is attributed to none.
 const MAX_SIMULTANEOUS: usize = 256;
 
-/// The unit that moves are attributed to: a cluster-scoped document, or all documents of a kind in one namespace, because a tenant can
-/// create any number of them.
+/// The unit that moves are attributed to: a cluster-scoped document, or all documents of a kind in one namespace,
+/// because a tenant can create any number of them.
 fn source(kind: &GroupResource, key: &ObjectKey) -> Object {
     let key = if key.namespace.is_empty() { key.clone() } else { ObjectKey::new("", &key.namespace) };
     Object { kind: kind.clone(), key }
 }
 
-/// Attributes moves of objects to documents. Documents of a kind in one namespace count as one, with the name of the namespace.
+/// Attributes moves of objects to documents. Documents of a kind in one namespace count as one, with the name of the
+/// namespace.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     /// The number of the latest change.
     latest: u64,
     /// Changes of documents, with their numbers, the oldest first.
     changes: VecDeque<(u64, Object)>,
-    /// The latest change that is not one of a document, or is no longer remembered.
+    /// The latest change that is not a change of a document, or that is no longer stored.
     unknown: u64,
     /// The content of each object when it last complied, and the latest change at that time.
     last_compliant: HashMap<Object, (ContentHash, u64)>,
@@ -59,7 +61,7 @@ impl Causes {
         self.latest
     }
 
-    /// Notes a change of the placement policies or documents that placement is evaluated with.
+    /// Records a change of placement policies or of documents that they read.
     pub(super) fn changed(&mut self, by: &ChangeCause) {
         self.latest += 1;
         let ChangeCause::Documents(documents) = by else {
@@ -75,7 +77,7 @@ impl Causes {
         }
     }
 
-    /// Notes that `object` complied with this `content` after the change `at`.
+    /// Records that `object` complied with this `content` after the change `at`.
     pub(super) fn record_compliant(&mut self, object: &Object, content: ContentHash, at: u64) {
         match self.last_compliant.get_mut(object) {
             Some(last_compliant) => *last_compliant = (content, at),
@@ -96,7 +98,7 @@ impl Causes {
         if documents.len() > MAX_SIMULTANEOUS { BTreeMap::new() } else { documents }
     }
 
-    /// Notes a move of an object that `documents` caused, and returns those that are flapping from now on.
+    /// Records a move of an object that `documents` caused, and returns the documents that are flapping from now on.
     pub(super) fn moved(&mut self, documents: &BTreeMap<Object, u64>, now: Moment) -> Vec<Object> {
         let mut new = Vec::new();
         for (document, number) in documents {
@@ -156,9 +158,10 @@ pub(super) enum Step {
 /// Decides about an object that placement policies would `change`. `without` is its compliance without the
 /// flapping `documents`.
 ///
-/// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of them are
-/// ManagedClusters, the object goes to the clusters that policies select without these, as if they had left the fleet. Other documents are
-/// not removed: a policy may read facts from them that their writers cannot change.
+/// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of
+/// the documents are ManagedClusters, the object gets the result without them, as if these clusters had left the fleet.
+/// It is held if that is no change, or if placement policies then reject it. The result without other documents is not
+/// applied: a placement policy may read facts from them that their writers cannot change.
 pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
     let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
     match without {

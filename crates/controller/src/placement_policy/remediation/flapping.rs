@@ -18,14 +18,14 @@ use policy_sync_api::moment::Moment;
 const FLAPPING: &str = "PlacementFlapping";
 
 impl Remediator {
-    /// Notes that `object` complies.
+    /// Records that `object` complies.
     pub(super) fn record_compliant(&self, object: &Object, content: Option<ContentHash>, at: u64) {
         if let Some(content) = content {
             self.causes.lock().record_compliant(object, content, at);
         }
     }
 
-    /// The next step for `object`, which placement policies would `change`, while these documents are
+    /// The next step for `object`, to which placement policies would apply `change`, while these documents are
     /// flapping.
     pub(super) async fn next_step(
         &self,
@@ -46,7 +46,7 @@ impl Remediator {
         }
     }
 
-    /// Notes a move that `causes` led to, and reports each that is flapping from now on by an Event on it.
+    /// Records a move that `causes` led to. Reports each document that is flapping from now on, in an Event on it.
     pub(super) fn moved(
         &self,
         mut causes: BTreeMap<Object, u64>,

@@ -1,13 +1,14 @@
-//! Remediation: evaluates existing objects again when policies or the data that they read change, and patches objects that do not comply.
+//! Remediation: evaluates existing objects again when placement policies or the data that they read change, and patches
+//! objects that do not comply.
 //!
 //! ```text
-//! policies, fleet ─▶ all kinds ─▶ pass over a kind ─┐                      ╭─▶ patch, with uid and version ─▶ hub (the leader)
-//! objects ──────────────────────────────────────────┴─▶ object ─▶ compliance ┤
-//!                                                                          ╰─▶ violations: Event, metric
+//! policies, data ─▶ all kinds ─▶ pass over a kind ─┐                           ╭─▶ patch, with uid and version ─▶ hub
+//! objects ─────────────────────────────────────────┴─▶ object ─▶ compliance ───┤
+//!                                                                              ╰─▶ violations: Event, metric
 //! ```
 //!
-//! The [loader of policies](crate::rego_loading) keeps the covered objects in memory while there is a policy. Afterwards it keeps them
-//! until each object is as its developer wrote it. Only the leader remediates.
+//! The [loader of Rego policies](crate::rego_loading) keeps the covered objects in memory while there is a placement
+//! policy. Afterwards it keeps them until each object is as its developer wrote it. Only the leader remediates.
 
 mod causes;
 mod error;

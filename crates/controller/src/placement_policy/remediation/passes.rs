@@ -1,4 +1,5 @@
-//! Decides which kinds are kept in memory, and when the next pass over a kind begins.
+//! Decides which kinds are kept in memory, and when the next pass over a kind begins. A *trace* is a value on an object
+//! that a former placement policy set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +21,9 @@ pub(super) struct Passes {
     kept: BTreeSet<GroupResource>,
     /// Kinds without traces of former placement policies.
     clean: BTreeSet<GroupResource>,
-    /// The covered kinds (`covered`), and the kinds with traces of former placement policies (`traces`).
+    /// The kinds that placement policies apply to.
     covered: BTreeSet<GroupResource>,
+    /// The kinds with traces of former placement policies.
     traces: BTreeSet<GroupResource>,
     /// The classes whose Gateways were placed.
     classes: BTreeSet<Arc<str>>,
@@ -45,9 +47,9 @@ impl Passes {
         &self.kept
     }
 
-    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without policies, kinds
-    /// stay that have traces, or that were kept and are not known to be clean. Returns the kinds that need a
-    /// pass: newly kept kinds, and Gateways if the covered classes changed.
+    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without them, a kind remains that
+    /// has traces, or that was kept and has not been found to be without traces. Returns the kinds that require a pass:
+    /// newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
     pub(super) fn keep(&mut self, covered: &ControllerScope, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
@@ -79,7 +81,7 @@ impl Passes {
         new
     }
 
-    /// The kinds that may have traces of former placement policies, if there are no policies.
+    /// The kinds that may have traces of former placement policies, if there are no placement policies now.
     #[must_use]
     pub(super) fn kinds_that_may_have_traces(&self) -> BTreeSet<GroupResource> {
         self.covered.difference(&self.clean).cloned().collect()

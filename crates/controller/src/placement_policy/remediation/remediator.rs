@@ -68,7 +68,7 @@ pub(super) struct Remediator {
     pub(super) violations: Arc<Violations>,
     pub(super) metrics: RemediationMetrics,
     pub(super) rego_metrics: RegoMetrics,
-    /// Admits one evaluation at a time, so that reviews have the other cores.
+    /// Allows one evaluation at a time, so that the other cores are free for reviews.
     pub(super) evaluation_slot: Semaphore,
     pub(super) patch_slots: Semaphore,
     pub(super) clock: Clock,
@@ -80,7 +80,7 @@ pub(super) struct Remediator {
 #[derive(Default)]
 pub(super) struct EvaluationBatch {
     pub(super) results: Vec<((ObjectKey, Rego), Evaluation)>,
-    /// The latest change of the data that they were evaluated with.
+    /// The latest change of the data with which the objects were evaluated.
     pub(super) at: u64,
     /// Objects that were not evaluated yet.
     pub(super) left: Vec<(ObjectKey, Rego)>,

@@ -66,8 +66,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How `object` of `namespace` is remediated. Its own annotation comes before that of its Namespace; any value but `automatic`
-    /// counts as `manual`.
+    /// How `object` of `namespace` is remediated. Its own annotation takes precedence over that of its Namespace. Any
+    /// value but `automatic` counts as `manual`.
     #[must_use]
     pub(super) fn mode_of(&self, object: &Value, namespace: Option<&Value>) -> ObjectMode {
         let is_manual = |object: &Value| {

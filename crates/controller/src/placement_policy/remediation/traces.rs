@@ -23,15 +23,15 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const PAGE: u32 = 500;
 
 impl Remediator {
-    /// Schedules a check of `kind` for traces of former placement policies, unless there are policies.
+    /// Schedules a check of `kind` for traces of former placement policies, unless there are placement policies.
     pub(super) fn schedule_trace_check(&self, kind: &GroupResource) {
         if !self.loaded.snapshot().has_policies_for(PACKAGE) {
             self.queue.add_after(Key::Traces(kind.clone()), FIRST_CHECK_DELAY);
         }
     }
 
-    /// Checks the API server for traces of placement policies on `kind`, since a watch may lag. Releases the
-    /// kind if there are no policies and no traces. Keeps the kind if there are traces.
+    /// Checks on the API server for traces of placement policies on `kind`, because a watch may lag. Releases the kind
+    /// if there are no placement policies and no traces. Keeps the kind if there are traces.
     pub(super) async fn check_traces(&self, key: &Key, kind: &GroupResource) -> Result<(), RemediationError> {
         let is_asked = || self.loaded.snapshot().has_policies_for(PACKAGE);
         let settle_time = {

@@ -1,4 +1,4 @@
-//! Fail closed: packages affected by an unavailable Rego policy are denied.
+//! If a Rego policy is unavailable, requests are denied that its package may decide (fail closed).
 
 use std::collections::BTreeMap;
 

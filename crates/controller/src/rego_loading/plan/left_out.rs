@@ -1,4 +1,4 @@
-//! Documents that are left out because their namespace exceeds its share: effects on reviews, and messages.
+//! Documents that are left out because their namespace exceeds its share: the effects on reviews, and the messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum number of namespaces in a message.
 const MAX_LISTED: usize = 3;
 
-/// The parts that are left out, each with the time of the last check. Known times come from `before`. Parts of `relisted` kinds stay in the
-/// result.
+/// The parts that are left out, each with the time of the last check. Known times are taken from `before`. The result
+/// still contains parts of `relisted` kinds.
 #[must_use]
 pub(in crate::rego_loading) fn parts(
     view: View<'_>,
@@ -42,8 +42,8 @@ pub(in crate::rego_loading) fn parts(
     parts
 }
 
-/// Updates `relisted`: the kinds to list again because their left-out documents fit now, and whether their watch has stopped. Removes kinds
-/// that were listed again. Returns whether the set of watched kinds changes.
+/// Updates `relisted`: the kinds to list again because their left-out documents fit now, and whether their watch has
+/// stopped. Removes kinds that were listed again. Returns whether the set of watched kinds changes.
 pub(in crate::rego_loading) fn relist(
     view: View<'_>,
     parts: &mut BTreeMap<NamespacedKind, Moment>,

@@ -13,8 +13,8 @@ use policy_sync_rego::fault::Fault;
 use policy_sync_rego::loaded_module::LoadedModule;
 use policy_sync_rego::secrets::{SecretReads, withheld};
 
-/// The faults of `bundle`: reads of kinds that may not be listed, are withheld, or have too many objects;
-/// rules at a path used by data; and withheld reads of `secrets`.
+/// The faults of `bundle`. These are reads of kinds that the controller may not list, that are withheld, or that have
+/// too many objects. They also are rules at a path that data uses, and withheld reads of `secrets`.
 #[must_use]
 pub(in crate::rego_loading) fn faults(
     view: View<'_>,

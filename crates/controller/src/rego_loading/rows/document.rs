@@ -16,7 +16,8 @@ use policy_sync_rego::contents::strip_work;
 /// The maximum depth of an object, because the engine walks through values recursively. Deeper parts are removed.
 const MAX_DEPTH: usize = 100;
 
-/// An object without `managedFields` and the annotation of `kubectl apply`; a work also without the contents of Secrets among its manifests.
+/// An object without `managedFields` and the annotation of `kubectl apply`. In a work, the contents of Secrets among
+/// its manifests are also removed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
     /// The object; undefined if it is left out.

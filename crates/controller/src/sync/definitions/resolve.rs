@@ -1,5 +1,6 @@
 //! Checks whether a kind in the parameters can be synced. It must exist and be namespaced, a policy kind must have a
-//! target reference, and the controller must be allowed to read and annotate it.
+//! target reference, and the controller must be allowed to read it. Without the right to patch it, the kind is synced
+//! without annotations.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -21,13 +22,14 @@ pub(super) const CONTROLLER: &str = "the controller";
 /// The verbs without which a kind cannot be synced.
 const REQUIRED_VERBS: [&str; 3] = ["get", "list", "watch"];
 
-/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the controller's permissions.
+/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the controller's
+/// permissions.
 pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
     resolve_for(client, role, gvr, CONTROLLER).await
 }
 
-/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the permissions of the user of
-/// `client`. Messages call that user `who`.
+/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the permissions of the
+/// user of `client`. Messages call that user `who`.
 pub async fn resolve_for(client: &Client, role: Role, gvr: &GroupVersionResource, who: &str) -> Resolution {
     if role == Role::Resource
         && let Some(fault) = not_syncable(&gvr.kind)
@@ -68,8 +70,8 @@ pub(super) async fn check_permissions(
     }
 }
 
-/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, API
-/// discovery describes a resource, and a policy kind is gone.
+/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, a resource is
+/// described by API discovery, and a policy kind counts as deleted.
 ///
 /// # Errors
 ///

@@ -82,8 +82,8 @@ async fn check_one(
 }
 
 /// Watches a kind while it can be synced. Checks again when its definition changes, when the watch fails, and at
-/// intervals. An interval check covers only permissions, which a running watch does not reveal, or everything if the
-/// last full check did not succeed.
+/// intervals. If the last full check succeeded, an interval check covers only permissions, because a running watch does
+/// not show that they were revoked. Otherwise it is a full check.
 pub(crate) fn watch_while_resolved(
     followed: SourceWatcher,
     client: Client,

@@ -34,7 +34,7 @@ struct ObjectState {
     awaited: Vec<PendingCluster>,
     /// The number of clusters in each state, for a policy.
     clusters: Box<[(PolicyState, usize)]>,
-    /// The time of the fold that found this. `None` if it is only assumed.
+    /// The time of the fold that determined this state. `None` if the state is only assumed.
     at: Option<Moment>,
 }
 
@@ -143,8 +143,8 @@ impl Tally {
     }
 }
 
-/// Since when a newly awaited cluster has been awaited. `work` is its work for `origin`, and `noted` is the time of the
-/// last fold.
+/// The start of the wait for a cluster that has not yet applied or removed `origin`. `work` is its work for `origin`,
+/// and `noted` is the time of the last fold.
 fn began(view: View<'_>, origin: &Origin, work: Option<&Work>, noted: Option<Moment>) -> Moment {
     if let Some(deleting) = work.and_then(|work| work.deleting) {
         return deleting;

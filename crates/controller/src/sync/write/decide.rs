@@ -1,4 +1,5 @@
-//! Decides which requests a key needs, from one view of the mirror and the key's own writes that the view lacks.
+//! Decides which requests a key requires, from one view of the mirror and the key's own writes that the mirror does not
+//! show yet.
 //!
 //! These are pure functions without client, queue or clock. The worker carries out their decisions, and the model tests
 //! explore them.
@@ -20,10 +21,10 @@ use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::FoldPlan;
 use policy_sync_sync::{Key, Problem, Settings, View, diff, status};
 
-/// The delay before a key retries after it yielded to a create or delete in flight.
+/// The delay before a key retries if a create or delete of another key in flight blocks its write.
 const YIELD_DELAY: Duration = Duration::from_secs(1);
 
-/// The writes of works that a key needs, with their side results.
+/// The writes of works that a key requires, and other results of the decision.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// Creates and patches, to send at once.
@@ -34,7 +35,7 @@ pub struct Decision {
     pub recheck: Option<Moment>,
     /// Problems to report to the owner of the object.
     pub problems: BTreeSet<Problem>,
-    /// How replicas are divided among clusters, if the policy divides them.
+    /// The number of replicas of each cluster, if the object's replicas are split.
     pub shares: Option<Shares>,
     /// The waits for older copies that delay missing works, by cluster.
     pub(in crate::sync) waits: BTreeMap<ClusterName, Wait>,
@@ -76,8 +77,8 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
     wanted
 }
 
-/// Decides which works of a Gateway or policy to write. `conflicting_clusters` returns the clusters on which a related work is being
-/// created or deleted at the same time. There the create or delete waits. `conflicting_clusters` is called only if needed.
+/// Decides which works of a Gateway or policy to write. `conflicting_clusters` returns the clusters on which a related
+/// work is being created or deleted at the same time; there the create or delete waits. It is called only if needed.
 #[must_use]
 pub fn works(
     view: View<'_>,

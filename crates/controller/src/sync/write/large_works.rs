@@ -1,7 +1,7 @@
-//! Limits the memory for large works on their way to the hub.
+//! Limits the memory for large works while they are sent to the hub.
 //!
-//! A work that is not kept in memory is built when it is sent, one at a time on a blocking thread. So a large policy of
-//! one tenant takes neither memory nor threads from others. Small works never wait.
+//! A work that is not kept in memory is built when it is sent. Such works are built one at a time, on a blocking
+//! thread. So a large policy of one tenant takes neither memory nor threads from others. Small works never wait.
 
 use http::Request;
 use kube::core::request;

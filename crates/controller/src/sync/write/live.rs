@@ -1,8 +1,9 @@
-//! Confirms the causes of deletes: reads them from the server and compares them with the mirror.
+//! Confirms the causes of deletes: reads the objects because of which works are deleted from the API server, and
+//! compares them with the mirror.
 //!
-//! When a cluster leaves, many keys delete for the same cause. Checks that arrive during a request are batched: each
-//! object is read once, and one list reads many objects of one kind and namespace. Nothing is cached, so a check uses
-//! only reads that start after it.
+//! When a cluster is removed from a Placement, many keys delete works for the same cause. Checks that arrive during a
+//! request are batched: each object is read once, and one list reads many objects of one kind and namespace. Nothing is
+//! cached, so a check uses only reads that start after the check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ impl LiveReads {
         Self(sender)
     }
 
-    /// Compares the server with `reads`, the state that the mirror shows. Fails if they differ.
+    /// Compares the objects on the API server with `reads`, their state in the mirror. Fails if they differ.
     pub(in crate::sync) async fn check(&self, reads: BTreeSet<Precondition>) -> Result<(), WriteError> {
         let (reply, replied) = oneshot::channel();
         let pending = self.0.send(CheckRequest { reads, reply }).is_ok();
@@ -144,7 +145,7 @@ async fn list(
     Ok((by_name(found), next.is_none()))
 }
 
-/// How much of an object of this kind the checks compare. For most kinds the metadata suffices.
+/// The part of an object of this kind that the checks compare. For most kinds the metadata suffices.
 fn projection(gvr: &GroupVersionResource) -> Projection {
     match &*gvr.kind.resource {
         "configmaps" | "placements" => Projection::Full,

@@ -1,4 +1,4 @@
-//! The apply side of the sync: turns plans into requests.
+//! Applies the plans of the sync: turns them into requests.
 //!
 //! ```text
 //! key ──▶ view ──▶ decide ──▶ requests ──▶ hub
@@ -28,7 +28,7 @@ use policy_sync_api::text::{truncate_bytes, with_causes};
 use policy_sync_hub::reconcile::{NOTE_LIMIT, ReconcileError, RequestError};
 use policy_sync_sync::status::RejectionReason;
 
-/// A write that the hub rejects until someone changes something.
+/// A write that the hub rejects until an object or a setting on the hub changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refusal {
     reason: RejectionReason,
@@ -48,13 +48,13 @@ pub enum WriteError {
         /// The error of the request.
         source: RequestError,
     },
-    /// The cause of a delete on the server differs from the mirror. Holds a description of the cause.
+    /// The cause of a delete differs between the API server and the mirror. Contains a description of the cause.
     #[error("deletes are postponed until the watch shows the change of {0}")]
     CauseChanged(String),
     /// The failure of a request that several keys share.
     #[error(transparent)]
     Shared(Arc<WriteError>),
-    /// A work of the planned name belongs to someone else.
+    /// A work of the planned name does not belong to this controller.
     #[error("cluster {cluster} has a ManifestWork {name} of another owner: it is not changed")]
     ForeignWork {
         /// The cluster.
@@ -90,8 +90,8 @@ impl ReconcileError for WriteError {
 }
 
 impl WriteError {
-    /// The reason and message of a rejected write that stays rejected until someone changes something. `None` for
-    /// transient errors, such as an unavailable or overloaded hub.
+    /// The reason and message of a rejected write that stays rejected until an object or a setting on the hub changes.
+    /// `None` for transient errors, such as an unavailable or overloaded hub.
     fn refusal(&self) -> Option<Refusal> {
         let reason = match self.category() {
             "forbidden" | "not_found" | "refused" => RejectionReason::WriteRejected,

@@ -114,8 +114,9 @@ impl Expectation for OwnWrites {
     }
 }
 
-/// The clusters where the pending writes of the key `other` block a write of `origin`. The create of a Gateway waits for
-/// deletes of policies in its namespace, and the delete of a policy waits for creates of Gateways in its namespace.
+/// The clusters where pending writes of the key `other` block a write of `origin`. The creation of a Gateway's work
+/// waits for deletions of works of policies in its namespace. The deletion of a policy's work waits for creations of
+/// works of Gateways in its namespace.
 #[must_use]
 pub fn conflicting_clusters(
     view: View<'_>,
@@ -132,7 +133,8 @@ pub fn conflicting_clusters(
     if beside { own.in_transition(view, transition) } else { BTreeSet::new() }
 }
 
-/// The highest resource version seen of policies of `kind`. For an unwatched kind the maximum, as no event will follow.
+/// The highest resource version that the watch of policies of `kind` has delivered. For an unwatched kind the maximum,
+/// because no watch event will follow.
 pub(super) fn observed_version(view: View<'_>, kind: &GroupResource) -> u64 {
     let source = view.source_of(kind);
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))

@@ -51,7 +51,7 @@ pub struct PolicySync {
     refused: RejectedWorks,
     shares: PlannedShares,
     waits: Waits,
-    /// Serializes decisions on creates and deletes that block each other, until they are recorded in `expectations`.
+    /// Serializes decisions on creates and deletes that block each other, until these are recorded in `expectations`.
     transition_lock: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
@@ -69,7 +69,7 @@ pub struct PolicySyncOptions {
     pub leadership: Leadership,
     /// Publishes the kinds to watch.
     pub wanted: watch::Sender<WatchedSources>,
-    /// Publishes versions to check without watching, each with its role in the parameters.
+    /// Publishes the versions of kinds that are checked but not watched, each with its role in the parameters.
     pub others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
     /// Publishes the set of synced kinds.
     pub covered: watch::Sender<Option<ControllerScope>>,
@@ -170,7 +170,7 @@ impl PolicySync {
         Ok(())
     }
 
-    /// Decides from one view of the mirror and the writes of `key` that the view lacks.
+    /// Decides from one view of the mirror and the writes of `key` that the view does not show yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now()).with_rejections(&self.refused);
@@ -249,8 +249,8 @@ impl PolicySync {
             .map_or(Ok(()), Err)
     }
 
-    /// Deletes works in batches of one cause each. A failed check of one cause does not block the others. Deletes that are no
-    /// longer required are dropped.
+    /// Deletes works in batches with one cause each. If the check of one cause fails, the others are not affected.
+    /// Deletes that are no longer required are dropped.
     async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &WriteLog) -> Result<(), WriteError> {
         let mut batches: BTreeMap<BTreeSet<Precondition>, Vec<WorkAction>> = BTreeMap::new();
         for Delete { action, reads } in deletes {
@@ -304,7 +304,8 @@ impl PolicySync {
         WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    /// Records that the work of `key` in `cluster` was rejected. Objects that depend on it wait only for a limited time.
+    /// Records that the hub rejected the work of `key` in `cluster`. Objects that depend on this work wait for it only
+    /// for a limited time.
     fn record_rejection(&self, key: &Key, cluster: &ClusterName) {
         let Key::Works(origin) = key else { return };
         let now = self.clock.now();

@@ -1,4 +1,4 @@
-//! Remembers the last report per key, so that each change is reported once: as Event, log line and metric.
+//! Stores the last reports of each key, so that each change is reported once, as an Event, a log line and a metric.
 
 mod deduplication;
 
@@ -77,7 +77,8 @@ impl Reports {
         }
     }
 
-    /// Reports as Event that the hub rejects a write of a key, once per distinct refusal. `None` records a success.
+    /// Reports in an Event that the hub rejects a write of a key, once for each distinct refusal. `None` records a
+    /// success.
     pub(super) fn refused(
         &self,
         key: &Key,
@@ -97,8 +98,8 @@ impl Reports {
         self.refused.insert(key.clone(), refusal);
     }
 
-    /// Records Events for new `notices` about `origin`, and returns when to retry those that came too soon.
-    /// `fresh` is whether the object changed since this process started.
+    /// Records Events for new `notices` about `origin`. Returns when to retry notices that follow too soon after the
+    /// last Event. `fresh` is whether the object changed since this process started.
     pub(super) fn notices(
         &self,
         origin: &Origin,
@@ -118,8 +119,8 @@ impl Reports {
         next
     }
 
-    /// Observes the propagation time of a policy, from the change at `since` to its last application at `applied`. Counts
-    /// each generation once, and only changes that this process observed.
+    /// Observes the propagation time of a policy, from the change at `since` to its last application at `applied`.
+    /// Counts each generation once, and only changes that this process observed.
     pub(super) fn applied(
         &self,
         origin: &Origin,
@@ -144,7 +145,7 @@ impl Reports {
         self.deduplication.forget(origin);
     }
 
-    /// Forgets all problems and refusals when leadership changes at `now`. The next leader finds them again.
+    /// Discards all problems and refusals when leadership changes at `now`. The next leader detects them again.
     pub(super) fn begin(&self, now: Moment) {
         self.problems.retain(|_, problems| {
             self.count(problems, -1);

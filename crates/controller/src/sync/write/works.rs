@@ -79,8 +79,8 @@ pub fn written(action: &WorkAction, metadata: &Metadata) -> UndeliveredWrite {
     }
 }
 
-/// Whether the patch of `action` cannot apply to the work with the metadata `found`, so that its rejection does not
-/// concern the content.
+/// Whether the hub rejects the patch of `action` already because of the present metadata `found` of the work, not
+/// because of the patch's content.
 fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
     match action {
         WorkAction::Update { work, uid, generation, .. } => {
@@ -138,16 +138,16 @@ fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: Re
 /// A work of the planned name that the mirror does not show.
 #[derive(Debug)]
 pub enum ExistingWork {
-    /// It belongs to someone else.
+    /// It does not belong to this controller.
     Foreign,
     /// It belongs to this controller, and the watch lags.
     Lagging,
-    /// It belongs to this controller but lacks labels that the watch selects by. The request restores them.
+    /// It belongs to this controller, but has lost labels by which the watch selects works. The request restores them.
     Unlabelled(Box<BuiltRequest>),
 }
 
-/// Classifies the existing work of the planned name by its metadata `found`. It belongs to this controller if it has the
-/// planned origin. An access work has no origin: its name is unique to this controller.
+/// Classifies the existing work of the planned name by its metadata `found`. It belongs to this controller if it has
+/// the planned origin. An access work has no origin: its name is unique to this controller.
 #[must_use]
 pub fn classify_existing(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> ExistingWork {
     let planned = work.annotations.get(PARENT);

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! A Secret of another namespace is looked up only after a ReferenceGrant there has permitted the reference. A
-//! reference without a grant therefore reveals nothing about the Secret. On the spoke, each such Secret gets a grant
-//! for itself alone. A Secret that cannot be copied does not delay anything else: as in the Gateway API, the spoke's
+//! reference without a grant therefore reveals nothing about the Secret. On the spoke, each such Secret gets its own
+//! ReferenceGrant. A Secret that cannot be copied does not delay the Gateway: as in the Gateway API, the spoke's
 //! controller reports on the listener that its reference does not resolve.
 //!
-//! While Secrets are not listed, it is unknown which of them a Gateway's works hold, and a work without them would
-//! differ. A Gateway that names Secrets is therefore frozen until they are listed. If all are in its own namespace,
-//! it does not wait for ReferenceGrants. Once listed, Secrets are planned even while their watch fails.
+//! Until Secrets are listed, it is unknown which of them the works of a Gateway contain, and a plan without them would
+//! remove them. A Gateway that names Secrets is therefore frozen until Secrets are listed, and also until
+//! ReferenceGrants are listed if it names a Secret in another namespace. Once listed, Secrets are planned even while
+//! their watch fails.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub(super) struct Secrets {
     pub(super) problems: Vec<Problem>,
 }
 
-/// The Secrets that the listeners of the Gateway `key` with this spec name.
+/// The copies of the Secrets to which the listeners of the Gateway `key` refer. `spec` is its spec.
 ///
 /// # Errors
 ///
@@ -124,7 +125,7 @@ impl<'v> Granted<'v> {
     }
 }
 
-/// The copy of a Secret. If it is in a different namespace than the Gateway `gateway`, also a grant for the spoke.
+/// The copy of the Secret `key`. If it is in a different namespace than the Gateway `gateway`, also a ReferenceGrant.
 fn carry(
     view: View<'_>,
     settings: &Settings,

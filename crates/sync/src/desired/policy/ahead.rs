@@ -1,7 +1,7 @@
 //! Builds the copies of a policy before its plan if that takes long.
 //!
-//! The mirror cannot change during a plan. Slow work is therefore done earlier, without the lock: the following plan
-//! finds the hashes of the copies [cached](remembered).
+//! The mirror is locked during a plan. Slow work is therefore done earlier, without the lock. The following plan reads
+//! the hashes of the copies from a [cache](remembered).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_api::selector::ClusterSelector;
 
-/// The inputs in which the works of a policy differ.
+/// A distinct copy of a policy, identified by the inputs in which its copies differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Variant<'t> {
     /// The targeted Gateways that are placed on the clusters.
@@ -40,7 +40,7 @@ pub(super) struct ResourcePlacement {
     /// Whether the parameters that list its kind are known, or the problem with them.
     pub(super) known: Result<(), Problem>,
     pub(super) terms: Option<Arc<HashedParams>>,
-    /// Whether it requests placement.
+    /// Whether the resource requests placement.
     pub(super) is_requested: bool,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Outline<'t> {
     pub(super) own: Option<ResourcePlacement>,
     pub(super) selector: Option<ClusterSelector>,
     pub(super) override_selectors: Arc<OverrideSelectors>,
-    /// The clusters that the policy belongs on.
+    /// The clusters of the policy, each with its copy.
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
-    /// The clusters where the present state depends on unknown labels.
+    /// The clusters whose works are kept, because they depend on unknown labels.
     pub(super) kept: BTreeSet<ClusterName>,
     /// The namespace of its copies on the spokes.
     pub(super) downstream: String,
@@ -112,7 +112,7 @@ impl Planner<'_> {
         outline
     }
 
-    /// Adds the details for an object that has a target or Placement of this controller.
+    /// Adds the clusters and the copies of an object that targets a Gateway of this controller or requests placement.
     fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
         let mut problems = std::mem::take(&mut outline.plan.problems);
         match self.settings.downstream_namespace(&self.origin.object().namespace) {
@@ -217,8 +217,8 @@ impl Planner<'_> {
         Some(ResourcePlacement { placed, known: Ok(()), terms, is_requested })
     }
 
-    /// Splits the replicas of a resource among `clusters`, and removes the clusters that get none. Clusters whose
-    /// state is kept take part as if they were planned. Returns a problem for the owner, if any.
+    /// Splits the replicas of a resource among `clusters`, and removes the clusters that the preferences do not
+    /// include. Clusters whose works are kept get replicas, too. Returns a problem for the owner, if any.
     ///
     /// # Errors
     ///
@@ -250,14 +250,14 @@ impl Planner<'_> {
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
     }
 
-    /// The references into other namespaces. Whether those Gateways exist is not checked, so that it is not
-    /// disclosed.
+    /// A problem for each reference into another namespace. Whether the Gateway there exists is not checked, so that it
+    /// is not disclosed.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
         self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
     }
 
-    /// The clusters that the policy belongs on, each with the Gateways that are placed there, and the clusters that
-    /// its selector excludes.
+    /// The clusters of the policy, each with the Gateways that are placed there, and the clusters that its selector
+    /// excludes.
     fn clusters<'t>(
         &self,
         outline: &Outline<'t>,
@@ -280,7 +280,7 @@ impl Planner<'_> {
 }
 
 impl Outline<'_> {
-    /// The problem that keeps the placement of a copy from being known, if any.
+    /// The problem because of which the parameters for a copy are unknown, if any.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
         if let Some(ResourcePlacement { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());
@@ -291,7 +291,7 @@ impl Outline<'_> {
         })
     }
 
-    /// The outcome on each cluster, and the problems that keep works from being built.
+    /// The outcome on each cluster, and the problems because of which works cannot be built.
     pub(super) fn outcomes(
         &self,
         works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,

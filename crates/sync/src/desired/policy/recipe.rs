@@ -1,11 +1,11 @@
 //! The inputs of one copy of a policy or resource: enough to build it at any time without the mirror.
 //!
 //! ```text
-//! spec ─▶ overrides ─▶ the schema ─▶ references narrowed ─▶ share of the replicas ─▶ copy ─▶ work ─▶ its hashes, its size
+//! spec ─▶ overrides, schema check ─▶ references (policy) or replicas (resource) ─▶ copy ─▶ work ─▶ its hashes and size
 //! ```
 //!
-//! The copies of a policy can have megabytes in total. A plan compares hashes and keeps no copy. A copy
-//! that must be written is built again when it is sent: the same recipe always builds the same work.
+//! The copies of a policy can have megabytes in total. If they are large, a plan compares their hashes and keeps no
+//! copy. A copy that must be written is built again when it is sent: the same recipe always builds the same work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -195,7 +195,7 @@ impl Recipe {
         Ok(content)
     }
 
-    /// The planned work for a copy that was built as `made`.
+    /// The planned work of the copy, which was built before with the properties `made`.
     pub(super) fn planned(&self, made: BuiltCopy) -> PlannedWork {
         let BuiltCopy { spec, revision, bytes } = made;
         let name = self.common.name();
@@ -231,7 +231,7 @@ impl BuildSpec for Recipe {
 }
 
 /// The `statusFields` of all classes, the first of each name, followed by the defaults of the kind with other names.
-/// Those of hosts come last, because the number of values for a work is limited.
+/// Values of hosts come last, because the number of values of a work is limited.
 fn fields(
     params: &[&Params],
     role: Role,

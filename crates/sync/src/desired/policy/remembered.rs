@@ -1,6 +1,6 @@
-//! Caches results that are expensive to compute beside a policy's row. These are targets and the choice of
-//! overrides if the texts are large, and the hashes of copies that were [built ahead](super::ahead). The caches are
-//! dropped with the row, and hold no copies that are not current.
+//! Caches expensive results in the row of a policy. These are the targets and the choice of overrides if the texts are
+//! large, and the hashes of copies that were [built ahead](super::ahead). The caches are dropped with the row. Copies
+//! that are no longer current are removed from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use policy_sync_api::schema::Schema;
 /// The length of a text in bytes from which its results are cached.
 const CACHE_MIN_BYTES: usize = 16 * 1024;
 
-/// Results from the spec and the overrides.
+/// The results of parsing the spec and the overrides.
 #[derive(Default)]
 struct ParsedTexts {
     targets: OnceLock<Result<Arc<Targets>, Problem>>,

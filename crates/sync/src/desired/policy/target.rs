@@ -80,7 +80,8 @@ impl Targets {
         all.filter(|key| (*key.namespace == *self.namespace) == here).collect()
     }
 
-    /// Limits the references in the spec to `gateways`, with their namespace on the spoke.
+    /// Removes all references from the spec except those to `gateways`, and sets their namespace to the one on the
+    /// spoke.
     pub(super) fn narrowed(
         &self,
         mut spec: Value,

@@ -4,7 +4,7 @@ use crate::feedback::{AgentReport, Ancestors, ReportedCondition, TEXT_LIMIT};
 use policy_sync_api::annotations::{CONDITIONS, SyncedCondition};
 use policy_sync_api::text::truncate_bytes;
 
-/// A condition with the ancestor that it is for. `None` for the copy as a whole.
+/// A condition with its ancestor, or `None` if it is a condition of the copy as a whole.
 type ConditionSource<'a> = (Option<&'a str>, &'a ReportedCondition);
 
 /// The conditions of `report`, one per type, sorted by type.
@@ -26,7 +26,7 @@ fn worst<'a>(sources: impl Iterator<Item = &'a ConditionSource<'a>> + Clone) -> 
         "True" => 2,
         _ => 1,
     };
-    // Ties go by ancestor, because the order of a list of ancestors may change at any time.
+    // Conditions of equal rank are ordered by ancestor, because the order of the list of ancestors may change.
     let worst = sources.clone().min_by_key(|voice| (rank(voice), voice.0))?;
     let (by, condition) = *worst;
     let more = sources.filter(|voice| rank(voice) == rank(worst)).count() - 1;

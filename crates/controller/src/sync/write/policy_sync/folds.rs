@@ -63,8 +63,8 @@ impl PolicySync {
         Ok(())
     }
 
-    /// Whether this controller writes the fields of `origin` that other controllers write, too. `None` if the lookup has no
-    /// result yet; the key is queued again.
+    /// Whether this controller writes the fields of `origin` that other controllers write, too. `None` if the lookup
+    /// has no result yet; the key is queued again.
     async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
         let manager = self.manager();
         let wins = contest.is_won_anyway(&manager)
@@ -91,8 +91,8 @@ impl PolicySync {
         self.reports.problems(key, None, BTreeSet::new());
     }
 
-    /// Writes the labels and annotation of a Gateway, or its status if these are up to date. This is one write per window:
-    /// the watch event of the first plans the second.
+    /// Writes the labels and the annotation of a Gateway or, if they are up to date, its status. So there is one write
+    /// in each batching window: the watch event of the first write triggers the second.
     pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
         let plan = self.decide(key, |view, own| {
             let mut plan = decide::gateway(view, &self.settings, own, gateway)?;

@@ -23,7 +23,8 @@ struct LastEvent {
 }
 
 impl LastEvent {
-    /// Whether the last Event covers `notice`: its clusters include these, and for a good state the text is the same.
+    /// Whether the last Event covers `notice`: its clusters include those of `notice` and, if the state is good, its
+    /// text is the same.
     fn covers(&self, notice: &Notice) -> bool {
         self.is_current
             && notice.clusters.is_subset(&self.clusters)
@@ -40,8 +41,8 @@ impl LastEvent {
 pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, LastEvent>>);
 
 impl Deduplication {
-    /// Returns which of `notices`, all that currently apply to `origin`, to report now, and when to retry the others. At the
-    /// first call for an object, good states are reported only if `fresh`.
+    /// Returns the notices to report now, and when to retry the others. `notices` are all that apply to `origin` at
+    /// present. At the first call for an object, good states are reported only if `fresh`.
     pub(super) fn due_notices(
         &self,
         origin: &Origin,
