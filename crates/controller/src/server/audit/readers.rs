@@ -1,5 +1,5 @@
-//! Decides who may read `/audit`: the API server authenticates the token and authorizes its user, and its verdict is
-//! remembered for seconds. Tokens that were not accepted before have separate slots, so that bogus tokens do not delay
+//! Access to `/audit`: the API server authenticates the token and authorizes its user. Its verdict is remembered for
+//! seconds. Tokens that were not accepted before have separate slots, so that bogus tokens do not delay
 //! readers.
 
 use std::collections::{HashMap, VecDeque};
