@@ -366,7 +366,7 @@ fn requests() -> Vec<(&'static str, String, String, u16)> {
 }
 
 #[tokio::test]
-async fn whoever_asks_without_the_token_is_told_nothing_and_what_is_no_review_is_told() -> Result<()> {
+async fn requests_without_the_token_and_other_kinds_of_objects_are_rejected() -> Result<()> {
     let (world, webhooks) = (World::new("rego-access").await?, Webhooks::with_files("rego-access")?);
     let files = Authorization::new(&webhooks)?;
     let arguments = [webhooks.arguments(), vec![files.argument()]].concat();

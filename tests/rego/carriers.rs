@@ -79,7 +79,7 @@ async fn invalid_modules_and_removed_keys_do_not_affect_other_modules() -> Resul
 }
 
 #[tokio::test]
-async fn a_text_that_hangs_its_check_is_refused_and_holds_up_no_others() -> Result<()> {
+async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<()> {
     let world = World::new("rego-hangs").await?;
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
     let recursive = "package r\nf(x) = f(x) { true }";

@@ -283,7 +283,7 @@ async fn filled() -> Result<(Server, Opa, DesiredContents)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_whose_modules_others_deleted_or_replaced_has_no_answer() -> Result<()> {
+async fn query_fails_if_its_modules_were_deleted_or_replaced() -> Result<()> {
     const POLICY: &str = "/v1/policies/policysync/ns/use/u.rego";
     const PROOF: &str = "/v1/policies/policysync/installed";
     type Step = (&'static str, &'static str, &'static str);
@@ -315,7 +315,7 @@ async fn a_query_whose_modules_others_deleted_or_replaced_has_no_answer() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_by_others_are_noticed_and_filling_mends_them() -> Result<()> {
+async fn changes_by_others_are_detected_and_repaired() -> Result<()> {
     let (server, opa, wanted) = filled().await?;
     let contents = wanted.engine.opa_engine().context("no OPA")?.contents();
     let id = "policysync/ns/use/u.rego";

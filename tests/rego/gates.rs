@@ -263,7 +263,7 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Result<()> {
+async fn policy_that_loops_is_denied_in_time_and_delays_no_other() -> Result<()> {
     let mut hub = ManagedWebhooks::prepare_with_files("rego-loops").await?;
     hub.run(&["--audit-interval=0"]).await?;
     let loops = DENIES.replace(

@@ -74,7 +74,7 @@ async fn until_reviewed(hub: &ManagedWebhooks) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_thousand_modules_are_in_force_soon_after_a_restart() -> Result<()> {
+async fn two_thousand_modules_are_loaded_soon_after_a_restart() -> Result<()> {
     let _busy = BUSY.lock().await;
     let mut hub = ManagedWebhooks::prepare_with_files("rego-many").await?;
     let mut carriers: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new(); CONFIG_MAPS];
@@ -140,7 +140,7 @@ async fn loaded_by_opa(directory: &Path) -> Result<Duration> {
 }
 
 #[tokio::test]
-async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_is_written() -> Result<()> {
+async fn carrier_that_exceeds_the_limit_of_the_bundle_is_rejected_at_admission() -> Result<()> {
     let _busy = BUSY.lock().await;
     let hub = ManagedWebhooks::start("rego-limit").await?;
     hub.world.write("first", tiny("first", 2_500)).await?;
@@ -165,7 +165,7 @@ async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_i
 }
 
 #[tokio::test]
-async fn of_carriers_that_exceed_the_limit_together_the_newest_is_rejected_in_its_status() -> Result<()> {
+async fn newest_of_carriers_that_exceed_the_limit_together_is_rejected_in_its_status() -> Result<()> {
     let _busy = BUSY.lock().await;
     let world = World::new("rego-limit-at-once").await?;
     // Without the webhook that checks modules, as if both had passed it at the same time.
@@ -275,7 +275,7 @@ async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_module_that_takes_too_long_is_named_and_the_metrics_name_none() -> Result<()> {
+async fn module_that_takes_too_long_is_named_in_its_status_but_not_in_metrics() -> Result<()> {
     let mut hub = ManagedWebhooks::prepare_with_files("rego-slow").await?;
     hub.run(&[]).await?;
     let slow = "package admission\nimport rego.v1\ndeny contains {\"id\": \"slow\"} if {\n\tinput.request.name == \"slow\"\n\t\

@@ -30,7 +30,7 @@ fn over_limit(text: &str) -> Failure {
 }
 
 #[test]
-fn an_evaluation_that_takes_too_much_memory_ends_before_it_is_allocated() {
+fn evaluation_ends_before_it_allocates_too_much_memory() {
     let failure = over_limit(DOUBLING);
     assert_eq!(failure.to_string(), "m.rego:2:15: the evaluation took more than 32 MiB of memory");
 }
@@ -54,7 +54,7 @@ many := {x | some x in numbers.range(1, 20000)}";
 }
 
 #[test]
-fn memory_is_limited_whatever_takes_it() {
+fn memory_of_all_builtins_is_limited() {
     let none = "m.rego: data.a.deny took more than 32 MiB of memory";
     for (rules, expected) in [
         // Results of builtins: one large result, and many small ones.

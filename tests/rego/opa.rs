@@ -253,7 +253,7 @@ impl ManglingProxy {
 }
 
 #[tokio::test]
-async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after_an_unexpected_answer()
+async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an_unexpected_response()
 -> Result<()> {
     const POLICY: &str = "/v1/policies/policysync/rego-opa-back/deny/deny.rego";
     const PROOF: &str = "/v1/policies/policysync/installed";

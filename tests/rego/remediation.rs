@@ -286,7 +286,7 @@ annotations["{SELECTOR}"] := sprintf("name in (%s)", [concat(",", names)]) if {{
 }
 
 #[tokio::test]
-async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move() -> Result<()> {
+async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move() -> Result<()> {
     let shop = Shop::open("rego-flapping").await?;
     let handles = async |name: &str, pci: bool| {
         let labels = BTreeMap::from([("pci".to_owned(), pci.to_string())]);

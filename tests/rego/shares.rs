@@ -38,14 +38,14 @@ fn config_map(namespace: &str, name: &str, keys: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Result<()> {
+async fn namespace_at_ten_times_its_share_denies_no_write_of_another() -> Result<()> {
     // Each ConfigMap is larger than the limit for all namespaces.
     let greed = LargeObjects { name: "rego-shares", limit: "--replicate-bytes=1Mi", maps: 5, keys: 10_000 };
     check_other_writes_are_admitted(greed).await
 }
 
 #[tokio::test]
-async fn a_namespace_with_ten_times_its_share_of_small_objects_denies_no_write_of_another() -> Result<()> {
+async fn namespace_with_ten_times_its_share_of_small_objects_denies_no_write_of_another() -> Result<()> {
     let greed = LargeObjects { name: "rego-shares-many", limit: "--replicate-limit=60", maps: 150, keys: 1 };
     check_other_writes_are_admitted(greed).await
 }

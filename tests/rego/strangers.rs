@@ -116,7 +116,7 @@ async fn idle(hub: &ManagedWebhooks) -> Option<impl Sized> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_of_strangers_deny_no_write_after_a_restart_of_the_api_server() -> Result<()> {
+async fn idle_connections_of_unknown_clients_deny_no_write_after_a_restart_of_the_api_server() -> Result<()> {
     let _ = Descriptors::raise();
     let (name, folder) = ("rego-strangers", TempDir::new()?);
     let mut hub = ManagedWebhooks::prepare_with_files(name).await?;

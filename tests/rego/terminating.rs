@@ -40,7 +40,7 @@ async fn merge(hub: &ManagedWebhooks, object: &Value, patch: Value) -> Result<Dy
 }
 
 #[tokio::test]
-async fn only_an_update_that_changes_nothing_but_finalizers_passes_unreviewed() -> Result<()> {
+async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> {
     let name = "rego-terminating";
     let mut hub = ManagedWebhooks::prepare_with_files(name).await?;
     let shop = ManagedWebhooks::shop(name);

@@ -130,7 +130,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
 }
 
 #[tokio::test]
-async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_its_time() -> Result<()> {
+async fn malformed_requests_get_an_error_in_time() -> Result<()> {
     let served = DeploymentWebhooks::start("rego-hostile").await?;
     let rule =
         "errors contains sprintf(\"%s is not web\", [input.metadata.name]) if input.metadata.name != \"web\"";
@@ -189,7 +189,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
 }
 
 #[tokio::test]
-async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
+async fn clients_that_send_nothing_delay_no_other_and_lose_their_connection() -> Result<()> {
     let served = DeploymentWebhooks::start("rego-silent").await?;
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let claims = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
@@ -212,7 +212,7 @@ async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
 }
 
 #[tokio::test]
-async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address() -> Result<()> {
+async fn endless_bodies_of_unknown_clients_delay_no_review_from_another_address() -> Result<()> {
     let served = DeploymentWebhooks::start("rego-bodies").await?;
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");

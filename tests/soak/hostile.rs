@@ -137,7 +137,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
 }
 
 #[test]
-fn whatever_a_spoke_and_a_tenant_write_others_go_on() -> Result<()> {
+fn hostile_spokes_and_tenants_do_not_affect_others() -> Result<()> {
     let of_mob = AtomicUsize::new(0);
     let waited = each_seed(4, 2, async |seed, rounds| one_seed(seed, rounds, &of_mob).await)?;
     let (longest, of_mob) = (waited.iter().max().context("no seed was told")?, of_mob.into_inner());

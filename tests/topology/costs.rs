@@ -72,7 +72,7 @@ fn times(reader: &Reader, [hostile, plain]: [&Value; 2]) -> f64 {
 }
 
 #[test]
-fn a_hostile_object_costs_at_most_five_times_as_much_as_a_plain_one() {
+fn hostile_object_costs_at_most_five_times_as_much_as_a_plain_one() {
     let mut faults = Vec::new();
     for CostlyObject { name, plural, hostile, plain } in costly() {
         let object: HubObject = serde_json::from_value(hostile.clone()).unwrap();

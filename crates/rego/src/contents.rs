@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn works_lose_the_contents_of_their_secrets_and_nothing_else() {
+    fn only_contents_of_secrets_are_removed_from_works() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"a": "hunter2"},
             "stringData": {"b": "hunter2"}, "metadata": {"name": "s"}});
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "kept"}});

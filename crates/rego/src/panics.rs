@@ -29,7 +29,7 @@ mod tests {
     use policy_sync_hub::telemetry::logs;
 
     #[test]
-    fn a_panic_during_an_evaluation_is_logged_without_its_message() {
+    fn panic_during_an_evaluation_is_logged_without_its_message() {
         log_places_only();
         // With two dispatchers in the process, another test that logs this line first does not disable it here.
         let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());

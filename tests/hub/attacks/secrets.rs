@@ -76,7 +76,7 @@ async fn until_event(neighbours: &Neighbours, reason: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()> {
+async fn secret_of_another_namespace_needs_a_grant() -> Result<()> {
     let neighbours = copying("tls-names").await?;
     names(&neighbours, &[theirs(&neighbours), json!({"name": "own"})]).await?;
     let there = until_event(&neighbours, "SecretNotGranted").await?;
@@ -100,7 +100,7 @@ async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()
 }
 
 #[tokio::test]
-async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<()> {
+async fn grant_for_another_kind_namespace_or_name_permits_nothing() -> Result<()> {
     let neighbours = copying("tls-grants").await?;
     let tenant = &neighbours.tenant;
     let fits = || reference_grant(&neighbours.victim(), "odd", tenant.name(), "theirs");

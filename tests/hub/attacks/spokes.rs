@@ -7,7 +7,7 @@ use serde_json::json;
 use super::neighbours;
 
 #[tokio::test]
-async fn more_access_written_by_a_spoke_is_taken_back() -> Result<()> {
+async fn rights_added_by_a_spoke_are_reverted() -> Result<()> {
     let neighbours = neighbours("widens").await?;
     let access = neighbours.tenant.work("eu-1", "access").await?;
     let mut wide = serde_json::to_value(&access.spec)?;
@@ -19,7 +19,7 @@ async fn more_access_written_by_a_spoke_is_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn manifests_written_by_a_spoke_are_taken_back() -> Result<()> {
+async fn manifests_written_by_a_spoke_are_reverted() -> Result<()> {
     let neighbours = neighbours("injects").await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
     let mut spec = serde_json::to_value(&work.spec)?;
@@ -48,7 +48,7 @@ async fn labels_removed_from_works_by_a_spoke_are_restored() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_spoke_speaks_for_no_other() -> Result<()> {
+async fn spoke_cannot_report_for_another() -> Result<()> {
     let neighbours = neighbours("poses").await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
     let lie = WorkReport::applied()
@@ -82,7 +82,7 @@ async fn feedback_for_another_revision_is_ignored() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_spoke_that_says_much_costs_the_others_nothing() -> Result<()> {
+async fn large_reports_of_one_spoke_do_not_affect_others() -> Result<()> {
     let neighbours = neighbours("shouts").await?;
     neighbours.tenant.place("all", &["eu-1", "us-1"]).await?;
     let theirs = neighbours.tenant.until_work("us-1", "ratelimitpolicy-limits", |_| true).await?;

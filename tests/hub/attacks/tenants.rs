@@ -11,7 +11,7 @@ use super::{Neighbours, UNHARMED, neighbours};
 use crate::limit_of;
 
 #[tokio::test]
-async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
+async fn reference_cannot_target_a_gateway_of_another_namespace() -> Result<()> {
     let neighbours = neighbours("refers").await?;
     let mut reaching = timeout_policy(neighbours.tenant.name(), "reaching", &["victim", "victim"]);
     reaching["spec"]["targetRefs"][1]["namespace"] = neighbours.victim().into();
@@ -27,7 +27,7 @@ async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
+async fn names_cannot_refer_to_copies_of_another_namespace() -> Result<()> {
     let neighbours = neighbours("names").await?;
     // Joined with dashes, names-victim/x and names/victim-x would give the same name.
     let policy = rate_limit_policy(neighbours.tenant.name(), "victim-victim", "web");
@@ -46,7 +46,7 @@ async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_that_maps_to_the_spokes_own_is_not_synced() -> Result<()> {
+async fn namespace_that_maps_to_a_reserved_one_is_not_synced() -> Result<()> {
     let neighbours = neighbours("spokes-own").await?;
     for name in ["system", "operator-system-of-nobody"] {
         neighbours.tenant.apply(&namespace(name)).await?;
@@ -57,7 +57,7 @@ async fn a_namespace_that_maps_to_the_spokes_own_is_not_synced() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_placement_of_another_namespace_places_nothing() -> Result<()> {
+async fn placement_of_another_namespace_selects_no_clusters() -> Result<()> {
     let neighbours = neighbours("borrows").await?;
     neighbours
         .tenant
@@ -68,7 +68,7 @@ async fn a_placement_of_another_namespace_places_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_selector_reaches_no_cluster_outside_the_placement() -> Result<()> {
+async fn selector_cannot_select_clusters_outside_the_placement() -> Result<()> {
     let neighbours = neighbours("selects").await?;
     let everywhere = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "!none-has-this"}}});
     neighbours.tenant.merge(&neighbours.limits, &everywhere).await?;
@@ -136,7 +136,7 @@ async fn override_with(neighbours: &Neighbours, overrides: &Value) -> Result<()>
 }
 
 #[tokio::test]
-async fn what_only_the_controller_says_is_not_taken_from_a_user() -> Result<()> {
+async fn annotations_of_the_controller_are_not_accepted_from_users() -> Result<()> {
     let neighbours = neighbours("forges").await?;
     let forged = json!({"metadata": {
         "annotations": {
@@ -167,7 +167,7 @@ async fn what_only_the_controller_says_is_not_taken_from_a_user() -> Result<()> 
 }
 
 #[tokio::test]
-async fn owners_and_finalizers_do_not_travel() -> Result<()> {
+async fn owners_and_finalizers_are_not_copied() -> Result<()> {
     let neighbours = neighbours("owned-by").await?;
     let own = neighbours.tenant.get(&namespace(neighbours.tenant.name())).await?.metadata.uid;
     let owner =

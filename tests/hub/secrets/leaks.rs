@@ -78,7 +78,7 @@ async fn check_no_leak(tenant: &Tenant<'_>, controller: &Controller) -> Result<(
 }
 
 #[tokio::test]
-async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
+async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     let tenant = copying("leaks").await?;
     let (first, second) = (KEYS[0], KEYS[1]);
     let secret = |key: &str| {

@@ -45,7 +45,7 @@ async fn answer(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_thousand_half_sent_requests_are_bounded_and_probes_are_answered() {
+async fn probes_work_beside_three_thousand_incomplete_requests() {
     let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -87,7 +87,7 @@ async fn tls(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<TlsS
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_were_answered_once_and_idle_make_room_for_reviews() {
+async fn idle_connections_are_closed_for_reviews() {
     policy_sync_testenv::control_plane::install_tls_provider();
     let authority = Authority::new("webhooks").unwrap();
     let Identity { certificate, key } = authority.server("webhooks").unwrap();

@@ -61,7 +61,7 @@ async fn full_listener_evicts_the_connection_that_is_idle_longest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_in_hand_is_never_evicted_for_a_half_sent_head() {
+async fn active_request_is_not_evicted_for_an_incomplete_head() {
     let mut listener = Listener::new();
     let reviews: Vec<_> = (0..6).map(|_| listener.in_phase(1, Phase::Handling)).collect();
     let sent = [listener.in_phase(2, Phase::Receiving), listener.in_phase(3, Phase::Flushing)];

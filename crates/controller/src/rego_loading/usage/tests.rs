@@ -37,7 +37,7 @@ fn found(hub: &Hub) -> (BTreeMap<String, usize>, Vec<String>, usize) {
 }
 
 #[test]
-fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
+fn only_the_namespace_at_ten_times_its_share_loses_documents() {
     let hub = Hub::with_budget(BUDGET, usize::MAX);
     let others: Vec<Json> = (0..8).flat_map(|tenant| many(&format!("n{tenant}"), 5)).collect();
     hub.documents("pods", &others);
@@ -63,7 +63,7 @@ fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
 }
 
 #[test]
-fn a_namespace_with_many_small_objects_loses_them_and_no_other_does() {
+fn only_the_namespace_with_many_small_objects_loses_documents() {
     let hub = Hub::with_budget(usize::MAX, 900);
     let others: Vec<Json> = (0..8).flat_map(|tenant| many(&format!("n{tenant}"), 50)).collect();
     // Cluster-scoped documents count separately.

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_holds_the_room_gives_way_to_others() {
+    async fn address_that_uses_most_memory_loses_a_body_to_others() {
         let memory = BodyMemory::new(32);
         let mut strangers: Vec<Reservation> = (0..4).map(|_| hold(&memory, 1, 4)).collect();
         let second = hold(&memory, 2, 8);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_of_one_address_never_wait_for_each_other_once_they_arrive() {
+    async fn received_bodies_of_one_address_do_not_wait_for_each_other() {
         let memory = BodyMemory::new(32);
         let first = hold(&memory, 1, 8);
         // The address holds its half.

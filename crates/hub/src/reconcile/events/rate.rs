@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_has_a_burst_and_then_one_every_ten_seconds() {
+    fn tenant_has_a_burst_and_then_one_event_every_ten_seconds() {
         let (mut rate, now) = (EventRateLimiter::default(), Instant::now());
         let (hostile, shop) = (Tenant::namespace("hostile"), Tenant::namespace("shop"));
         let allowed =

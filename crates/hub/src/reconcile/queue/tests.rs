@@ -154,7 +154,7 @@ fn in_turn(namespace: &str, name: &str) -> Named {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_with_many_keys_takes_turns_with_others() {
+async fn namespace_with_many_keys_takes_turns_with_others() {
     let queue = queue();
     (0..1_000).for_each(|n| queue.add(in_turn("busy", &n.to_string())));
     for name in ["a", "b"] {

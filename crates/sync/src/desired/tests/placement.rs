@@ -163,7 +163,7 @@ fn gateway_without_the_label_is_not_placed() {
 }
 
 #[test]
-fn a_placement_of_another_namespace_places_nothing() {
+fn placement_of_another_namespace_selects_no_clusters() {
     let world = shop(&[])
         .with(placement("far").in_ns("bank").selects(1))
         .with(decision("far", "far-1", &["eu-1"]).in_ns("bank"))

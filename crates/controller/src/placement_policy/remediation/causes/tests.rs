@@ -33,7 +33,7 @@ fn flip(causes: &mut Causes, object: &Object, documents: &[&Object], now: Moment
 }
 
 #[test]
-fn a_document_is_to_blame_only_where_an_object_of_the_same_content_complies_no_more() {
+fn document_counts_as_cause_only_if_an_unchanged_object_no_longer_complies() {
     let (mut causes, eu, app) = (Causes::default(), cluster("eu"), app("app"));
     causes.changed(&by(&[&eu]));
     assert!(causes.of(&app, content(0)).is_empty(), "nothing is known of it");

@@ -86,14 +86,14 @@ fn are_admitted(verdicts: &[Result<(), Rejection>]) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_readers_get_in_beside_bogus_tokens_of_another_address() {
+async fn new_readers_are_admitted_despite_bogus_tokens_of_another_address() {
     let server = ApiServer::default();
     assert!(are_admitted(&readers_beside_bogus_tokens(&server.readers(), address(2)).await));
     assert!(server.most.load(Ordering::Relaxed) <= MAX_UNKNOWN_CALLERS);
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_that_were_admitted_before_get_in_beside_bogus_tokens_of_their_own_address() {
+async fn known_readers_are_admitted_despite_bogus_tokens_of_their_own_address() {
     let server = ApiServer::default();
     let readers = server.readers();
     for number in 0..25 {
@@ -108,7 +108,7 @@ async fn readers_that_were_admitted_before_get_in_beside_bogus_tokens_of_their_o
 /// Only the API server can distinguish a new token from a bogus one, so both share the slots of their
 /// address.
 #[tokio::test(start_paused = true)]
-async fn new_readers_get_429_beside_bogus_tokens_of_their_own_address_until_these_end() {
+async fn new_readers_get_429_while_bogus_tokens_come_from_their_address() {
     let readers = ApiServer::default().readers();
     let began = Instant::now();
     let verdicts = readers_beside_bogus_tokens(&readers, address(1)).await;
