@@ -39,11 +39,12 @@ pub struct Arguments {
     /// Show the effective policies on all clusters; clusters with the same result are grouped.
     #[arg(long, conflicts_with = "route")]
     clusters: bool,
-    #[command(flatten)]
-    request: RequestArguments,
     /// Output format.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
+    // Last, because its heading also applies to later fields.
+    #[command(flatten)]
+    request: RequestArguments,
 }
 
 /// A request. The report is reduced to the path that handles it, for each port of each Gateway.

@@ -86,7 +86,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "a parent's kind with a space",
             route("{parentRefs: [{kind: Gate way, name: web}]}"),
-            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].kind: \"Gate way\" is no kind",
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].kind: \"Gate way\" is not a valid kind",
         ),
         (
             "a parent's port above the maximum",

@@ -32,11 +32,14 @@ pub(super) const USAGE: [(&[&str], &str); 35] = [
     (&["plan", "--diff", "--controller-name", ""], "--controller-name must not be empty"),
     (
         &["plan", "--diff", "--downstream-namespace-prefix", "A"],
-        "--downstream-namespace-prefix \"A\" must start",
+        "--downstream-namespace-prefix \"A\" is not a valid prefix of namespace names",
     ),
     (&["controller", "shop"], "unexpected argument 'shop' found"),
     (&["controller", "--controller-name", ""], "--controller-name must not be empty"),
-    (&["controller", "--downstream-namespace-prefix", ""], "--downstream-namespace-prefix \"\" must start"),
+    (
+        &["controller", "--downstream-namespace-prefix", ""],
+        "--downstream-namespace-prefix \"\" is not a valid prefix of namespace names",
+    ),
     (
         &["controller", "--status-window", "soon"],
         "invalid value 'soon' for '--status-window <DURATION>': expected a duration such as 15s or 500ms",
