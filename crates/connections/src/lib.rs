@@ -1,7 +1,7 @@
 //! Listeners of HTTP servers, with limits on the number of connections, on time and on the size of heads.
 //!
 //! The controller serves metrics, probes and webhooks with it, `policy-sync web` its pages. [`listen()`] opens an
-//! address; [`serve`], [`tls::serve`] and [`serve_with`] run a [`Router`](axum::Router) on it. Handlers get the
+//! address; [`serve`], [`tls::serve`] and [`serve_with`] run a [`Router`] on it. Handlers get the
 //! connection of a request as [`ClientConnection`].
 
 mod accept;
