@@ -151,7 +151,7 @@ async fn reference_to_another_namespace_is_dropped_and_reported() -> Result<()> 
     tenant.apply(&other).await?;
     tenant.apply(&fixtures::gateway("crosses-other", "web", tenant.name(), Some("all"))).await?;
     tenant.apply(&timeouts).await?;
-    until_message(&tenant, &timeouts, "the reference to Gateway crosses-other/web is dropped").await?;
+    until_message(&tenant, &timeouts, "the reference to Gateway crosses-other/web is ignored").await?;
     let references = |work: &policy_sync_api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["spec"]["targetRefs"].as_array().map_or(0, Vec::len)
     };

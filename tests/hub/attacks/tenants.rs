@@ -19,7 +19,7 @@ async fn reference_cannot_target_a_gateway_of_another_namespace() -> Result<()> 
     wait::until("the owner is told", LIMIT, || async {
         let annotations = neighbours.tenant.annotations(&reaching).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
-        ensure!(message.contains("/victim is dropped"), "{annotations:?}");
+        ensure!(message.contains("/victim is ignored"), "{annotations:?}");
         Ok(())
     })
     .await?;
