@@ -225,7 +225,8 @@ async fn cluster_scoped_kind_over_the_limit_is_rejected_with_both_numbers() -> R
     let status = world.until_refused("reads").await?;
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
     ensure!(
-        message.starts_with("clusterroles have ") && message.contains("may have 10 (--replicate-limit)"),
+        message.starts_with("clusterroles have ")
+            && message.contains("at most 10 are allowed for all kinds together (--replicate-limit)"),
         "{status}"
     );
     ensure!(kinds(&controller).await?.is_empty(), "nothing of it is kept");
