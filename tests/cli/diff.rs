@@ -10,6 +10,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
+use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::{Fleet, Tenant};
 use serde_json::Value;
 
@@ -19,6 +20,18 @@ use crate::run::{CommandOutput, command, finish};
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
+}
+
+/// A tenant with the RateLimitPolicy `limits`, which a controller has synced before it ended.
+async fn synced(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Value)> {
+    let tenant = tenant(name, clusters).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == clusters.len()).await?;
+    tenant.settled(&controller).await?;
+    controller.terminate().await?;
+    Ok((tenant, limits))
 }
 
 fn diff_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {

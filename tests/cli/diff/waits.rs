@@ -8,17 +8,11 @@ use policy_sync_testenv::tenant::{LIMIT, rate_limit_policies};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use super::{changes, check_predicted_changes, diff, tenant};
+use super::{changes, check_predicted_changes, diff, synced, tenant};
 
 #[tokio::test]
 async fn creation_waits_until_the_terminating_work_is_gone() -> Result<()> {
-    let tenant = tenant("diff-waits", &["eu-1"]).await?;
-    let limits = rate_limit_policy(tenant.name(), "limits", "web");
-    tenant.apply(&limits).await?;
-    let controller = tenant.controller().await?;
-    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    tenant.settled(&controller).await?;
-    controller.terminate().await?;
+    let (tenant, _) = synced("diff-waits", &["eu-1"]).await?;
 
     let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     let finalizers = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});

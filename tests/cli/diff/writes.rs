@@ -5,7 +5,7 @@ use policy_sync_testenv::fixtures::{https_gateway, rate_limit_policy, timeout_po
 use policy_sync_testenv::tenant::{WorkReport, all_kinds};
 use serde_json::json;
 
-use super::{check_predicted_changes, edits, tenant};
+use super::{check_predicted_changes, edits, synced, tenant};
 
 #[tokio::test]
 async fn first_run_creates_everything_and_later_runs_only_changes() -> Result<()> {
@@ -52,13 +52,7 @@ async fn first_run_creates_everything_and_later_runs_only_changes() -> Result<()
 
 #[tokio::test]
 async fn override_changes_only_its_cluster() -> Result<()> {
-    let tenant = tenant("diff-overrides", &["eu-1", "us-1"]).await?;
-    let limits = rate_limit_policy(tenant.name(), "limits", "web");
-    tenant.apply(&limits).await?;
-    let controller = tenant.controller().await?;
-    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    tenant.settled(&controller).await?;
-    controller.terminate().await?;
+    let (tenant, limits) = synced("diff-overrides", &["eu-1", "us-1"]).await?;
 
     let patch = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}]}}});
     let overrides = json!([{"clusterSelector": "region=us", "patch": patch}]).to_string();
@@ -105,13 +99,7 @@ async fn changed_work_is_pending_until_it_is_reported_again() -> Result<()> {
 
 #[tokio::test]
 async fn deleted_policy_is_withdrawn_and_a_new_kind_extends_access() -> Result<()> {
-    let tenant = tenant("diff-deletes", &["eu-1"]).await?;
-    let limits = rate_limit_policy(tenant.name(), "limits", "web");
-    tenant.apply(&limits).await?;
-    let controller = tenant.controller().await?;
-    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    tenant.settled(&controller).await?;
-    controller.terminate().await?;
+    let (tenant, limits) = synced("diff-deletes", &["eu-1"]).await?;
 
     tenant.delete(&limits).await?;
     tenant.apply(&timeout_policy(tenant.name(), "timeouts", &["web"])).await?;
@@ -156,13 +144,7 @@ async fn rotated_secret_is_shown_as_changed_without_contents() -> Result<()> {
 
 #[tokio::test]
 async fn edits_by_others_are_reverted() -> Result<()> {
-    let tenant = tenant("diff-edits", &["eu-1"]).await?;
-    let limits = rate_limit_policy(tenant.name(), "limits", "web");
-    tenant.apply(&limits).await?;
-    let controller = tenant.controller().await?;
-    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    tenant.settled(&controller).await?;
-    controller.terminate().await?;
+    let (tenant, limits) = synced("diff-edits", &["eu-1"]).await?;
 
     let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     tenant.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;

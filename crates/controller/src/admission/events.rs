@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest};
-use policy_sync_hub::reconcile::Events;
+use policy_sync_hub::reconcile::{Events, namespace_reference};
 
 const DENIED: &str = "AdmissionDenied";
 
@@ -35,14 +35,5 @@ fn regarding(request: &AdmissionRequest) -> (ObjectReference, Option<ObjectRefer
     if request.namespace.is_empty() {
         return (object, None);
     }
-    let namespace = &request.namespace;
-    let about = ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(namespace.clone()),
-        // The Event is created in this namespace, where its users can read it.
-        namespace: Some(namespace.clone()),
-        ..ObjectReference::default()
-    };
-    (about, Some(object))
+    (namespace_reference(&request.namespace), Some(object))
 }

@@ -6,7 +6,6 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -20,7 +19,7 @@ use super::verdict::{Verdict, Verdicts};
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::reconcile::{
     Capability, Events, Expectations, LastWrite, Leadership, Queue, ReconcileError, RequestError, Requests,
-    Slot, WriteThrottle, apply,
+    Slot, WriteThrottle, apply, namespace_reference,
 };
 use policy_sync_hub::tasks::send_if_changed;
 use policy_sync_mirror::WatchedSources;
@@ -344,7 +343,7 @@ impl Loader {
                 let Some(note) = plan::left_out::note(&part, view) else { continue };
                 warn!(namespace = %part.namespace, kind = %part.kind, note, "documents are left out");
                 if self.leadership.leads() {
-                    self.events.warn(namespace(&part.namespace), LEFT_OUT, note);
+                    self.events.warn(namespace_reference(&part.namespace), LEFT_OUT, note);
                 }
             }
         }
@@ -399,16 +398,5 @@ impl Loader {
             self.events.warn(carrier.reference(&uid), CONFLICT, note);
         }
         Ok(())
-    }
-}
-
-/// A reference for Events about a Namespace. They are created in it, where its users can read them.
-fn namespace(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(name.to_owned()),
-        namespace: Some(name.to_owned()),
-        ..ObjectReference::default()
     }
 }

@@ -33,6 +33,18 @@ const NAME_LIMIT: usize = 253;
 /// minutes, to count repetitions, and does not limit their number.
 const EVENTS_PER_RECORDER: usize = 64;
 
+/// A reference to the Namespace `name`, for Events about it. They are created in it, where its users can read them.
+#[must_use]
+pub fn namespace_reference(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(name.to_owned()),
+        namespace: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
 /// An Event that is not sent yet.
 #[derive(Debug)]
 struct QueuedEvent {

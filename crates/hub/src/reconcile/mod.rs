@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-pub use events::{Events, NOTE_LIMIT};
+pub use events::{Events, NOTE_LIMIT, namespace_reference};
 pub use expectations::{Expectation, Expectations, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;

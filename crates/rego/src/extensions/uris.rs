@@ -57,29 +57,47 @@ impl Uri {
             fragment,
             ..Self::default()
         };
+        let (authority, path) = match Hierarchy::parse(scheme, rest)? {
+            Hierarchy::Opaque => return Some(uri),
+            Hierarchy::Path { authority, path } => (authority, path),
+        };
+        if let Some(authority) = authority {
+            (uri.hostname, uri.port) = host_and_port(&uri.scheme, authority)?;
+        }
+        let bytes = decoded_bytes(path, |_| true)?;
+        let is_usual = percent_encode(&bytes, PATH).to_string() == path;
+        uri.path = lossy(&bytes);
+        uri.raw_path = if is_usual { uri.path.clone() } else { path.to_owned() };
+        Some(uri)
+    }
+}
+
+/// The part of a URI between the scheme and the query.
+pub(super) enum Hierarchy<'u> {
+    /// A scheme is followed by no slash, as in `mailto:user@example.com`.
+    Opaque,
+    /// An authority, if there is one, and a path.
+    Path { authority: Option<&'u str>, path: &'u str },
+}
+
+impl<'u> Hierarchy<'u> {
+    /// Divides `rest`, which follows the scheme; `None` if it is invalid.
+    pub(super) fn parse(scheme: &str, rest: &'u str) -> Option<Self> {
         if !rest.starts_with('/') {
             if !scheme.is_empty() {
-                // For example `mailto:user@example.com`.
-                return Some(uri);
+                return Some(Self::Opaque);
             }
             if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
                 return None;
             }
         }
         let has_authority = rest.starts_with("//") && (!scheme.is_empty() || !rest.starts_with("///"));
-        let path = if has_authority {
-            let rest = &rest[2..];
-            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            (uri.hostname, uri.port) = host_and_port(&uri.scheme, authority)?;
-            path
-        } else {
-            rest
-        };
-        let bytes = decoded_bytes(path, |_| true)?;
-        let is_usual = percent_encode(&bytes, PATH).to_string() == path;
-        uri.path = lossy(&bytes);
-        uri.raw_path = if is_usual { uri.path.clone() } else { path.to_owned() };
-        Some(uri)
+        if !has_authority {
+            return Some(Self::Path { authority: None, path: rest });
+        }
+        let rest = &rest[2..];
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        Some(Self::Path { authority: Some(authority), path })
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use regorus::Value as Rego;
 use tracing::warn;
 
@@ -13,6 +12,7 @@ use super::remediator::Remediator;
 use crate::placement_policy::compliance::Change;
 use crate::placement_policy::evaluation::ContentHash;
 use policy_sync_api::moment::Moment;
+use policy_sync_hub::reconcile::namespace_reference;
 
 /// The reason of the Event on a flapping document.
 const FLAPPING: &str = "PlacementFlapping";
@@ -62,20 +62,10 @@ impl Remediator {
                  move no objects, and no objects are moved to it if it is a cluster"
             );
             let found = self.loaded.object(&document.kind, &document.key);
-            let about = found.map_or_else(|| in_namespace(&document.key.name), |found| reference(&found));
+            let about =
+                found.map_or_else(|| namespace_reference(&document.key.name), |found| reference(&found));
             self.events.warn(about, FLAPPING, text);
         }
-    }
-}
-
-/// A reference to a Namespace, for an Event in that namespace.
-fn in_namespace(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(name.to_owned()),
-        namespace: Some(name.to_owned()),
-        ..ObjectReference::default()
     }
 }
 

@@ -24,16 +24,6 @@ fn hub() -> (Client, Arc<Mutex<Vec<serde_json::Value>>>) {
     (Client::new(tower::service_fn(serve), "default"), taken)
 }
 
-fn namespace(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(name.to_owned()),
-        namespace: Some(name.to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn denials_of_one_namespace_drop_no_event_of_another() {
     let (client, taken) = hub();
@@ -42,7 +32,7 @@ async fn denials_of_one_namespace_drop_no_event_of_another() {
     // 400 denials a second in one namespace, and 12 in another, each about a different object.
     let deny = |name: &str, number: u32| {
         let related = ObjectReference { name: Some(format!("web-{number}")), ..ObjectReference::default() };
-        let about = (namespace(name), Some(related));
+        let about = (namespace_reference(name), Some(related));
         events.warn_rate_limited(
             Tenant::namespace(name),
             about,
@@ -76,9 +66,9 @@ async fn events_of_one_namespace_do_not_delay_those_of_another() {
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics, "Sync");
     for number in 0..1_000 {
-        events.warn(namespace("many"), "Stuck", format!("{number}"));
+        events.warn(namespace_reference("many"), "Stuck", format!("{number}"));
     }
-    events.warn(namespace("shop"), "Stuck", "one".to_owned());
+    events.warn(namespace_reference("shop"), "Stuck", "one".to_owned());
     sleep(Duration::from_secs(1)).await;
     let taken = taken.lock();
     let place = taken.iter().position(|event| event["regarding"]["name"] == "shop");
@@ -90,7 +80,7 @@ async fn long_names_are_cut_and_queued_events_are_sent_before_the_task_ends() {
     let (client, taken) = hub();
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics, "Admit");
-    let mut object = namespace("shop");
+    let mut object = namespace_reference("shop");
     object.name = Some("x".repeat(1 << 20));
     events.warn(object, "AdmissionDenied", "denied".to_owned());
     drop(events);

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use regorus::Value;
 
 use super::json::Writer;
-use crate::extensions::uris::{port_of, scheme};
+use crate::extensions::uris::{Hierarchy, port_of, scheme};
 
 /// A part of a URI. It determines the characters that need no encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,25 +121,17 @@ impl Url {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         url.force_query = query.is_empty() && text.ends_with('?');
         url.raw_query = query.into();
-        if !rest.starts_with('/') {
-            if !scheme.is_empty() {
+        let (authority, path) = match Hierarchy::parse(scheme, rest)? {
+            Hierarchy::Opaque => {
                 url.opaque = rest.into();
                 return Some(url);
             }
-            if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
-                return None;
-            }
-        }
-        let has_authority = rest.starts_with("//") && (!scheme.is_empty() || !rest.starts_with("///"));
-        let path = if has_authority {
-            let rest = &rest[2..];
-            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            (url.user, url.host) = authority_parts(&url.scheme, authority)?;
-            path
-        } else {
-            url.omit_host = !scheme.is_empty() && rest.starts_with('/');
-            rest
+            Hierarchy::Path { authority, path } => (authority, path),
         };
+        match authority {
+            Some(authority) => (url.user, url.host) = authority_parts(&url.scheme, authority)?,
+            None => url.omit_host = !scheme.is_empty() && rest.starts_with('/'),
+        }
         url.path = UrlComponent::Path.unescaped(path.as_bytes())?;
         if UrlComponent::Path.escaped(&url.path) != path.as_bytes() {
             url.raw_path = path.into();
