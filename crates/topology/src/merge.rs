@@ -119,8 +119,18 @@ impl<'p> Layer<'p> {
         Self { policy: id, locator: policy.locator(), rules: policy.rules(), strategy: policy.strategy() }
     }
 
+    /// The rules in the order of their keys. Of rules with the same key, the first.
     fn entries(&self) -> Vec<Entry<'p>> {
-        self.rules.iter().map(|rule| Entry { policy: self.policy, rule }).collect()
+        let mut entries: Vec<Entry<'p>> =
+            self.rules.iter().map(|rule| Entry { policy: self.policy, rule }).collect();
+        entries.sort_by(|left, right| left.key().cmp(right.key()));
+        entries.dedup_by(|later, first| later.key() == first.key());
+        entries
+    }
+
+    /// Whether no two rules have the same key.
+    pub(crate) fn has_unique_keys(&self) -> bool {
+        self.entries().len() == self.rules.len()
     }
 }
 

@@ -21,7 +21,10 @@ pub trait Policy: Object {
     /// The objects and sections that the policy targets. One that the topology does not have is ignored.
     fn targets(&self) -> Vec<Locator<'_>>;
 
-    /// The rules of the policy, in the order of their keys. A policy that is merged as a whole has one rule.
+    /// The rules of the policy, in any order. A policy that is merged as a whole has one rule.
+    ///
+    /// Each rule needs a different key. Of rules with the same key, only the first counts; with debug assertions,
+    /// [`Topology::effective`](crate::Topology::effective) panics.
     fn rules(&self) -> &[PolicyRule];
 
     /// The strategy to merge the policy with those of more specific targets.

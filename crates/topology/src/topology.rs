@@ -162,8 +162,8 @@ impl<N, P> Topology<N, P> {
         self.attached.of(node.index()).iter().map(|number| PolicyId(*number))
     }
 
-    /// The nodes of a loop, if the links have one. The first is repeated at the end.
-    fn find_loop(&self) -> Option<Vec<NodeId>> {
+    /// The nodes of a cycle, if the links have one. The first is repeated at the end.
+    fn find_cycle(&self) -> Option<Vec<NodeId>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
             New,
@@ -204,8 +204,17 @@ impl<N, P> Topology<N, P> {
 }
 
 impl<N, P: Policy> Topology<N, P> {
-    /// The effective policies along `path`, one for each kind of which a policy is attached, in the order of kinds. The path leads from
-    /// the least specific node to the most specific one.
+    /// The effective policies along `path`, one for each kind of policy that counts there. They are in the order of
+    /// [`KindRef`](crate::locator::KindRef).
+    ///
+    /// The path leads from the least specific node to the most specific one. Any nodes are allowed: `path` may be a part of a path, and
+    /// neither the links between the nodes nor their order are checked. A node of another, larger topology has no policies.
+    ///
+    /// Inherited policies count on all nodes of `path`. Direct policies count on its last node only; see [`Policy::is_inherited`].
+    ///
+    /// # Panics
+    ///
+    /// With debug assertions: if two rules of a policy have the same key.
     #[must_use]
     pub fn effective(&self, path: &[NodeId]) -> Vec<EffectivePolicy<'_>> {
         let mut kinds: BTreeMap<_, Vec<PolicyId>> = BTreeMap::new();
@@ -227,7 +236,12 @@ impl<N, P: Policy> Topology<N, P> {
 
     /// The policies `stack` as layers of an effective policy.
     fn layers(&self, stack: &[PolicyId]) -> Vec<Layer<'_>> {
-        stack.iter().map(|id| Layer::of(*id, self.policy(*id))).collect()
+        let layer = |id: &PolicyId| {
+            let layer = Layer::of(*id, self.policy(*id));
+            debug_assert!(layer.has_unique_keys(), "two rules of {} have the same key", layer.locator);
+            layer
+        };
+        stack.iter().map(layer).collect()
     }
 }
 

@@ -38,6 +38,13 @@ fn strategies_of_gep_713_merge_as_documented() {
 }
 
 #[test]
+fn rules_are_sorted_and_the_first_of_each_key_counts() {
+    assert_eq!(folded(&[(&AtomicDefaults, "c=1 a=2 c=3 b=4")]).0, "a=2 b=4 c=1");
+    let found = folded(&[(&MergeDefaults, "c=high a=high"), (&AtomicDefaults, "b=low a=low")]);
+    assert_eq!(found.0, "a=low b=low c=high");
+}
+
+#[test]
 fn atomic_defaults_apply_unless_a_more_specific_policy_has_rules() {
     assert_eq!(folded(&[(&AtomicDefaults, "a=high"), (&AtomicDefaults, "")]).0, "a=high");
     let mut beside = rules("when=low");

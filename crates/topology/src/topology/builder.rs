@@ -36,9 +36,9 @@ pub enum BuildError {
     /// Two objects have the same locator.
     #[error("{0} is given twice")]
     Duplicate(String),
-    /// The links have a loop. The locators are in the order of the links, and the first is repeated at the end.
+    /// The links form a cycle. The locators are in the order of the links, and the first is repeated at the end.
     #[error("the links form a cycle: {}", .0.join(" -> "))]
-    Loop(Vec<String>),
+    Cycle(Vec<String>),
 }
 
 /// Collects objects, links and policies. [`build`](Self::build) makes a topology of them.
@@ -176,11 +176,11 @@ impl<'o> TopologyBuilder<'o> {
             attached.extend(nodes.map(|node| (node, id)));
         }
         let topology = Topology::new(unlinked.nodes, links, unlinked.policies, attached);
-        match topology.find_loop() {
+        match topology.find_cycle() {
             None => Ok(topology),
             Some(nodes) => {
                 let locators = nodes.iter().map(|node| topology.node(*node).locator.to_string());
-                Err(BuildError::Loop(locators.collect()))
+                Err(BuildError::Cycle(locators.collect()))
             }
         }
     }

@@ -25,11 +25,11 @@ impl AdjacencyLists {
         Self { ends, numbers: pairs.into_iter().map(|(_, number)| number).collect() }
     }
 
-    /// The list of the node with this index.
+    /// The list of the node with this index; empty if there is no such node.
     pub(super) fn of(&self, node: usize) -> &[u32] {
         let end = |index: usize| self.ends.get(index).copied().unwrap_or_default() as usize;
         let begin = node.checked_sub(1).map_or(0, end);
-        &self.numbers[begin..end(node)]
+        self.numbers.get(begin..end(node)).unwrap_or_default()
     }
 
     /// The numbers of all lists.

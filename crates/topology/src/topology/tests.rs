@@ -1,6 +1,6 @@
 use super::*;
 use crate::locator::{KindRef, Locator};
-use crate::merge::MergeStrategy;
+use crate::merge::{Entry, MergeStrategy};
 use crate::object::Object;
 use crate::rules::PolicyRule;
 
@@ -95,11 +95,11 @@ fn paths_between_two_nodes_are_found_in_order() {
 }
 
 #[test]
-fn loops_and_duplicates_are_errors_that_name_them() {
+fn cycles_and_duplicates_are_errors_that_name_them() {
     let found = build("a>b b>c c>d d>b", &[], &NODES).unwrap_err();
     assert_eq!(found.to_string(), "the links form a cycle: node:ns/b -> node:ns/c -> node:ns/d -> node:ns/b");
     let found = build("a>a", &[], &NODES).unwrap_err();
-    assert_eq!(found, BuildError::Loop(vec!["node:ns/a".to_owned(), "node:ns/a".to_owned()]));
+    assert_eq!(found, BuildError::Cycle(vec!["node:ns/a".to_owned(), "node:ns/a".to_owned()]));
     let found = build("a>b", &[], &[node("a"), node("b"), node("a")]).unwrap_err();
     assert_eq!(found.to_string(), "node:ns/a is given twice");
     let policies = [limits("l", &["a"]), limits("l", &["b"])];
@@ -142,6 +142,40 @@ fn direct_policies_apply_at_their_target_only() {
     let [a, b] = ["a", "b"].map(|name| topology.find(&node(name)).unwrap());
     assert_eq!(topology.effective(&[a]).len(), 1);
     assert!(topology.effective(&[a, b]).is_empty());
+}
+
+#[test]
+fn rules_may_be_in_any_order() {
+    let rules = ["c", "a", "b"].map(|key| PolicyRule::new(key, &key.into())).into();
+    let policies = [Limits { rules, ..limits("l", &["a"]) }];
+    let topology = build("a>b", &policies, &NODES).unwrap();
+    let effective = &topology.effective(&[topology.find(&node("a")).unwrap()])[0];
+    assert_eq!(effective.rules.iter().map(Entry::key).collect::<Vec<_>>(), ["a", "b", "c"]);
+    for key in ["a", "b", "c"] {
+        assert!(effective.rule(key).is_some(), "{key}");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "two rules of limitpolicy.example.com:ns/l have the same key")]
+fn duplicate_keys_panic_with_debug_assertions() {
+    let rules = ["a", "b", "a"].map(|key| PolicyRule::new(key, &key.into())).into();
+    let policies = [Limits { rules, ..limits("l", &["a"]) }];
+    let topology = build("a>b", &policies, &NODES).unwrap();
+    let _ = topology.effective(&[topology.find(&node("a")).unwrap()]);
+}
+
+#[test]
+fn nodes_of_larger_topologies_have_no_links_and_no_policies() {
+    let policies = [limits("l", &["a", "b"])];
+    let topology = build("a>b", &policies, &NODES[2..]).unwrap();
+    for foreign in [2, 3].map(NodeId::new) {
+        assert_eq!(topology.children(foreign).count(), 0, "{foreign:?}");
+        assert_eq!(topology.parents(foreign).count(), 0, "{foreign:?}");
+        assert_eq!(topology.policies_of(foreign).count(), 0, "{foreign:?}");
+        assert!(topology.effective(&[foreign]).is_empty(), "{foreign:?}");
+    }
 }
 
 #[test]
