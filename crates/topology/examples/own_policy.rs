@@ -51,9 +51,9 @@ impl Policy for QuotaPolicy {
 struct Smallest;
 
 impl MergeStrategy for Smallest {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
         let mut smallest: BTreeMap<&str, Entry<'p>> = BTreeMap::new();
-        for entry in source.into_iter().chain(target) {
+        for entry in own.into_iter().chain(more_specific) {
             let kept = smallest.entry(entry.key()).or_insert(entry);
             if entry.rule.value.as_u64() < kept.rule.value.as_u64() {
                 *kept = entry;

@@ -5,7 +5,7 @@
 //! GatewayClass ─▶ Gateway ─▶ (ListenerSet ─▶) listener ─▶ route ─▶ rule ─▶ Service or a port of it
 //! ```
 //!
-//! Every link leads to a later layer, so the graph has no loops. It is built anew from rows and dropped after
+//! Every link leads to a later layer, so the graph has no cycles. It is built anew from rows and dropped after
 //! use. Nodes are numbered in the order of their locators; the sections of an object follow the object.
 
 mod build;

@@ -31,6 +31,8 @@ pub use object::{Object, Policy, Targetable};
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};
+pub use policy_sync_api::json::Hash;
+pub use policy_sync_api::moment::Moment;
 pub use policy_sync_api::names::ObjectKey;
 pub use policy_sync_api::object::HubObject;
 pub use reason::{Reason, Unattached, Unresolved};

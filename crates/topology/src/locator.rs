@@ -111,7 +111,7 @@ impl KindRef<'_> {
     }
 }
 
-/// In the order of locators. Two kinds may differ in case only.
+/// In the order of their texts in locators: `<kind>.<group>`, with the kind in lower case. Two kinds may differ in case only.
 impl Ord for KindRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.cmp_text(other).then_with(|| (self.group, self.kind).cmp(&(other.group, other.kind)))
@@ -132,7 +132,7 @@ impl fmt::Display for KindRef<'_> {
     }
 }
 
-/// The name of a node.
+/// The name of a node or a policy. Lists in the order of locators are sorted by their text, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Locator<'l> {
     /// The object's kind.
@@ -150,9 +150,10 @@ pub struct Locator<'l> {
 pub enum Section<'l> {
     /// A listener, a named rule or a named port.
     Named(&'l str),
-    /// A rule without a name, by its number from 1.
+    /// A rule without a name, by its number from 1: `rule-1`.
     Rule(usize),
-    /// A rule without a name, whose default name is the name of another rule.
+    /// A rule without a name, by its number, if `rule-<n>` is the name of another rule. References cannot name it. For example, the
+    /// first rule of a route is `rule-1~1` if a later rule has the name `rule-1`.
     Shadowed(usize),
     /// A port without a name.
     Port(u16),
@@ -205,7 +206,8 @@ impl<'l> Locator<'l> {
         Self { kind, namespace, name, section: None }
     }
 
-    /// The section `name` of the object, such as a listener.
+    /// The section `name` of the object, such as a listener. `rule-<n>` is also the n-th rule of a route, from 1, if that rule has no
+    /// name. A number is also the port with this number, if that port has no name.
     #[must_use]
     pub const fn section(self, name: &'l str) -> Self {
         Self { section: Some(Section::Named(name)), ..self }
@@ -245,6 +247,8 @@ impl<'l> Locator<'l> {
     }
 }
 
+/// `<kind>.<group>:<namespace>/<name>#<section>`, with the kind in lower case. The core group, the namespace of a cluster-scoped object and
+/// a missing section are left out. Examples: `httproute.gateway.networking.k8s.io:shop/orders#rule-1`, `service:shop/orders`.
 impl fmt::Display for Locator<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.kind.kind.chars() {

@@ -1,8 +1,16 @@
 //! How policies of one kind along a path are merged into one.
 //!
-//! The policies are folded from the most specific one to the least specific one. The strategy of the second one merges the rules of
-//! the first, and so on. So of two policies with the same target the newer wins by defaults, and the older by overrides; an override
-//! is never lost to a more specific policy.
+//! At first, the rules of the most specific policy apply. Then the policies are merged one by one, up to the least specific one. A less
+//! specific policy is merged later, and its strategy decides which rules remain. So no override is lost to a more specific policy.
+//!
+//! ```text
+//! target     strategy        rules    rules that apply so far
+//! HTTPRoute  any             a=1 b=1  a=1 b=1
+//! Gateway    MergeOverrides  a=2      a=2 b=1
+//! ```
+//!
+//! Of two policies with the same target, the older counts as less specific by default. So the newer of two defaults applies, and the
+//! older of two overrides.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -35,53 +43,58 @@ impl<'p> Entry<'p> {
 ///
 /// A strategy selects rules and makes no new ones, so that each effective rule has one source.
 pub trait MergeStrategy: fmt::Debug {
-    /// The effective rules of the policy with this strategy, whose rules are `source`, and of all more specific policies, whose effective
-    /// rules are `target`. Both are in the order of their keys; the result need not be. If a policy has rules of its own, each key must
-    /// be in the result at most once.
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>>;
+    /// Merges the rules `own` of the policy with this strategy and `more_specific`, the rules in force of all more specific policies.
+    /// Returns the rules that apply.
+    ///
+    /// It is called once for each policy of a kind on a path except the most specific one, whose rules apply as they are. A policy with
+    /// several targets on the path is merged at each of them.
+    ///
+    /// Both lists are in the order of their keys, and each key is in a list once. The result may have any order. Each key must be in the
+    /// result at most once. This is not checked: of rules with the same key, [`EffectivePolicy::rule`] returns any.
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>>;
 }
 
 /// The policy applies if no more specific policy has rules
-/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#atomic-defaults)).
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-atomic-defaults)).
 #[derive(Clone, Copy, Debug)]
 pub struct AtomicDefaults;
 
 /// The policy applies in place of all more specific policies
-/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#atomic-overrides)).
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-atomic-overrides)).
 #[derive(Clone, Copy, Debug)]
 pub struct AtomicOverrides;
 
 /// Each rule of the policy applies if no more specific policy has a rule with the same key
-/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#patch-defaults)).
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-patch-defaults)).
 #[derive(Clone, Copy, Debug)]
 pub struct MergeDefaults;
 
 /// Each rule of the policy replaces rules of more specific policies with the same key
-/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#patch-overrides)).
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-patch-overrides)).
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOverrides;
 
 impl MergeStrategy for AtomicDefaults {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        if target.iter().any(|entry| entry.rule.is_rule) { target } else { source }
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        if more_specific.iter().any(|entry| entry.rule.is_rule) { more_specific } else { own }
     }
 }
 
 impl MergeStrategy for AtomicOverrides {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, _: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        source
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, _: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        own
     }
 }
 
 impl MergeStrategy for MergeDefaults {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        union(target, source, has_key)
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        union(more_specific, own, has_key)
     }
 }
 
 impl MergeStrategy for MergeOverrides {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        union(source, target, has_key)
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        union(own, more_specific, has_key)
     }
 }
 
@@ -150,13 +163,14 @@ pub(crate) fn fold<'p>(layers: &[Layer<'p>]) -> Vec<Entry<'p>> {
 pub struct EffectivePolicy<'t> {
     /// The kind of the policies.
     pub kind: KindRef<'t>,
-    /// A hash of the kind and of each rule with its source: equal if the same rules of the same policies apply.
+    /// A [hash](struct@Hash) of the kind and of each rule with its source: equal if the same rules of the same policies apply.
     pub id: Hash,
     /// The rules that apply, in the order of their keys.
     pub rules: Vec<Entry<'t>>,
-    /// The policies of these rules, in their order.
+    /// The policies of these rules, in the order of their locators.
     pub sources: Vec<PolicyId>,
-    /// The policies on the path none of whose rules apply, in their order.
+    /// The policies on the path without a rule in force, in the order of their locators. A policy with some rules in force is only
+    /// in `sources`.
     pub lost: Vec<PolicyId>,
 }
 

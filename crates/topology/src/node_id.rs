@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The id of a node. Ids are in the order of the nodes' locators.
+/// The id of a node. Ids are in the order of the nodes' locators. An id is valid in its topology or graph only; in another one it may be
+/// the id of another node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 

@@ -9,7 +9,7 @@ use crate::rules::PolicyRule;
 
 /// A Kubernetes object, or a section of one, such as a listener.
 pub trait Object {
-    /// Its kind and name. Two objects of a topology must have different ones.
+    /// Its kind and name. Two objects of a topology must have different locators, and so must two policies.
     fn locator(&self) -> Locator<'_>;
 }
 
@@ -18,7 +18,11 @@ pub trait Targetable: Object {}
 
 /// A policy: an object that targets others and has rules.
 pub trait Policy: Object {
-    /// The objects and sections that the policy targets. One that the topology does not have is ignored.
+    /// The objects and sections that the policy targets. A target that is listed twice counts once. A policy with several targets on a
+    /// path is merged at each of them.
+    ///
+    /// A target is ignored if the topology does not have it, or if policies cannot target it. To find such targets, use
+    /// [`Topology::find`](crate::Topology::find) and [`Node::is_targetable`](crate::Node::is_targetable).
     fn targets(&self) -> Vec<Locator<'_>>;
 
     /// The rules of the policy, in any order. A policy that is merged as a whole has one rule.
@@ -27,7 +31,8 @@ pub trait Policy: Object {
     /// [`Topology::effective`](crate::Topology::effective) panics.
     fn rules(&self) -> &[PolicyRule];
 
-    /// The strategy to merge the policy with those of more specific targets.
+    /// The strategy to merge the policy with more specific ones. The default is [`AtomicDefaults`]: a more specific policy with rules
+    /// replaces this one as a whole.
     fn strategy(&self) -> &dyn MergeStrategy {
         &AtomicDefaults
     }
@@ -37,14 +42,22 @@ pub trait Policy: Object {
         Created::default()
     }
 
-    /// The precedence among policies of the same kind with the same target: those with a lower one are merged as if they were less
-    /// specific. By default the older one comes first, then the first by namespace and name, as Gateway API requires.
+    /// The order among policies of the same kind with the same target. A policy with a lower precedence counts as less specific, so it
+    /// is merged later.
+    ///
+    /// The default is [`Precedence::oldest_first`], as in
+    /// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#established-and-challenger-policy-specs). The older policy has the lower
+    /// precedence. So the newer of two defaults applies, and the older of two overrides.
     fn precedence(&self) -> Precedence {
         Precedence::oldest_first(self.created(), &self.locator())
     }
 
-    /// Whether the policy applies to all that is below its target
-    /// ([inherited](https://gateway-api.sigs.k8s.io/geps/gep-713/#inherited-policy-attachment)), not only to the target itself (direct).
+    /// Whether the policy applies to its target and all nodes below it (inherited), or to its target only (direct). The default is true.
+    /// See the [classes of policies](https://gateway-api.sigs.k8s.io/geps/gep-713/#classes-of-policies) in GEP-713.
+    ///
+    /// A direct policy counts only on paths whose last node is its target. For other paths,
+    /// [`Topology::effective`](crate::Topology::effective) does not report it, not even in
+    /// [`lost`](crate::EffectivePolicy::lost).
     fn is_inherited(&self) -> bool {
         true
     }
@@ -93,7 +106,25 @@ impl<T: Policy + ?Sized> Policy for &T {
     }
 }
 
-/// The order of policies of one kind with the same target.
+/// The order of policies of one kind with the same target. A lower precedence counts as less specific.
+///
+/// Policies with [`oldest_first`](Self::oldest_first) are lower than all with [`newest_first`](Self::newest_first), at any age. So they
+/// are merged after those. For example, a cap uses `oldest_first`, and the policies that it limits use `newest_first`:
+///
+/// ```
+/// use policy_sync_topology::Moment;
+/// use policy_sync_topology::locator::{KindRef, Locator};
+/// use policy_sync_topology::object::Precedence;
+/// use policy_sync_topology::rows::Created;
+///
+/// let policy = |name| Locator::new(KindRef { group: "example.com", kind: "QuotaPolicy" }, "shop", name);
+/// let created = |seconds: i64| Created::from(Some(Moment(seconds * 1000)));
+/// let cap = Precedence::oldest_first(created(30), &policy("cap"));
+/// let newer = Precedence::newest_first(created(20), &policy("newer"));
+/// let older = Precedence::newest_first(created(10), &policy("older"));
+/// // `older` applies first, `newer` is merged with it, and `cap` is merged last.
+/// assert!(cap < newer && newer < older);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(Order);
 
@@ -107,13 +138,13 @@ enum Order {
 }
 
 impl Precedence {
-    /// The older policy first, then the first by namespace and name.
+    /// The older policy is lower; of two with the same time, the first by `<namespace>/<name>`.
     #[must_use]
     pub fn oldest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::OldestFirst((created, locator.object())))
     }
 
-    /// The newer policy first, and after all policies that have the other order.
+    /// The newer policy is lower; of two with the same time, the last by `<namespace>/<name>`. All policies with the other order are lower.
     #[must_use]
     pub fn newest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::NewestFirst(Reverse((created, locator.object()))))

@@ -131,11 +131,11 @@ pub struct PolicyRules {
 /// A rule of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRule {
-    /// The identity of the rule: of two rules with the same key, only one applies.
+    /// The identity of the rule, different from the keys of other rules of its policy. On a path, at most one rule with this key applies.
     pub key: String,
     /// The value in the spec.
     pub value: Value,
-    /// The hash of `value`.
+    /// The [hash](struct@Hash) of `value`.
     pub hash: Hash,
     /// Whether a policy with this rule counts as one with rules. False for additions such as conditions,
     /// which have no effect alone.
@@ -145,7 +145,9 @@ pub struct PolicyRule {
 }
 
 impl PolicyRule {
-    /// A rule with this value, which makes its policy one with rules.
+    /// A rule with this value: `is_rule` is true, and `is_override` is false.
+    ///
+    /// `value` is of the crate `serde_json`, which is not needed for a number, a boolean or a text: `&limit.into()` converts it.
     #[must_use]
     pub fn new(key: impl Into<String>, value: &Value) -> Self {
         let hash = Hash::of_value(value);

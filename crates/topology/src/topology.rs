@@ -17,7 +17,7 @@ use crate::merge::{EffectivePolicy, Layer};
 use crate::node_id::NodeId;
 use crate::object::Policy;
 
-/// A policy of a [`Topology`].
+/// The id of a policy of a [`Topology`]. Ids are in the order of the policies' locators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PolicyId(pub(crate) u32);
 
@@ -65,7 +65,7 @@ impl<N, P> Default for Topology<N, P> {
 
 impl<N, P> Topology<N, P> {
     /// A topology with `links` from parents to children, and policies `attached` to nodes. The caller guarantees that the links have no
-    /// loop.
+    /// cycle.
     pub(crate) fn new(
         nodes: Vec<N>,
         links: Vec<(NodeId, NodeId)>,
@@ -90,7 +90,7 @@ impl<N, P> Topology<N, P> {
         Self::new(self.nodes, links, policies, attached)
     }
 
-    /// All nodes. Parents do not necessarily precede their children.
+    /// All nodes, in the order of their locators. Parents do not necessarily precede their children.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<N, P> {
         (0..self.nodes.len()).map(NodeId::new)
     }
@@ -105,18 +105,18 @@ impl<N, P> Topology<N, P> {
         &self.nodes[node.index()]
     }
 
-    /// The nodes that `node` links to, in their order.
+    /// The nodes that `node` links to, in the order of their locators. A node of another, larger topology has no children.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.children.of(node.index()).iter().map(|number| NodeId(*number))
     }
 
-    /// The nodes that link to `node`, in their order.
+    /// The nodes that link to `node`, in the order of their locators. A node of another, larger topology has no parents.
     pub fn parents(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         let parents = self.parents.get_or_init(|| self.children.inverted());
         parents.of(node.index()).iter().map(|number| NodeId(*number))
     }
 
-    /// The nodes without parents.
+    /// The nodes without parents, in the order of their locators.
     pub fn roots(&self) -> impl Iterator<Item = NodeId> {
         let mut has_parent = vec![false; self.nodes.len()];
         for child in self.children.all() {
@@ -125,19 +125,23 @@ impl<N, P> Topology<N, P> {
         self.nodes().filter(move |node| !has_parent[node.index()])
     }
 
-    /// All links, from parents to children.
+    /// All links, from parents to children, in the order of the locators of the parents, then of the children.
     pub fn links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         self.nodes().flat_map(|from| self.children(from).map(move |to| (from, to)))
     }
 
     /// All paths between two nodes, both included. The path of a node to itself has that node alone. A topology may have more paths than
     /// fit into memory, so they are found one after the other.
+    ///
+    /// # Panics
+    ///
+    /// If a node is of another, larger topology.
     #[must_use]
     pub fn paths(&self, from: NodeId, to: NodeId) -> PathsBetween<'_, N, P> {
         PathsBetween::new(self, from, to)
     }
 
-    /// All policies, also those that are attached to nothing.
+    /// All policies, also those that are attached to nothing, in the order of their locators.
     pub fn policies(&self) -> impl ExactSizeIterator<Item = (PolicyId, &P)> {
         self.policies.iter().enumerate().map(|(index, policy)| (PolicyId::new(index), policy))
     }
@@ -157,7 +161,10 @@ impl<N, P> Topology<N, P> {
         &self.policies[id.0 as usize]
     }
 
-    /// The policies that are attached to `node`, of all kinds.
+    /// The policies that are attached to `node`, of all kinds, in the order of their locators. There are none for nodes that policies
+    /// cannot target, and for a node of another, larger topology.
+    ///
+    /// A policy is attached to no node if all of its targets are ignored; see [`Policy::targets`].
     pub fn policies_of(&self, node: NodeId) -> impl Iterator<Item = PolicyId> {
         self.attached.of(node.index()).iter().map(|number| PolicyId(*number))
     }

@@ -47,8 +47,8 @@ fn labels(metadata: &Metadata) -> Labels {
     Some(Arc::new(metadata.labels.clone()))
 }
 
-/// The creation time of an object in seconds since 1970. An object without one, as in a file, is younger than
-/// all others.
+/// The creation time of an object in whole seconds since 1970-01-01 UTC. An object without one, as in a file, is
+/// younger than all others; so is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Created(i64);
 
@@ -60,6 +60,7 @@ impl Created {
     }
 }
 
+/// Rounds the milliseconds of the [`Moment`] down to whole seconds.
 impl From<Option<Moment>> for Created {
     fn from(created: Option<Moment>) -> Self {
         Self(created.map_or(i64::MAX, |moment| moment.0.div_euclid(1000)))

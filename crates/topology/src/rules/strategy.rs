@@ -1,4 +1,4 @@
-//! How a policy (the source) is merged with more specific ones (the target).
+//! How a policy is merged with more specific ones.
 
 use std::fmt;
 
@@ -69,8 +69,8 @@ impl Strategy {
 pub(crate) struct MostSpecific;
 
 impl MergeStrategy for MostSpecific {
-    fn merge<'p>(&self, _: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
-        target
+    fn merge<'p>(&self, _: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        more_specific
     }
 }
 
@@ -87,13 +87,13 @@ pub(crate) enum MergeByPath {
 }
 
 impl MergeStrategy for MergeByPath {
-    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+    fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
         match self {
-            Self::Defaults => union(target, source, is_taken),
-            Self::Overrides => union(source, target, is_taken),
+            Self::Defaults => union(more_specific, own, is_taken),
+            Self::Overrides => union(own, more_specific, is_taken),
             Self::Inherited => {
-                let (overrides, defaults) = source.into_iter().partition(|entry| entry.rule.is_override);
-                union(union(overrides, target, is_taken), defaults, is_taken)
+                let (overrides, defaults) = own.into_iter().partition(|entry| entry.rule.is_override);
+                union(union(overrides, more_specific, is_taken), defaults, is_taken)
             }
         }
     }

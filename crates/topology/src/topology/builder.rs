@@ -33,7 +33,7 @@ impl<'o> Node<'o> {
 /// The reason why objects make no topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Two objects have the same locator.
+    /// Two objects, or two policies, have the same locator. A policy and an object may share one.
     #[error("{0} is given twice")]
     Duplicate(String),
     /// The links form a cycle. The locators are in the order of the links, and the first is repeated at the end.
@@ -41,7 +41,7 @@ pub enum BuildError {
     Cycle(Vec<String>),
 }
 
-/// Collects objects, links and policies. [`build`](Self::build) makes a topology of them.
+/// Collects objects, links and policies, in any order. [`build`](Self::build) makes a topology of them.
 #[derive(Default)]
 pub struct TopologyBuilder<'o> {
     nodes: Vec<Node<'o>>,
@@ -65,7 +65,8 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
     }
 
     /// The topology as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its
-    /// locator, its label `Kind\nnamespace/name`, and a dashed edge leads from each policy to its targets.
+    /// locator, its label `Kind\nnamespace/name`, or `Kind\nnamespace/name#section` for a section. A dashed edge leads from each policy to
+    /// its targets. Policies that are attached to nothing are included.
     #[must_use]
     pub fn dot(&self) -> String {
         // Without a limit there is always room.
@@ -95,7 +96,20 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
 }
 
 impl<'o> TopologyBuilder<'o> {
-    /// Adds objects that policies can target.
+    /// Adds objects that policies can target. All objects of a call have one Rust type; for several types, call it several times.
+    ///
+    /// A section, such as a listener, is a separate node: add it, and link its object to it. Otherwise policies that target the section
+    /// are not attached.
+    ///
+    /// ```
+    /// use policy_sync_topology::Topology;
+    /// use policy_sync_topology::locator::{GATEWAY, Locator};
+    ///
+    /// let web = Locator::new(GATEWAY, "shop", "web");
+    /// let nodes = [web, web.section("http")];
+    /// let topology = Topology::builder().targetables(&nodes).link(web, web.section("http")).build().unwrap();
+    /// assert_eq!(topology.links().count(), 1);
+    /// ```
     #[must_use]
     pub fn targetables<T: Targetable + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
         self.nodes.extend(
@@ -104,7 +118,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds objects that policies cannot target: what belongs to the topology beside its targets, such as a Secret.
+    /// Adds objects that policies cannot target, such as Secrets. A policy that targets one is not attached to it:
+    /// [`Topology::policies_of`] returns no policies.
     #[must_use]
     pub fn objects<T: Object + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
         self.nodes.extend(
@@ -123,7 +138,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds a link to each of `children` from each of its parents. Links between objects that the topology does not have are ignored.
+    /// Adds a link to each of `children` from each of its parents, as [`link`](Self::link) does. The children must also be added as
+    /// objects.
     #[must_use]
     pub fn links<T: Object + 'o, L: IntoIterator<Item = Locator<'o>>>(
         mut self,
@@ -136,14 +152,17 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds a link. It is ignored if the topology does not have both objects.
+    /// Adds a link. It is ignored if the topology does not have both objects; then it is not in [`Topology::links`].
     #[must_use]
     pub fn link(mut self, parent: Locator<'o>, child: Locator<'o>) -> Self {
         self.links.push((parent, child));
         self
     }
 
-    /// Adds policies, of one kind or of several.
+    /// Adds policies, of one kind or of several. All policies of a call have one Rust type; for several types, call it several times, or
+    /// pass `&[&dyn Policy]`.
+    ///
+    /// Targets that the topology does not have are ignored; see [`Policy::targets`].
     #[must_use]
     pub fn policies<P: Policy + 'o>(mut self, policies: impl IntoIterator<Item = &'o P>) -> Self {
         self.policies.extend(policies.into_iter().map(|policy| policy as &dyn Policy));
@@ -154,7 +173,7 @@ impl<'o> TopologyBuilder<'o> {
     ///
     /// # Errors
     ///
-    /// If two objects, or two policies, have the same locator, or the links have a loop.
+    /// If two objects, or two policies, have the same locator, or the links form a cycle.
     pub fn build(self) -> Result<Topology<Node<'o>, &'o dyn Policy>, BuildError> {
         let Self { mut nodes, links, mut policies } = self;
         nodes.sort_by(|left, right| by_text(&left.locator, &right.locator));
