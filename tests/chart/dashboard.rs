@@ -33,15 +33,18 @@ fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
 /// Replaces variables as Grafana does.
 fn filled(expression: &str) -> Result<String> {
     let filled = expression.replace("$job", JOB).replace("$__rate_interval", "2m");
-    ensure!(!filled.contains('$'), "{expression} has a variable that is not known");
+    ensure!(!filled.contains('$'), "{expression} has an unknown variable");
     Ok(filled)
 }
 
 #[test]
 fn dashboard_has_no_dependencies_on_a_grafana_instance() -> Result<()> {
     let dashboard = dashboard()?;
-    ensure!(dashboard["uid"] == "policy-sync" && dashboard["id"].is_null(), "it is not found again");
-    ensure!(dashboard.get("__inputs").is_none() && dashboard.get("__requires").is_none(), "it is an export");
+    ensure!(dashboard["uid"] == "policy-sync" && dashboard["id"].is_null(), "uid or id is wrong");
+    ensure!(
+        dashboard.get("__inputs").is_none() && dashboard.get("__requires").is_none(),
+        "the dashboard is an export"
+    );
     let variables: Vec<_> = all(&dashboard["templating"], "list").collect();
     ensure!(variables[0]["name"] == "datasource" && variables[0]["type"] == "datasource", "{variables:?}");
     ensure!(variables[0]["query"] == "prometheus", "{variables:?}");
@@ -53,13 +56,13 @@ fn dashboard_has_no_dependencies_on_a_grafana_instance() -> Result<()> {
     let (mut ids, mut taken, mut rows) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for panel in all(&dashboard, "panels") {
         let title = text(panel, "title")?;
-        ensure!(ids.insert(panel["id"].as_i64().context("no id")?), "{title}: an id twice");
+        ensure!(ids.insert(panel["id"].as_i64().context("no id")?), "{title}: duplicate id");
         let place = |key: &str| panel["gridPos"][key].as_u64().with_context(|| format!("{title}: no {key}"));
         for x in place("x")?..place("x")? + place("w")? {
             for y in place("y")?..place("y")? + place("h")? {
                 ensure!(
                     x < 24 && taken.insert((x, y)),
-                    "{title} is in the place of another, or beyond the edge"
+                    "{title} overlaps another panel, or exceeds the grid"
                 );
             }
         }
@@ -74,7 +77,7 @@ fn dashboard_has_no_dependencies_on_a_grafana_instance() -> Result<()> {
             ensure!(target["datasource"] == source, "{title}: {}", target["datasource"]);
             ensure!(!text(target, "legendFormat")?.is_empty(), "{title}: no legend");
         }
-        ensure!(all(panel, "targets").next().is_some(), "{title} shows nothing");
+        ensure!(all(panel, "targets").next().is_some(), "{title} has no targets");
     }
     ensure!(rows == ["Fleet", "Speed", "Health", "Process"], "{rows:?}");
     Ok(())
@@ -86,10 +89,10 @@ async fn chart_contains_the_dashboard_for_the_grafana_sidecar() -> Result<()> {
     values["dashboard"] = json!({ "enabled": true });
     let rendered = Helm::alone().await?.template(RELEASE, &values)?;
     let mut found = rendered.all("ConfigMap");
-    let map = found.next().context("there is no ConfigMap")?;
+    let map = found.next().context("no ConfigMap")?;
     ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1", "{}", map["metadata"]);
     let brought: Value = serde_json::from_str(text(&map["data"], "policy-sync.json")?)?;
-    ensure!(brought == dashboard()?, "it is another");
+    ensure!(brought == dashboard()?, "the ConfigMap has another dashboard");
     Ok(())
 }
 
@@ -108,11 +111,11 @@ async fn served() -> Result<Vec<Pod>> {
         let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
         tenant.report(&work, &WorkReport::applied()).await?;
     }
-    let leader = wait::until("one is synced, and one is frozen", LIMIT, || async {
+    let leader = wait::until("one policy is synced and one is frozen", LIMIT, || async {
         let metrics = controller.metrics().await?;
         for state in ["synced", "frozen"] {
             let count = metrics.value("policy_sync_policies", &[("state", state)])?;
-            ensure!(count == 1.0, "{count} are {state}");
+            ensure!(count == 1.0, "{count} policies are {state}");
         }
         Ok(metrics)
     })
@@ -141,7 +144,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
                     Some((left, _)) => left.split(", ").any(|left| left == label),
                     None => target_labels().contains(&label),
                 };
-                ensure!(is_left, "{expression} leaves no label {label}");
+                ensure!(is_left, "{expression} drops the label {label}");
             }
             expressions.push(expression);
         }
@@ -154,7 +157,7 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
         check_metric_names(query, metrics)?;
         let asked = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
         let (series, _) =
-            asked.and_then(|asked| asked.split_once(", ")).context("a query of another kind")?;
+            asked.and_then(|asked| asked.split_once(", ")).context("the query is not label_values(…)")?;
         expressions.push(series.to_owned());
     }
     let recorded = expressions

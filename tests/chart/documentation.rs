@@ -47,7 +47,7 @@ fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
     let mut after_commands = false;
     while let Some((index, line)) = lines.next() {
         let place = format!("{page}:{}", index + 1);
-        ensure!(!line.starts_with("    "), "{place}: code is fenced on this page, as sh or text");
+        ensure!(!line.starts_with("    "), "{place}: indented code; use a fence with sh or text");
         let Some(language) = line.strip_prefix("```") else {
             after_commands = false;
             continue;
@@ -58,7 +58,7 @@ fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
         match language {
             "sh" => blocks.push(Block { place, commands: inside, shown: String::new() }),
             "text" if after_commands => blocks.last_mut().context("no commands")?.shown = inside,
-            _ => bail!("{place}: {line} is neither sh nor what commands right before it print"),
+            _ => bail!("{place}: {line} is neither sh, nor text after sh"),
         }
         after_commands = language == "sh";
     }
@@ -84,10 +84,7 @@ fn is_shown(line: &str, shown: &str) -> bool {
 fn shows(printed: &str, shown: &str) -> Result<()> {
     let mut printed = printed.lines();
     for line in shown.lines().filter(|line| !line.trim().is_empty()) {
-        ensure!(
-            printed.any(|found| is_shown(found, line)),
-            "it does not print, or not in this order: {line}"
-        );
+        ensure!(printed.any(|found| is_shown(found, line)), "not printed, or not in this order: {line}");
     }
     Ok(())
 }
@@ -118,10 +115,10 @@ impl UserMachine {
                 .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(checked_out))
                 .arg(folder.path())
                 .status()?;
-            ensure!(copied.success(), "copying {checked_out}");
+            ensure!(copied.success(), "cp failed to copy {checked_out}");
         }
         fs::write(folder.path().join("kubeconfig"), kubeconfig(fleet)?.to_string())?;
-        let path = std::env::var("PATH").context("PATH")?;
+        let path = std::env::var("PATH").context("PATH is not set")?;
         Ok(Self { path: format!("{}:{path}", programs.display()), folder })
     }
 
@@ -140,7 +137,7 @@ impl UserMachine {
         let (printed, said) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let context = || format!("{}:\n{}\nprinted:\n{printed}{said}", block.place, block.commands);
-        ensure!(output.status.success(), "{}it ended with {}", context(), output.status);
+        ensure!(output.status.success(), "{}exited with {}", context(), output.status);
         shows(&printed, &block.shown).with_context(context)
     }
 }
@@ -184,8 +181,8 @@ async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()>
     });
     tokio::select! {
         followed = follow => followed?,
-        ended = played::pods(fleet.hub()) => ended.context("what runs pods"),
-        ended = played::placements(fleet.hub()) => ended.context("what decides Placements"),
+        ended = played::pods(fleet.hub()) => ended.context("the stand-in for kubelets"),
+        ended = played::placements(fleet.hub()) => ended.context("the stand-in for the placement controller"),
     }
 }
 
@@ -204,7 +201,7 @@ fn code_blocks_follow_the_convention() -> Result<()> {
         "```sh\nls\n```\n\n```text\nx\n```\n",
         "```text\nx\n```\n",
     ] {
-        ensure!(blocks("p", unrun).is_err(), "{unrun} is taken");
+        ensure!(blocks("p", unrun).is_err(), "{unrun} is accepted");
     }
     Ok(())
 }
@@ -225,5 +222,5 @@ fn shown_lines_are_found_in_the_output() {
     }
     assert!(shows("a\nb\nc", "a\n\nc").is_ok());
     assert!(shows("a\nb\nc", "c\na").is_err(), "another order");
-    assert!(shows("a", "a\na").is_err(), "once, and not twice");
+    assert!(shows("a", "a\na").is_err(), "one line matched twice");
 }

@@ -63,7 +63,7 @@ impl Helm {
     pub(crate) fn refused(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
         if output.status.success() {
-            bail!("helm {} succeeds: {}", arguments.join(" "), String::from_utf8_lossy(&output.stdout));
+            bail!("helm {} succeeded: {}", arguments.join(" "), String::from_utf8_lossy(&output.stdout));
         }
         Ok(String::from_utf8(output.stderr)?)
     }
@@ -148,8 +148,8 @@ impl Rendered {
     /// The only object of a kind.
     pub(crate) fn one(&self, kind: &'static str) -> Result<&Value> {
         let mut found = self.all(kind);
-        let one = found.next().with_context(|| format!("there is no {kind}"))?;
-        ensure!(found.next().is_none(), "there are several of the kind {kind}");
+        let one = found.next().with_context(|| format!("no {kind}"))?;
+        ensure!(found.next().is_none(), "several objects of kind {kind}");
         Ok(one)
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String
 /// If it succeeds.
 pub(crate) fn refused(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
-    ensure!(!output.status.success(), "kubectl {} succeeds", arguments.join(" "));
+    ensure!(!output.status.success(), "kubectl {} succeeded", arguments.join(" "));
     Ok(String::from_utf8(output.stderr)?)
 }
 

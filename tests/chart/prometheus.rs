@@ -79,12 +79,12 @@ impl Rules<'_> {
     /// The rule of the alert `name`.
     pub(crate) fn alert(&self, name: &str) -> Result<&Value> {
         let found = self.alerts()?.into_iter().find(|rule| rule["alert"] == name);
-        found.with_context(|| format!("there is no alert {name}"))
+        found.with_context(|| format!("no alert {name}"))
     }
 
     /// The waiting time of an alert, in scrapes.
     pub(crate) fn waits(&self, name: &str) -> Result<usize> {
-        let text = self.alert(name)?["for"].as_str().context("no for")?.to_owned();
+        let text = self.alert(name)?["for"].as_str().context("the alert has no for")?.to_owned();
         let minutes = text.strip_suffix('m').with_context(|| format!("for is {text}"))?;
         Ok(minutes.parse::<usize>()? * 60 / STEP)
     }
@@ -204,7 +204,7 @@ fn written(series: &Series, target: &[(&str, &str)]) -> String {
 pub(crate) async fn check_results(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
     let nothing = |expression: &String| json!({ "expr": format!("absent({expression})"), "eval_time": "5m", "exp_samples": [] });
     let test = json!({
-        "name": "what was served",
+        "name": "served metrics",
         "interval": format!("{STEP}s"),
         "input_series": input(job, &[Phase(20, pods.to_vec())], |_| true),
         "promql_expr_test": expressions.iter().map(nothing).collect::<Vec<_>>(),
@@ -259,7 +259,7 @@ pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<(
     let words = words(expression);
     let named: Vec<&Series> =
         served.series().iter().filter(|series| words.contains(series.name.as_str())).collect();
-    ensure!(!named.is_empty(), "{expression} names nothing that was served");
+    ensure!(!named.is_empty(), "{expression} uses no served metric");
     let labels: BTreeSet<&str> = named
         .iter()
         .flat_map(|series| series.labels.keys().map(String::as_str))
@@ -271,7 +271,7 @@ pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<(
             || named.iter().any(|series| series.name == **word)
     };
     let unknown: Vec<_> = words.iter().filter(|word| !is_known(word)).collect();
-    ensure!(unknown.is_empty(), "{expression} names what was not served: {unknown:?}");
+    ensure!(unknown.is_empty(), "{expression} uses unknown names: {unknown:?}");
     Ok(())
 }
 

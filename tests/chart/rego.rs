@@ -83,16 +83,16 @@ pub(crate) async fn check_evaluation(
 async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]) -> Result<()> {
     let client = hub.client()?;
     let (config_maps, name) = api_for(&client, config_map).await?;
-    wait::until("the ConfigMap is in force", LIMIT, || async {
+    wait::until("the ConfigMap is loaded", LIMIT, || async {
         let found = config_maps.get(&name).await?;
-        let status = found.annotations().get(STATUS).context("it says nothing")?;
+        let status = found.annotations().get(STATUS).context("no status annotation")?;
         let status: Value = serde_json::from_str(status)?;
         ensure!(status["status"] == "ok", "{status}");
         Ok(())
     })
     .await?;
     let (rego_policies, name) = api_for(&client, rego_policy).await?;
-    wait::until("the RegoPolicy is in force", LIMIT, || async {
+    wait::until("the RegoPolicy is loaded", LIMIT, || async {
         let found = rego_policies.get(&name).await?;
         let condition = &found.data["status"]["conditions"][0];
         ensure!(condition["reason"] == "Loaded" && condition["status"] == "True", "{condition}");
@@ -105,10 +105,10 @@ async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]
 async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&Port>) -> Result<()> {
     for kind in CONFIGURATIONS {
         let (api, name) = api_for(&hub.client()?, rendered.one(kind)?).await?;
-        wait::until(&format!("the {kind}"), LIMIT, || async {
+        wait::until(&format!("the {kind} is as expected"), LIMIT, || async {
             let found = api.get(&name).await?;
             let entries = found.data["webhooks"].as_array().cloned().unwrap_or_default();
-            ensure!(entries.is_empty() == port.is_none(), "it has {entries:?}");
+            ensure!(entries.is_empty() == port.is_none(), "webhooks: {entries:?}");
             for entry in entries {
                 let client = &entry["clientConfig"];
                 let url = client["url"].as_str().unwrap_or_default();
@@ -128,7 +128,7 @@ async fn check_is_evaluated(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     // Its Gateway does not exist, so it is not delivered to spokes.
     let reviewed = fixtures::rate_limit_policy("shop", "reviewed", "nowhere");
-    wait::until("the policy is asked", LIMIT, || async {
+    wait::until("the Rego policy is evaluated", LIMIT, || async {
         let written = apply(&client, &reviewed).await?;
         ensure!(written.annotations().get(ANNOTATION).is_some_and(|value| value == "yes"), "{written:?}");
         Ok(())
@@ -178,7 +178,7 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
         apply(&client, &denies(words)).await?;
         for report in reports() {
             let (reports, name) = api_for(&client, &report).await?;
-            wait::until(&format!("the {} says {words}", report["kind"]), LIMIT, || async {
+            wait::until(&format!("the {} reports {words}", report["kind"]), LIMIT, || async {
                 let found = reports.get(&name).await?;
                 ensure!(found.data["results"][0]["message"] == words, "{:?}", found.data);
                 Ok(())
@@ -191,8 +191,8 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
     carriers.delete(&name, &DeleteParams::default()).await?;
     for report in reports() {
         let (reports, name) = api_for(&client, &report).await?;
-        wait::until(&format!("the {} goes", report["kind"]), LIMIT, || async {
-            ensure!(reports.get_opt(&name).await?.is_none(), "it is still there");
+        wait::until(&format!("the {} is deleted", report["kind"]), LIMIT, || async {
+            ensure!(reports.get_opt(&name).await?.is_none(), "the report exists");
             Ok(())
         })
         .await?;
@@ -208,10 +208,10 @@ async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result
     apply_all(&client, &audit_reader("shop", "auditor")).await?;
     let (secrets, name) = api_for(&client, rendered.one("Secret")?).await?;
     let secret: Secret = secrets.get(&name).await?.try_parse()?;
-    let authority = secret.data.unwrap_or_default().remove("ca.crt").context("no authority")?;
+    let authority = secret.data.unwrap_or_default().remove("ca.crt").context("no CA certificate")?;
     let authority = String::from_utf8(authority.0)?;
     let token = token(&client, "shop", "auditor", &[]).await?;
-    wait::until("the auditor reads it", LIMIT, || async {
+    wait::until("the ServiceAccount reads the audit", LIMIT, || async {
         let audit = audit(port.number(), &authority, &token).await?;
         ensure!(audit["message"] == "total violations:2", "{audit}");
         Ok(())
@@ -232,7 +232,7 @@ async fn reads_what_it_may_not_write(
     let secret = rendered.one("Secret")?;
     let (secrets, secret_name) = api_for(&client, secret).await?;
     let mut number = 0;
-    wait::until_seen("it gets what it may not write", LIMIT, STEP, || {
+    wait::until_seen("the controller gets the objects after rejected writes", LIMIT, STEP, || {
         number += 1;
         let (client, secrets, secret_name) = (&client, &secrets, &secret_name);
         let controller = &controller;
@@ -254,7 +254,7 @@ async fn reads_what_it_may_not_write(
                     request.verb == "get"
                         && (object.resource.as_str(), object.namespace.as_str()) == (resource, namespace)
                 });
-                ensure!(is_got, "it gets no {resource}");
+                ensure!(is_got, "no get of {resource}");
             }
             Ok(())
         }
@@ -265,9 +265,9 @@ async fn reads_what_it_may_not_write(
         let (api, name) = api_for(&client, object).await?;
         api.delete(&name, &DeleteParams::default()).await?;
     }
-    wait::until("it writes the certificate again", LIMIT, || async {
+    wait::until("the certificate is written again", LIMIT, || async {
         let found = secrets.get(&secret_name).await?;
-        ensure!(found.data["data"]["tls.crt"].is_string(), "it has none");
+        ensure!(found.data["data"]["tls.crt"].is_string(), "no certificate");
         Ok(())
     })
     .await
@@ -323,7 +323,7 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     apply(&client, &config_map(&json!({ "everything.rego": everything }))).await?;
     let written = ["create", "configmap", "any", "--dry-run=server"];
     let until_refused = async |words: &str| {
-        wait::until("everything is refused", LIMIT, || async {
+        wait::until("all writes are denied", LIMIT, || async {
             let said = refused(hub, &written)?;
             ensure!(said.contains(words), "{said}");
             Ok(())

@@ -189,11 +189,12 @@ async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()
         let trial = PostParams { dry_run: true, ..PostParams::default() };
         anyhow::Ok(pods.create(&trial, &pod).await)
     };
-    create(&template["spec"]).await?.context("the pod is refused")?;
+    create(&template["spec"]).await?.context("the pod is rejected")?;
     // The namespace rejects a pod without these settings.
     let mut careless = template["spec"].clone();
     careless["securityContext"].as_object_mut().context("no securityContext")?.remove("runAsNonRoot");
-    let refusal = create(&careless).await?.err().context("a pod that may run as root is taken")?.to_string();
+    let refusal =
+        create(&careless).await?.err().context("a pod that may run as root is accepted")?.to_string();
     ensure!(refusal.contains(r#"violates PodSecurity "restricted:latest""#), "{refusal}");
     Ok(())
 }
@@ -210,8 +211,8 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         // Generated data would differ with each rendering, and be stored in Git. An upgrade would overwrite
         // the controller's data.
         let is_empty = |secret: &Value| secret.get("data").or(secret.get("stringData")).is_none();
-        ensure!(rendered.all("Secret").all(is_empty), "{name}: there is a Secret with data");
-        ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: there is a hook");
+        ensure!(rendered.all("Secret").all(is_empty), "{name}: a Secret has data");
+        ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: a Helm hook exists");
         pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
         // Server-side, with unknown fields rejected.
         let notes = helm.install(release, &values)?;
@@ -223,7 +224,7 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         for text in
             ["kubectl rollout status deployment/", kinds, "Next: ", "Uninstalling leaves ManifestWorks"]
         {
-            ensure!(notes.contains(text), "{name}: {text:?} is not in {notes}");
+            ensure!(notes.contains(text), "{name}: no {text:?} in {notes}");
         }
         let policies = match name {
             "no-rego" => None,
@@ -232,7 +233,7 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         };
         ensure!(notes.contains("Policies in Rego") == policies.is_some(), "{name}: {notes}");
         for text in policies.into_iter().flat_map(|(namespace, without)| [namespace, without]) {
-            ensure!(notes.contains(text), "{name}: {text:?} is not in {notes}");
+            ensure!(notes.contains(text), "{name}: no {text:?} in {notes}");
         }
         for object in &rendered.objects {
             let (api, object_name) = api_for(&hub.client()?, object).await?;
@@ -245,7 +246,7 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         if name == "everything" {
             let rule = json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "patch"] });
             let mut rules = rendered.all("ClusterRole").filter_map(|role| role["rules"].as_array()).flatten();
-            ensure!(rules.any(|found| *found == rule), "no rights to resourcesToSync");
+            ensure!(rules.any(|found| *found == rule), "no rule for resourcesToSync");
         }
         let accounts = rendered.all("ServiceAccount").count();
         ensure!(accounts == usize::from(name != "own-account"), "{name}: {accounts} accounts");
@@ -304,7 +305,7 @@ async fn disabled_rego_renders_no_webhooks_or_rights() -> Result<()> {
         "certificate",
         "opa",
     ] {
-        ensure!(!text.contains(word), "there is {word}: {text}");
+        ensure!(!text.contains(word), "unexpected {word}: {text}");
     }
     let arguments = helm.template(release, &values)?.arguments()?;
     ensure!(arguments == ["--log-level=info", "--topology=true", "--route-status=true"], "{arguments:?}");
@@ -356,9 +357,9 @@ async fn provided_certificate_is_mounted_and_no_secret_is_created() -> Result<()
     ensure!(pod["volumes"] == volume, "{pod}");
     let arguments = rendered.arguments()?;
     ensure!(arguments.contains(&format!("--webhook-cert-dir={folder}")), "{arguments:?}");
-    ensure!(rendered.all("Secret").next().is_none(), "there is a Secret");
+    ensure!(rendered.all("Secret").next().is_none(), "a Secret is rendered");
     let reads_secrets = |role: &Value| role["rules"].to_string().contains("secrets");
-    ensure!(!rendered.all("Role").any(reads_secrets), "a role is for Secrets");
+    ensure!(!rendered.all("Role").any(reads_secrets), "a role reads Secrets");
 
     let pod = &helm.template(Release("policy-sync", "hub"), &required())?;
     let pod = &pod.one("Deployment")?["spec"]["template"]["spec"];
@@ -373,10 +374,10 @@ async fn opa_runs_as_a_sidecar_or_by_url_with_mounted_secrets() -> Result<()> {
     let beside = rendered(json!({ "opa": { "sidecar": true, "url": "https://opa.example" } })).await?;
     let pod = &beside.one("Deployment")?["spec"]["template"]["spec"];
     let opa = &pod["initContainers"][0];
-    ensure!(opa["restartPolicy"] == "Always", "it would have to end before the controller begins: {opa}");
+    ensure!(opa["restartPolicy"] == "Always", "the init container is not a sidecar: {opa}");
     ensure!(opa["image"] == "docker.io/openpolicyagent/opa:1.22.2-static", "{opa}");
     let listens = opa["args"].as_array().is_some_and(|args| args.contains(&json!("--addr=127.0.0.1:8181")));
-    ensure!(listens, "others reach it: {opa}");
+    ensure!(listens, "not on 127.0.0.1: {opa}");
     ensure!(beside.arguments()?.contains(&"--opa-url=http://127.0.0.1:8181".to_owned()), "{pod}");
 
     let secrets = json!({ "tokenSecret": "t", "caSecret": "a", "certificateSecret": "c" });
@@ -394,7 +395,7 @@ async fn opa_runs_as_a_sidecar_or_by_url_with_mounted_secrets() -> Result<()> {
         ensure!(arguments.iter().any(|argument| argument == expected), "no {expected}: {arguments:?}");
     }
     let pod = &elsewhere.one("Deployment")?["spec"]["template"]["spec"];
-    ensure!(pod.get("initContainers").is_none(), "there is one beside it: {pod}");
+    ensure!(pod.get("initContainers").is_none(), "unexpected sidecar: {pod}");
     for (name, secret) in [("opa-token", "t"), ("opa-ca", "a"), ("opa-certificate", "c")] {
         let volume = json!({ "name": name, "secret": { "secretName": secret } });
         ensure!(
@@ -409,7 +410,7 @@ async fn opa_runs_as_a_sidecar_or_by_url_with_mounted_secrets() -> Result<()> {
     let volumes = &authorizes.one("Deployment")?["spec"]["template"]["spec"]["volumes"];
     let volume = json!({ "name": "authorize-token", "secret": { "secretName": "t" } });
     ensure!(volumes.as_array().is_some_and(|volumes| volumes.contains(&volume)), "{volumes}");
-    ensure!(!elsewhere.arguments()?.contains(&argument), "nobody asked for it");
+    ensure!(!elsewhere.arguments()?.contains(&argument), "the flag is set by default");
 
     let placed = rendered(json!({ "placement": {
         "url": "https://placement.example/v1", "tokenSecret": "t", "caSecret": "a", "always": true, "resync": "5m",
@@ -494,14 +495,14 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
             (with(json!({ "policyNamespace": namespace })), with(json!({ "namespace": namespace })));
         ensure!(
             helm.template(release, &old)?.text == helm.template(release, &new)?.text,
-            "{namespace} renders something else"
+            "{namespace} renders differently"
         );
         let notes = |values| {
             helm.run(&[&release.arguments("install")[..], &["--dry-run=client"]].concat(), Some(values))
         };
         let warning = "WARNING: rego.policyNamespace is deprecated: use rego.namespace";
-        ensure!(notes(&old)?.contains(warning), "{namespace}: no warning");
-        ensure!(!notes(&new)?.contains(warning), "{namespace}: a warning");
+        ensure!(notes(&old)?.contains(warning), "{namespace}: the warning is missing");
+        ensure!(!notes(&new)?.contains(warning), "{namespace}: unexpected warning");
     }
     let name = |name| json!({ "name": name });
     for rego in [
@@ -521,10 +522,10 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
 async fn roles_allow_reading_the_kinds_listed_in_values() -> Result<()> {
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &everything())?;
     let role = rendered.all("ClusterRole").find(|role| role["metadata"]["name"] == "policy-sync-rego");
-    let rules = role.and_then(|role| role["rules"].as_array()).context("there is no role")?;
+    let rules = role.and_then(|role| role["rules"].as_array()).context("no role")?;
     for (group, resource) in [("apps", "deployments"), ("", "services")] {
         let rule = json!({ "apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"] });
-        ensure!(rules.contains(&rule), "{rule} is not among {rules:?}");
+        ensure!(rules.contains(&rule), "no {rule} in {rules:?}");
     }
     Ok(())
 }
@@ -546,11 +547,14 @@ async fn cluster_scoped_objects_of_the_chart_are_exempt_from_reviews() -> Result
     ] {
         for object in rendered.all(kind) {
             let name = object["metadata"]["name"].as_str().context("no name")?;
-            ensure!(exemptions.is_own(&GroupResource::new(group, plural), name), "{kind} {name} is not");
+            ensure!(
+                exemptions.is_own(&GroupResource::new(group, plural), name),
+                "{kind} {name} is not exempt"
+            );
             found.insert(kind);
         }
     }
-    ensure!(found.len() == 3, "there are {found:?} alone");
+    ensure!(found.len() == 3, "only {found:?} are rendered");
     Ok(())
 }
 
@@ -562,7 +566,7 @@ async fn two_releases_coexist_unless_they_have_the_same_name() -> Result<()> {
     let readme = fs::read_to_string(chart().join("README.md"))?;
     let written =
         "    rego:\n      namespace:\n        name: other-policies\n    crds:\n      enabled: false\n";
-    ensure!(readme.contains(written), "the README has other values");
+    ensure!(readme.contains(written), "the README does not contain these values");
     let blue = with(&json!({
         "rego": { "namespace": { "name": "other-policies" } },
         "crds": { "enabled": false },
@@ -572,7 +576,7 @@ async fn two_releases_coexist_unless_they_have_the_same_name() -> Result<()> {
     let namespace = helm.refused(&Release("green", "two").arguments("install"), Some(&blue))?;
     ensure!(namespace.contains("Namespace \"other-policies\""), "{namespace}");
     ensure!(namespace.contains("invalid ownership metadata"), "{namespace}");
-    ensure!(readme.contains("`rego.namespace.create=false`"), "the README has another value");
+    ensure!(readme.contains("`rego.namespace.create=false`"), "the README does not contain this value");
     let mut green = blue.clone();
     green["rego"]["namespace"]["create"] = false.into();
     helm.install(Release("green", "two"), &green)?;
@@ -603,8 +607,8 @@ async fn umbrella_chart_can_enable_or_disable_the_chart() -> Result<()> {
         let values = json!({ "global": { "region": "eu" }, "policy-sync": part });
         helm.run(&["template", "hub", &folder], Some(&values))
     };
-    ensure!(render(true)?.contains("kind: Deployment"), "it is left out");
-    ensure!(render(false)?.trim().is_empty(), "it is not left out");
+    ensure!(render(true)?.contains("kind: Deployment"), "the subchart is not rendered");
+    ensure!(render(false)?.trim().is_empty(), "the disabled subchart is rendered");
     Ok(())
 }
 

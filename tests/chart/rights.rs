@@ -189,10 +189,10 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
             continue;
         }
         let less = rights.iter().filter(|other| *other != right).cloned().collect();
-        ensure!(fit(&less, &requests).is_err(), "nobody would miss {right:?}");
+        ensure!(fit(&less, &requests).is_err(), "undetected if missing: {right:?}");
         let more =
             rights.iter().cloned().chain([Permission { verb: "deletecollection".into(), ..right.clone() }]);
-        ensure!(fit(&more.collect(), &requests).is_err(), "nobody would see more than {right:?}");
+        ensure!(fit(&more.collect(), &requests).is_err(), "undetected addition to {right:?}");
     }
     Ok(())
 }
@@ -200,13 +200,13 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
 /// Checks that `rights` allow all `requests`, and that each of them is used.
 fn fit(rights: &BTreeSet<Permission>, requests: &[Request]) -> Result<()> {
     let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
-    ensure!(refused.is_empty(), "refused: {refused:#?}");
+    ensure!(refused.is_empty(), "rejected: {refused:#?}");
     let beyond: Vec<_> =
         requests.iter().filter(|request| !rights.iter().any(|right| right.allows(request))).collect();
-    ensure!(beyond.is_empty(), "not by a right of the chart: {beyond:#?}");
+    ensure!(beyond.is_empty(), "not allowed by the chart: {beyond:#?}");
     let is_used = |right: &Permission| requests.iter().any(|request| right.allows(request));
     let unused: Vec<_> = rights.iter().filter(|right| !is_used(right) && !right.is_for_a_race()).collect();
-    ensure!(unused.is_empty(), "never used: {unused:#?}");
+    ensure!(unused.is_empty(), "unused: {unused:#?}");
     Ok(())
 }
 
@@ -281,10 +281,9 @@ pub(crate) async fn exercise_rare_operations(
     };
     // The controller reads a work that has the name of its own.
     apply(&client, policy).await?;
-    let in_the_way = wait::until("a work is there", LIMIT, || async {
-        name(&key(policy)).await?.context("there is none")
-    })
-    .await?;
+    let in_the_way =
+        wait::until("a work exists", LIMIT, || async { name(&key(policy)).await?.context("no work") })
+            .await?;
     let (policies, policy_name) = api_for(&client, policy).await?;
     policies.delete(&policy_name, &DeleteParams::default()).await?;
     let foreign = json!({
@@ -293,15 +292,15 @@ pub(crate) async fn exercise_rare_operations(
         "metadata": { "name": in_the_way, "namespace": "us-1" },
         "spec": { "workload": { "manifests": [] } },
     });
-    wait::until("the work is gone", LIMIT, || async {
-        ensure!(works.get_opt(&in_the_way).await?.is_none(), "it is still there");
+    wait::until("the work is deleted", LIMIT, || async {
+        ensure!(works.get_opt(&in_the_way).await?.is_none(), "the work exists");
         Ok(())
     })
     .await?;
     apply(&client, &foreign).await?;
     apply(&client, policy).await?;
     let events: Api<Event> = Api::namespaced(client.clone(), "shop");
-    wait::until("an Event names the work in the way", LIMIT, || async {
+    wait::until("an Event reports the foreign work", LIMIT, || async {
         let found = events.list(&ListParams::default().fields("reason=ForeignWork")).await?.items;
         ensure!(
             found.iter().any(|event| event.note.as_ref().is_some_and(|note| note.contains(&in_the_way))),
@@ -324,8 +323,8 @@ pub(crate) async fn exercise_rare_operations(
     // for a cluster that is deleted.
     let (others, other_name) = api_for(&client, other).await?;
     others.delete(&other_name, &DeleteParams::default()).await?;
-    wait::until("its work is gone", LIMIT, || async {
-        ensure!(name(&other_name).await?.is_none(), "it is still there");
+    wait::until("the work of the deleted policy is deleted", LIMIT, || async {
+        ensure!(name(&other_name).await?.is_none(), "the work exists");
         Ok(())
     })
     .await?;
@@ -333,9 +332,9 @@ pub(crate) async fn exercise_rare_operations(
     apply_status(&client, &fixtures::placement("shop", "everywhere", 1)).await?;
     let (clusters, us) = api_for(&client, &fixtures::managed_cluster("us-1", &BTreeMap::new())).await?;
     clusters.delete(&us, &DeleteParams::default()).await?;
-    wait::until("the cluster is left", LIMIT, || async {
+    wait::until("all works of the cluster are deleted", LIMIT, || async {
         let left = works.list_metadata(&ListParams::default()).await?.items.len();
-        ensure!(left == 0, "it has {left} works");
+        ensure!(left == 0, "{left} works exist");
         Ok(())
     })
     .await
@@ -343,13 +342,13 @@ pub(crate) async fn exercise_rare_operations(
 
 /// Waits until the message of a policy contains a text, or until there is no message.
 async fn until_message(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> Result<()> {
-    wait::until(&format!("{name} says {text:?}"), LIMIT, || async {
+    wait::until(&format!("the message of {name} is {text:?}"), LIMIT, || async {
         let found = policies.get(name).await?;
         let message = found.annotations().get(POLICY_SYNC_MESSAGE);
-        ensure!(message.is_some() == text.is_some(), "it says {message:?}");
+        ensure!(message.is_some() == text.is_some(), "the message is {message:?}");
         ensure!(
             text.is_none_or(|text| message.is_some_and(|message| message.contains(text))),
-            "it says {message:?}"
+            "the message is {message:?}"
         );
         Ok(())
     })
@@ -359,7 +358,7 @@ async fn until_message(policies: &Api<DynamicObject>, name: &str, text: Option<&
 /// Runs the commands that read a hub as a user with the viewer role. They must succeed, and use all rights of
 /// the role.
 pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
-    let role = roles(rendered, true).next().context("there is no role for people")?;
+    let role = roles(rendered, true).next().context("no role for users")?;
     let viewer = User::new("viewer");
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -395,7 +394,8 @@ pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rend
     }
     let _watches = ["status -A --watch", "status cluster eu-1 --watch"]
         .map(|arguments| command(arguments).stdout(Stdio::null()).spawn());
-    wait::until("each right is used", LIMIT, || async { compare(hub, &viewer, [role].into_iter()) }).await
+    wait::until("each permission is used", LIMIT, || async { compare(hub, &viewer, [role].into_iter()) })
+        .await
 }
 
 /// Rights with which an attacker in the controller could get other rights, or read unrelated objects.
@@ -424,7 +424,7 @@ async fn roles_allow_no_privilege_escalation() -> Result<()> {
             ensure!(!right.resource.ends_with("webhookconfigurations") || is_its_own, "{right:?}");
         }
     }
-    ensure!(rights > 30, "there are {rights}");
+    ensure!(rights > 30, "{rights} permissions");
     Ok(())
 }
 
@@ -442,10 +442,10 @@ async fn every_role_has_a_row_in_the_documentation() -> Result<()> {
     });
     let names: BTreeSet<String> = names.collect();
     let page = include_str!("../../docs/reference/rights.md");
-    let (_, section) = page.split_once("\n## Roles\n").context("no heading")?;
+    let (_, section) = page.split_once("\n## Roles\n").context("no heading Roles")?;
     let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let documented = rows.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
     let documented: BTreeSet<String> = documented.map(str::to_owned).collect();
-    ensure!(documented == names, "documented are {documented:?}, and there are {names:?}");
+    ensure!(documented == names, "documented: {documented:?}, rendered: {names:?}");
     Ok(())
 }

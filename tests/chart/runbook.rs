@@ -53,7 +53,7 @@ impl Runbook {
                     let is_one = PROGRAMS.iter().any(|program| command.starts_with(&format!("{program} ")));
                     ensure!(is_one, "not a command: {line}");
                     let section = alert.as_ref().and_then(|alert| sections.get_mut(alert));
-                    let section = section.with_context(|| format!("{command} is under no heading"))?;
+                    let section = section.with_context(|| format!("no heading above {command}"))?;
                     if mends { &mut section.repair } else { &mut section.find }.push(command.to_owned());
                 }
                 _ => {}
@@ -130,7 +130,7 @@ impl OnCall {
         let commands =
             self.page.section(alert)?.repair.iter().filter(|command| command.starts_with(beginning));
         let commands: Vec<_> = commands.cloned().collect();
-        ensure!(!commands.is_empty(), "{alert} is not mended by {beginning}");
+        ensure!(!commands.is_empty(), "{alert}: no repair command begins with {beginning}");
         for command in commands {
             let output = self.run(&command, filled).await?;
             ensure!(output.status.success(), "{command}: {}", said(&output));
@@ -144,7 +144,7 @@ impl OnCall {
         let line = known
             .chain(filled.iter().copied())
             .fold(command.to_owned(), |line, (key, value)| line.replace(&format!("<{key}>"), value));
-        ensure!(!line.contains('<'), "not everything is filled in: {line}");
+        ensure!(!line.contains('<'), "a placeholder has no value: {line}");
         let mut shell = Command::new("sh");
         let paths = std::env::var("PATH").unwrap_or_default();
         shell.env("PATH", format!("{}:{paths}", self.home.path().join("bin").display()));
@@ -217,7 +217,7 @@ async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -
         let (severity, wait) = (word(&rule["labels"]["severity"]), word(&rule["for"]));
         let row = format!("| [{alert}](#{}) | {severity} | {wait} |", alert.to_lowercase());
         ensure!(rows.remove(row.as_str()), "the table has no row {row}");
-        ensure!(!section.find.is_empty(), "{alert}: nothing finds it");
+        ensure!(!section.find.is_empty(), "{alert}: no diagnosis commands");
         let annotation =
             |name: &str| rule["annotations"][name].as_str().with_context(|| format!("{alert}: no {name}"));
         ensure!(annotation("runbook")? == format!("docs/runbook.md#{}", alert.to_lowercase()), "{rule}");
@@ -227,14 +227,17 @@ async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -
         );
         // The runbook contains the command in the description.
         let Some(command) = annotation("description")?.split('`').nth(1) else {
-            bail!("{alert}: no command in its description")
+            bail!("{alert}: no command in the description")
         };
         let is_it = |there: &&String| {
             let there = there.replace("<namespace>", "policy-sync").replace("<name>", "policy-sync");
             there.replace("<resource>", "{{ $labels.resource }}") == command
         };
-        ensure!(section.find.iter().any(|there| is_it(&there)), "{alert}: {command} is not in the runbook");
+        ensure!(
+            section.find.iter().any(|there| is_it(&there)),
+            "{alert}: {command} is missing in the runbook"
+        );
     }
-    ensure!(headings.is_empty() && rows.is_empty(), "of no alert: {headings:?} {rows:?}");
+    ensure!(headings.is_empty() && rows.is_empty(), "without an alert: {headings:?} {rows:?}");
     Ok(())
 }

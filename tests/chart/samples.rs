@@ -69,7 +69,7 @@ async fn ocm_manifests_apply_to_a_hub_unchanged() -> Result<()> {
         }
     }
     for kind in ["ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "ClusterRole"] {
-        ensure!(kinds.contains(kind), "{kind} is not among {kinds:?}");
+        ensure!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
     Ok(())
 }
@@ -129,8 +129,8 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
         &fixtures::rate_limit_policy("kuadrant-shop", "limits", "web"),
     )
     .await?;
-    wait::until("the copy leaves eu-1", LIMIT, || async {
-        ensure!(copies.get_opt(&name).await?.is_none(), "it is still there");
+    wait::until("the copy on eu-1 is deleted", LIMIT, || async {
+        ensure!(copies.get_opt(&name).await?.is_none(), "the copy exists");
         Ok(())
     })
     .await?;
@@ -147,14 +147,14 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
 /// Checks that the access work has the role in the sample manifests.
 async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<()> {
     let [written] = &objects_of(hub, "ocm-manifests/spoke")?[..] else {
-        anyhow::bail!("one role is written")
+        anyhow::bail!("the sample does not have exactly one object")
     };
     let name = format!("policy-sync-{}", ControllerName::new("kuadrant.io/policy-sync").hash());
     let shipped: Api<ClusterRole> = Api::all(fleet.spoke("us-1")?.client()?);
-    wait::until("the agent has all of its rights", LIMIT, || async {
+    wait::until("the agent's role is as in the sample", LIMIT, || async {
         let shipped = serde_json::to_value(shipped.get(&name).await?)?;
-        ensure!(shipped["rules"] == written["rules"], "it is {shipped}");
-        ensure!(shipped["metadata"]["labels"] == written["metadata"]["labels"], "it is {shipped}");
+        ensure!(shipped["rules"] == written["rules"], "role: {shipped}");
+        ensure!(shipped["metadata"]["labels"] == written["metadata"]["labels"], "role: {shipped}");
         Ok(())
     })
     .await
@@ -167,7 +167,8 @@ async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("gatewayclass-params/parameters.yaml"),
     )?;
     let mut parameters: Value = serde_saphyr::from_str(&text)?;
-    let mut params: Value = serde_json::from_str(parameters["data"]["params"].as_str().context("params")?)?;
+    let mut params: Value =
+        serde_json::from_str(parameters["data"]["params"].as_str().context("no params")?)?;
     params["tlsSecrets"] = json!("copy");
     parameters["data"]["params"] = params.to_string().into();
     let secret = fixtures::tls_secret("shop", "certificate", "a key");
@@ -177,8 +178,8 @@ async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
     apply_all(&client, [&parameters, &secret, &gateway]).await?;
     let copy = fixtures::tls_secret("kuadrant-shop", "certificate", "");
     let (copies, name) = api_for(&fleet.spoke("eu-1")?.client()?, &copy).await?;
-    wait::until("the Secret is on eu-1", LIMIT, || async {
-        ensure!(copies.get_opt(&name).await?.is_some(), "it is not there");
+    wait::until("the Secret exists on eu-1", LIMIT, || async {
+        ensure!(copies.get_opt(&name).await?.is_some(), "no Secret");
         Ok(())
     })
     .await
@@ -186,10 +187,10 @@ async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
 
 async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) -> Result<()> {
     let (api, name) = api_for(&hub.client()?, object).await?;
-    wait::until(&format!("{name} is {condition}"), LIMIT, || async {
+    wait::until(&format!("{condition} of {name} is True"), LIMIT, || async {
         let found = api.get(&name).await?;
         let conditions = found.data["status"]["conditions"].as_array().context("no conditions")?;
-        let said = conditions.iter().find(|c| c["type"] == condition).context("not said yet")?;
+        let said = conditions.iter().find(|c| c["type"] == condition).context("no such condition")?;
         ensure!(said["status"] == "True", "{said}");
         Ok(())
     })

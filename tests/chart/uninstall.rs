@@ -49,7 +49,7 @@ fn selector() -> String {
 /// Waits until an annotation of `object` has `text`.
 async fn until_annotated(hub: &ControlPlane, object: &Value, text: &str) -> Result<()> {
     let (api, name) = api_for(&hub.client()?, object).await?;
-    wait::until(&format!("{name} says {text}"), LIMIT, || async {
+    wait::until(&format!("an annotation of {name} contains {text}"), LIMIT, || async {
         let found = api.get(&name).await?;
         ensure!(found.annotations().values().any(|value| value.contains(text)), "{:?}", found.annotations());
         Ok(())
@@ -91,7 +91,7 @@ async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Resu
         let mut uids = Vec::new();
         for object in KEPT.into_iter().flat_map(|kind| rendered.all(kind)) {
             let (api, name) = api_for(&client, object).await?;
-            uids.push(api.get(&name).await.with_context(|| format!("{name} is gone"))?.metadata.uid);
+            uids.push(api.get(&name).await.with_context(|| format!("{name} is missing"))?.metadata.uid);
         }
         anyhow::Ok(uids)
     };
@@ -106,10 +106,10 @@ async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Resu
     controller.terminate().await?;
     ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
 
-    ensure!(kept().await? == before_it, "what is to stay is another");
+    ensure!(kept().await? == before_it, "kept objects were recreated");
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service", "Secret"] {
         let (api, name) = api_for(&client, rendered.one(kind)?).await?;
-        ensure!(api.get_opt(&name).await?.is_none(), "the {kind} {name} is still there");
+        ensure!(api.get_opt(&name).await?.is_none(), "the {kind} {name} exists");
     }
 
     // A new release takes over.
@@ -125,7 +125,7 @@ async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Resu
         let place = (resource.as_str(), subresource.as_str());
         place == ("gatewayclasses", "status") || of_webhooks.contains(&place)
     };
-    ensure!(writes.iter().all(allowed), "it wrote {writes:#?}");
+    ensure!(writes.iter().all(allowed), "the new release wrote {writes:#?}");
     ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
 
     withdraw(&fleet, &policy, &gateway).await
@@ -151,7 +151,7 @@ async fn renamed_release_takes_over_the_class_with_take_ownership() -> Result<()
         "helm install hub-policy-sync charts/policy-sync --namespace policy-sync --values values.yaml";
     ensure!(
         OPERATIONS.contains(&format!("    {command} {takes}\n")),
-        "docs/operations.md has another command"
+        "docs/operations.md does not contain the command"
     );
     helm.run(&[&second.arguments("install")[..], &[takes]].concat(), Some(&values))?;
     let class = fixtures::gateway_class("moves", "example.com/moves", None);
@@ -180,13 +180,13 @@ async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> 
     for command in ["delete gatewayclass multi-cluster", &waiting, &getting] {
         ensure!(
             OPERATIONS.contains(&format!("    kubectl {command}\n")),
-            "docs/operations.md has no {command}"
+            "docs/operations.md does not contain {command}"
         );
     }
     let with_hash = |command: &str| command.replace("<hash>", &controller_hash());
     let (waiting, getting) = (with_hash(&waiting), with_hash(&getting));
     kubectl(hub, &["delete", "gatewayclass", "multi-cluster"])?;
-    wait::until("the works of eu-1 are gone", LIMIT, || async {
+    wait::until("the works of eu-1 are deleted", LIMIT, || async {
         let left = works(hub).await?;
         ensure!(!left.is_empty() && left.keys().all(|work| work.starts_with("us-1/")), "{left:?}");
         Ok(())
@@ -195,9 +195,9 @@ async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> 
     refused(hub, &waiting.replace("5m", "1s").split(' ').collect::<Vec<_>>())?;
     let named = kubectl(hub, &getting.split(' ').collect::<Vec<_>>())?;
     for work in works(hub).await?.keys() {
-        let (cluster, name) = work.split_once('/').context("a namespace and a name")?;
+        let (cluster, name) = work.split_once('/').context("the key has no namespace")?;
         let is_named = |line: &str| line.split_whitespace().take(2).eq([cluster, name]);
-        ensure!(named.lines().any(is_named), "{work} is not named: {named}");
+        ensure!(named.lines().any(is_named), "{work} is not listed: {named}");
     }
     us.start_agent().await?;
     kubectl(hub, &waiting.split(' ').collect::<Vec<_>>())?;
@@ -211,11 +211,11 @@ async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> 
     for spoke in fleet.spokes() {
         for object in copies.iter().chain([&role]) {
             let (api, name) = api_for(&spoke.client()?, object).await?;
-            ensure!(api.get_opt(&name).await?.is_none(), "{name} is on {}", spoke.name());
+            ensure!(api.get_opt(&name).await?.is_none(), "{name} exists on {}", spoke.name());
         }
     }
     for object in [policy, gateway] {
-        wait::until("nothing of ours is on the hub's objects", LIMIT, || async {
+        wait::until("the hub's objects have no annotations of the controller", LIMIT, || async {
             let (api, name) = api_for(&hub.client()?, object).await?;
             let found = api.get(&name).await?;
             let found = json!([found.labels(), found.annotations()]);

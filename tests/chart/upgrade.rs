@@ -43,7 +43,7 @@ impl Rules {
 
     /// Waits until a version has this number of rules.
     async fn until(&self, expected: usize) -> Result<()> {
-        wait::until(&format!("there are {expected} rules"), LIMIT, || async {
+        wait::until(&format!("the role has {expected} rules"), LIMIT, || async {
             let seen = self.0.lock().clone();
             ensure!(seen.last() == Some(&expected), "{seen:?}");
             Ok(())
@@ -88,7 +88,7 @@ async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     // The parameters include this kind, but the controller may not read it.
     tenant.apply(&timeout_policy(tenant.name(), "slow", &["web"])).await?;
     let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": tenant.name() } });
-    wait::until("the class says what is forbidden", LIMIT, || async {
+    wait::until("the class reports the forbidden kind", LIMIT, || async {
         let found = tenant.get(&class).await?.data["status"].to_string();
         ensure!(found.contains("timeoutpolicies") && found.contains("Forbidden"), "{found}");
         Ok(())
@@ -97,7 +97,7 @@ async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     let added = Instant::now();
     apply(tenant.client(), &labelled_role("policies.example.com", "timeoutpolicies")).await?;
     tenant.until_work("eu-1", "timeoutpolicy-slow", |_| true).await?;
-    ensure!(added.elapsed() < Duration::from_secs(30), "it took {:?}", added.elapsed());
+    ensure!(added.elapsed() < Duration::from_secs(30), "syncing took {:?}", added.elapsed());
     rules.until(1).await?;
     let first = rules.0.lock().len();
 
@@ -112,17 +112,21 @@ async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     helm.run(&["rollback", release.0, "1", "--namespace", release.1], None)?;
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), &rendered.text)?;
-    let file = file.path().to_str().context("a path")?;
+    let file = file.path().to_str().context("the path is not UTF-8")?;
     kubectl(hub, &["apply", "--filename", file])?;
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
     // Once this rule is aggregated, all earlier versions have been observed.
     apply(tenant.client(), &labelled_role("policies.example.com", "retrypolicies")).await?;
     rules.until(2).await?;
     let seen = rules.0.lock().split_off(first - 1);
-    ensure!(seen.len() > 1 && !seen.contains(&0), "rules of each version: {seen:?}");
+    ensure!(seen.len() > 1 && !seen.contains(&0), "number of rules per version: {seen:?}");
 
     tenant.settled(&controller).await?;
-    ensure!(tenant.writes(&controller)?.len() == written, "it wrote: {:?}", tenant.writes(&controller)?);
+    ensure!(
+        tenant.writes(&controller)?.len() == written,
+        "the controller wrote: {:?}",
+        tenant.writes(&controller)?
+    );
     ensure!(tenant.works().await? == works, "works changed");
     Ok(())
 }
@@ -163,7 +167,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     let stays = async |what: &str| {
         for ((api, name), key, written) in &filled {
             let found = api.get(name).await?.data[key].clone();
-            ensure!(found == *written, "after {what} {key} of {name} is {found}");
+            ensure!(found == *written, "after {what}, {key} of {name} is {found}");
         }
         anyhow::Ok(())
     };
@@ -174,7 +178,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     stays("a rollback").await?;
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), &rendered.text)?;
-    let file = file.path().to_str().context("a path")?;
+    let file = file.path().to_str().context("the path is not UTF-8")?;
     kubectl(hub, &["apply", "--filename", file])?;
     stays("an apply").await?;
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
@@ -186,7 +190,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     }
     helm.upgrade(release, &values)?;
     for ((api, name), key, _) in filled.iter().filter(|(_, key, _)| *key == "webhooks") {
-        let found = api.get(name).await.context("an upgrade does not bring it back")?;
+        let found = api.get(name).await.context("not recreated by the upgrade")?;
         ensure!(found.data[key].is_null(), "{found:?}");
     }
     Ok(())

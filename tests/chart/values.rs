@@ -1,7 +1,7 @@
 //! The values of the chart: Helm's schema in `values.schema.json` is generated from these types, and the
 //! chart's `README.md` from the comments in `values.yaml`.
 
-#![expect(dead_code, reason = "only the schema of these types is of use")]
+#![expect(dead_code, reason = "only the schema of these types is used")]
 
 use std::fs;
 use std::path::Path;
@@ -322,7 +322,7 @@ async fn readme_of_the_chart_is_up_to_date() -> Result<()> {
         .context("running helm-docs")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout)?;
-    ensure!(text.contains("| image.repository | string |"), "it lists no values: {text}");
+    ensure!(text.contains("| image.repository | string |"), "no values are listed: {text}");
     let unexplained: Vec<_> = text.lines().filter(|line| line.ends_with("|  |")).collect();
     ensure!(unexplained.is_empty(), "without a comment: {unexplained:?}");
     is_up_to_date(&chart().join("README.md"), &text)

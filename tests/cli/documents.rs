@@ -107,7 +107,11 @@ async fn cases() -> Result<BTreeMap<String, String>> {
 async fn readings(texts: &[&String]) -> Result<Vec<YamlReaderOutput>> {
     let mut command = Command::new(binaries::yaml_reader().await?);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    child.stdin.take().context("no standard input")?.write_all(&serde_json::to_vec(texts)?)?;
+    child
+        .stdin
+        .take()
+        .context("the process has no standard input")?
+        .write_all(&serde_json::to_vec(texts)?)?;
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "yaml-reader: {}", output.status);
     Ok(serde_json::from_slice(&output.stdout)?)
@@ -145,7 +149,12 @@ fn difference(text: &str, mut reading: YamlReaderOutput) -> Option<Difference> {
 async fn manifests_are_read_as_kubectl_reads_them() -> Result<()> {
     let cases = cases().await?;
     let readings = readings(&cases.values().collect::<Vec<_>>()).await?;
-    ensure!(cases.len() > 1200 && readings.len() == cases.len(), "{} cases", cases.len());
+    ensure!(
+        cases.len() > 1200 && readings.len() == cases.len(),
+        "{} cases and {} readings",
+        cases.len(),
+        readings.len()
+    );
     let mut faults = Vec::new();
     for ((name, text), reading) in cases.iter().zip(readings) {
         let is_rejected = REJECTED.iter().any(|(_, names)| names.contains(&&**name));
@@ -162,12 +171,15 @@ async fn manifests_are_read_as_kubectl_reads_them() -> Result<()> {
         }
     }
     let known = REJECTED.iter().flat_map(|(_, names)| names.iter()).chain(&CUT_OFF);
-    faults
-        .extend(known.filter(|name| !cases.contains_key(**name)).map(|name| format!("{name}: no such case")));
+    faults.extend(
+        known
+            .filter(|name| !cases.contains_key(**name))
+            .map(|name| format!("{name}: the case does not exist")),
+    );
     ensure!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
     let mut table = "| text | example |\n|---|---|\n".to_owned();
     for (reason, names) in REJECTED {
-        let example = names.last().and_then(|name| cases.get(*name)).context("no example")?;
+        let example = names.last().and_then(|name| cases.get(*name)).context("the example does not exist")?;
         table +=
             &format!("| {reason} | {} |\n", code(&example.trim().replace('\n', "\\n").replace('\t', "\\t")));
     }
@@ -183,7 +195,7 @@ async fn published_crds_are_read_as_kubectl_reads_them() -> Result<()> {
     for folder in folders.into_iter().flatten() {
         add_files(&mut cases, &folder, &folder, &|path| path.extension().is_some_and(|end| end == "yaml"))?;
     }
-    ensure!(cases.len() > 5, "{} files", cases.len());
+    ensure!(cases.len() > 5, "only {} files", cases.len());
     let readings = readings(&cases.values().collect::<Vec<_>>()).await?;
     for ((name, text), reading) in cases.iter().zip(readings) {
         ensure!(reading.error.is_empty(), "{name}: {}", reading.error);

@@ -114,7 +114,7 @@ async fn examples_in_help_texts_work() -> Result<()> {
         }
         if example.starts_with("policy-sync web") {
             let mut running = Running::start(bash(&format!("exec {example}")));
-            running.prints("its address", |line| line.starts_with("http://127.0.0.1:")).await;
+            running.prints("the address of the server", |line| line.starts_with("http://127.0.0.1:")).await;
             running.signal("INT");
             ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
             continue;
@@ -130,7 +130,11 @@ async fn examples_in_help_texts_work() -> Result<()> {
         ensure!(ran.stdout.is_empty() == silent, "{example}: {ran:#?}");
     }
     let fish = home.path().join(".config/fish/completions/policy-sync.fish");
-    ensure!(std::fs::read_to_string(fish).context("no script of fish")?.contains("complete "));
+    ensure!(
+        std::fs::read_to_string(fish)
+            .context("the completion script for fish is missing")?
+            .contains("complete ")
+    );
     Ok(())
 }
 

@@ -60,7 +60,7 @@ fn ends_with(tenant: &Tenant<'_>, cluster: &str, expected_code: i32, says: &str,
     let expected = [format!("- {says}."), format!("To change: {change}")];
     ensure!(
         code == expected_code && lines.len() >= 2 && lines[..2] == expected,
-        "expected {expected:#?}, found {code} {lines:#?}"
+        "expected {expected:#?}, found exit code {code} and {lines:#?}"
     );
     Ok(())
 }
@@ -75,7 +75,10 @@ async fn until(
 ) -> Result<Vec<String>> {
     wait::until(&format!("{says} on {cluster}"), LIMIT, || async {
         let (found, lines) = why(tenant, object, cluster)?;
-        ensure!(found == code && lines.iter().any(|line| line.contains(says)), "found {found} {lines:#?}");
+        ensure!(
+            found == code && lines.iter().any(|line| line.contains(says)),
+            "found exit code {found} and {lines:#?}"
+        );
         Ok(lines)
     })
     .await

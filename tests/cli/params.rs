@@ -128,7 +128,7 @@ fn object_of_an_unlisted_kind_is_rejected() {
     let ran = run_with(&["params", "check", "-", "--offline", "--object", "/nowhere"], &bad.to_string());
     assert!(
         ran.code == 1 && ran.stdout.contains("statusFields[0].path"),
-        "the parameters' own fault first: {ran:?}"
+        "expected the fault in the parameters first: {ran:?}"
     );
     let both = run_with(&["params", "check", "-", "--offline", "--object", "-"], "{}");
     refused(&both, "FILE and --object cannot both be standard input");

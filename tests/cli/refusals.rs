@@ -163,12 +163,16 @@ async fn missing_apis_of_the_hub_are_reported() -> Result<()> {
     let no_works = "has no ManifestWorks: Open Cluster Management is not installed";
     COMMANDS[1..].iter().try_for_each(|arguments| refused(arguments, no_works))?;
 
-    let works = others.iter_mut().find(|crd| crd.name().starts_with("manifestworks.")).context("no works")?;
+    let works = others
+        .iter_mut()
+        .find(|crd| crd.name().starts_with("manifestworks."))
+        .context("the CRD of ManifestWork is missing")?;
     let whole = works.clone();
     let strategies = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items\
                       /properties/updateStrategy/properties/type/enum";
     let mut old = works.value().clone();
-    *old.pointer_mut(strategies).context("no strategies")? = json!(["Update", "CreateOnly"]);
+    *old.pointer_mut(strategies).context("the CRD has no update strategies")? =
+        json!(["Update", "CreateOnly"]);
     *works = Crd::new(old)?;
     crds::install(&client, &others).await?;
     let old = "the controller would not start on the hub at https://127.0.0.1:";
@@ -191,7 +195,7 @@ async fn spoke_is_reported_as_a_spoke() -> Result<()> {
          --kubeconfig or --context to the hub",
         spoke.url()
     );
-    let kubeconfig = spoke.kubeconfig().to_str().context("an odd path")?;
+    let kubeconfig = spoke.kubeconfig().to_str().context("the path is not UTF-8")?;
     let web: &[&str] = &["web", "--port", "0"];
     for arguments in COMMANDS[1..].iter().copied().chain([web]) {
         let fault = fault(&with_kubeconfig(arguments, spoke.directory(), kubeconfig), &says);
@@ -207,7 +211,7 @@ async fn expired_credentials_are_reported() -> Result<()> {
     kubeconfig["users"][0]["user"] = json!({"token": "expired"});
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), kubeconfig.to_string())?;
-    let path = file.path().to_str().context("an odd path")?;
+    let path = file.path().to_str().context("the path is not UTF-8")?;
     for arguments in &COMMANDS[1..] {
         let fault = fault(
             &with_kubeconfig(arguments, hub.directory(), path),
@@ -251,10 +255,10 @@ async fn controller_without_a_hub_stops_on_a_signal() -> Result<()> {
         let mut command = command(COMMANDS[0]);
         command.arg("--kubeconfig").arg(&kubeconfig).stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.stderr(File::create(&log)?).spawn()?;
-        let waits = wait::until("it waits for the hub", LIMIT, || async {
+        let waits = wait::until("the controller waits for the hub", LIMIT, || async {
             ensure!(
                 std::fs::read_to_string(&log)?.contains("cannot list or watch"),
-                "it has not asked for it"
+                "no failed list or watch is logged"
             );
             Ok(())
         });

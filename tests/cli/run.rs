@@ -55,7 +55,11 @@ pub(crate) fn end(mut child: Child) -> CommandOutput {
         }
         if started.elapsed() > LIMIT {
             child.kill().unwrap();
-            panic!("still runs after {LIMIT:?}: {} {}", stdout.join().unwrap(), stderr.join().unwrap());
+            panic!(
+                "the command still runs after {LIMIT:?}: {} {}",
+                stdout.join().unwrap(),
+                stderr.join().unwrap()
+            );
         }
         thread::sleep(POLL_INTERVAL);
     };

@@ -79,7 +79,7 @@ fn given_secrets_are_copied_with_hidden_contents() {
     assert!(plan(&given, "json").stdout.contains(r#""tls.key": "<hidden, blake3 "#));
     let rotated =
         [given[0].clone(), given[1].replace("Y2VydA", "b3RoZXI"), given[2].clone(), given[3].clone()];
-    assert_ne!(plan(&rotated, "yaml").stdout, ran.stdout, "a rotation shows");
+    assert_ne!(plan(&rotated, "yaml").stdout, ran.stdout, "a rotated certificate does not change the output");
 }
 
 #[test]

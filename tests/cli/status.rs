@@ -192,7 +192,7 @@ async fn status_shows_the_objects_of_a_hub() {
 async fn has_api(client: &Client, group: &str) {
     wait::until(&format!("the hub serves {group}"), LIMIT, || async {
         let groups = client.list_api_groups().await?.groups;
-        anyhow::ensure!(groups.iter().any(|served| served.name == group), "not yet");
+        anyhow::ensure!(groups.iter().any(|served| served.name == group), "the API group is not served yet");
         Ok(())
     })
     .await

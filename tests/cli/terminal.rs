@@ -91,7 +91,7 @@ impl Terminal {
     pub(crate) async fn ends(&mut self) -> Option<i32> {
         let ended = wait::until("the process ends", LIMIT, || {
             let ended = self.child.try_wait();
-            async move { ended?.context("it still runs") }
+            async move { ended?.context("the process still runs") }
         });
         ended.await.unwrap().code()
     }

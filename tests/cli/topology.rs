@@ -318,7 +318,7 @@ fn invalid_object_does_not_affect_others() {
     assert_eq!(json["paths"].as_array().unwrap().len(), 1);
     assert_eq!(json["faults"][0]["place"], "stdin:5");
     let others = ["nodes", "links", "unattached", "paths"].map(|field| json[field].to_string());
-    assert!(others.iter().all(|text| !text.contains("shop/bad")), "the bad one is nowhere but in the faults");
+    assert!(others.iter().all(|text| !text.contains("shop/bad")), "the invalid route is only in the faults");
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn exit_code_is_1_if_something_does_not_attach() {
     assert_eq!(
         code(&["topology", "-f", "-"], &text(&[fine.clone(), other])),
         0,
-        "another's parent is no fault"
+        "a parent of another controller is not a fault"
     );
     let unattached = object("HTTPRoute", "r", "{parentRefs: [{name: nope}]}");
     assert_eq!(code(&["topology", "-f", "-"], &text(&[fine.clone(), unattached])), 1);
@@ -415,7 +415,7 @@ fn exit_code_is_1_if_something_does_not_attach() {
     );
     assert_eq!(code(&["topology", "-f", "-"], &text(&[fine.clone(), void])), 1);
     assert_eq!(code(&["effective", "-f", "-"], &fine), 0);
-    assert_eq!(code(&["effective", "-f", "-", "--host", "a.io"], &fine), 1, "no route answers");
+    assert_eq!(code(&["effective", "-f", "-", "--host", "a.io"], &fine), 1, "no route matches the request");
     assert_eq!(code(&["effective", "-f", "-", "-n", "other"], &fine), 1);
 }
 
@@ -680,12 +680,12 @@ fn assert_shows_what_is_printed(name: &str) {
         written += &format!("```console\n$ policy-sync {command}\n{}```{after}", ran.stdout);
         blocks += 1;
     }
-    assert!(blocks > 0, "{name} shows no command");
+    assert!(blocks > 0, "{name} contains no command");
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
         std::fs::write(&path, written).unwrap();
         return;
     }
-    assert!(page == written, "{name} shows something else: POLICY_SYNC_UPDATE=1 writes it anew");
+    assert!(page == written, "the output in {name} is outdated: set POLICY_SYNC_UPDATE=1 to update it");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const FLAGS: [(&str, &str, &str); 27] = [
     ),
     ("no namespace", "--rego-namespace=a/b", "expected a namespace name"),
     (
-        "a namespace that is something else in `data`",
+        "a namespace with a reserved name in `data`",
         "--rego-namespace=kubernetes",
         "data has other contents at this name: choose another namespace",
     ),

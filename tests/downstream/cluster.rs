@@ -21,9 +21,9 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until the time is after this second since the Unix epoch.
 pub(crate) async fn until_after(second: u64) -> Result<()> {
-    wait::until("the next second", LIMIT, || async move {
+    wait::until("the next second begins", LIMIT, || async move {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-        ensure!(now > second, "it is {now}");
+        ensure!(now > second, "the time is {now}");
         Ok(())
     })
     .await
@@ -32,8 +32,8 @@ pub(crate) async fn until_after(second: u64) -> Result<()> {
 /// The creation time of `object` in seconds since the Unix epoch.
 pub(crate) fn second(object: &DynamicObject) -> Result<u64> {
     let created =
-        object.metadata.creation_timestamp.as_ref().context("an object without creationTimestamp")?;
-    u64::try_from(created.0.as_second()).context("a time before 1970")
+        object.metadata.creation_timestamp.as_ref().context("the object has no creationTimestamp")?;
+    u64::try_from(created.0.as_second()).context("the creation time is before 1970")
 }
 
 /// A control plane with some of the controllers.

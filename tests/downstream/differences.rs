@@ -17,23 +17,23 @@ pub(crate) const ISTIO: &[(&str, &str)] = &[
     // Listeners.
     (
         "* listener Conflicted on a port with *TCP*: True ProtocolConflict, istiod: False NoConflicts",
-        "istiod lets the first of several protocols on a port win; by Gateway API all of them conflict",
+        "istiod accepts the first of several protocols on a port; in Gateway API all of them conflict",
     ),
     (
         "HTTP* listener Conflicted on a port with HTTP, HTTPS, TCP: False NoConflicts, istiod: True ProtocolConflict",
-        "for istiod the Gateway's TCP listener holds the port; for us it conflicts, which leaves the port to the ListenerSet",
+        "in istiod the Gateway's TCP listener keeps the port; in Policy Sync it conflicts, and the ListenerSet gets the port",
     ),
     (
         "HTTP listener Conflicted on a port with HTTP, HTTPS: False NoConflicts, istiod: True ProtocolConflict",
-        "istiod does not tell HTTP and HTTPS of one port and host apart",
+        "istiod does not distinguish HTTP and HTTPS listeners with the same port and hostname",
     ),
     (
         "TLS listener Conflicted on a port with HTTP, TLS: False NoConflicts, istiod: True ProtocolConflict",
-        "istiod does not tell HTTP and TLS of one port and host apart",
+        "istiod does not distinguish HTTP and TLS listeners with the same port and hostname",
     ),
     (
         "* listener Conflicted on a port with *UDP: False NoConflicts, istiod: True ProtocolConflict",
-        "for istiod TCP and UDP share their ports",
+        "in istiod TCP and UDP listeners on one port conflict",
     ),
     (
         "conflicted listener Accepted: True Accepted, istiod: False ProtocolConflict",
@@ -54,18 +54,18 @@ pub(crate) const ISTIO: &[(&str, &str)] = &[
     ),
     (
         "HTTP listener ResolvedRefs: True ResolvedRefs, istiod: False InvalidRouteKinds",
-        "istiod rejects a kind that allowedRoutes has twice",
+        "istiod rejects a duplicate kind in allowedRoutes",
     ),
     // Routes.
     ("UDPRoute *: *, istiod: none", "istiod does not support UDPRoutes"),
     ("route Accepted where Conflicted differs: *, istiod: *", "follows from Conflicted"),
     (
         "route of a ListenerSet *: *, istiod: none",
-        "istiod reports nothing for a parent that is not allowed, or has no listener without a conflict",
+        "istiod reports nothing if the Gateway rejects the ListenerSet, or if all its listeners conflict",
     ),
     (
         "route of a ListenerSet Accepted: False NotAllowedByListeners, istiod: False NoMatchingParent",
-        "the listener is of UDP, which istiod does not support",
+        "the listener is for UDP, which istiod does not support",
     ),
     (
         "route Accepted: False NotAllowedByListeners, istiod: False NoMatchingListenerHostname",
@@ -85,7 +85,7 @@ pub(crate) const ISTIO: &[(&str, &str)] = &[
     ),
     (
         "route ResolvedRefs: Unknown UnknownKind, istiod: False InvalidKind",
-        "which kinds of backends are supported is specific to the implementation",
+        "the supported kinds of backends are specific to the implementation",
     ),
 ];
 
@@ -98,11 +98,11 @@ pub(crate) const KUADRANT: &[(&str, &str)] = &[
     ),
     (
         "only the operator's: Conflicted",
-        "the operator does not know of conflicts between HTTPRoutes and GRPCRoutes",
+        "the operator does not detect conflicts between HTTPRoutes and GRPCRoutes",
     ),
     (
         "TokenRateLimitPolicy: other sources",
-        "for this kind the operator names all policies along the path, also those without a rule in force",
+        "for this kind the operator lists all policies on the path, including those without a rule in force",
     ),
 ];
 

@@ -40,13 +40,13 @@ pub(crate) fn read(fixture: Fixture, generated: &[Vec<Value>]) -> Result<Vec<Wor
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let worlds: Vec<World> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let stale =
-        "the fixture has other worlds: record it again with POLICY_SYNC_DOWNSTREAM and POLICY_SYNC_UPDATE=1";
+        "the fixture is outdated: record it again with POLICY_SYNC_DOWNSTREAM and POLICY_SYNC_UPDATE=1";
     ensure!(worlds.len() == generated.len(), stale);
     for (stored, generated) in worlds.iter().zip(generated) {
         ensure!(without_age(&stored.objects) == without_age(generated), stale);
     }
     let answers: usize = worlds.iter().map(|world| world.answers.len()).sum();
-    ensure!(answers > 3 * worlds.len(), "only {answers} answers");
+    ensure!(answers > 3 * worlds.len(), "the fixture has only {answers} reported values");
     Ok(worlds)
 }
 

@@ -31,10 +31,10 @@ pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Val
         if before.as_ref() == Some(&answers) {
             break;
         }
-        ensure!(round < 20, "the statuses change all the time");
+        ensure!(round < 20, "the statuses do not settle");
         before = Some(answers);
     }
-    let mut answers = before.context("no round")?;
+    let mut answers = before.context("no statuses were read")?;
     let world = |objects: Vec<Value>| {
         let namespaces: Vec<&str> = objects.iter().filter_map(|short| short["Namespace"].as_str()).collect();
         let is_of = |key: &str| namespaces.iter().any(|namespace| key.contains(&format!(" {namespace}/")));
@@ -75,9 +75,10 @@ async fn mark(cluster: &Cluster, round: u32) -> Result<()> {
     for short in &all {
         cluster.apply_short(short).await?;
     }
-    wait::until("istiod has seen the marker", LIMIT, || async {
+    wait::until("istiod has attached the routes of the marker", LIMIT, || async {
         for (kind, count) in [("Gateway", 3), ("ListenerSet", 1)] {
-            let marker = cluster.list(kind).await?.into_iter().find(is_marker).context("no marker")?;
+            let marker =
+                cluster.list(kind).await?.into_iter().find(is_marker).context("the marker does not exist")?;
             let found = marker.data["status"]["listeners"].as_array().cloned().unwrap_or_default();
             let attached = found.iter().filter(|listener| {
                 listener["attachedRoutes"].as_u64() > Some(0)
@@ -85,7 +86,11 @@ async fn mark(cluster: &Cluster, round: u32) -> Result<()> {
                         .as_str()
                         .is_some_and(|name| name.trim_end_matches(char::is_alphabetic) == section)
             });
-            ensure!(attached.count() == count, "its {kind} has the status {}", marker.data["status"]);
+            ensure!(
+                attached.count() == count,
+                "the {kind} of the marker has the status {}",
+                marker.data["status"]
+            );
         }
         Ok(())
     })
@@ -129,7 +134,7 @@ async fn statuses(cluster: &Cluster) -> Result<ReportedValues> {
             let entries = object.data["status"]["parents"].as_array().into_iter().flatten();
             for entry in entries.filter(|entry| entry["controllerName"] == CONTROLLER) {
                 let place = parents.iter().position(|parent| same_parent(parent, &entry["parentRef"]));
-                let place = place.with_context(|| format!("{entry} is of no parentRef"))?;
+                let place = place.with_context(|| format!("{entry} matches no parentRef"))?;
                 for field in ["Accepted", "ResolvedRefs"] {
                     let found = condition(&entry["conditions"], field);
                     answers.extend(

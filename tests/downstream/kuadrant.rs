@@ -30,9 +30,9 @@ pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Val
         for short in marker(round) {
             cluster.apply_short(&short).await?;
         }
-        let found = wait::until("the operator has seen the marker", LIMIT, || async {
+        let found = wait::until("the operator has processed the marker", LIMIT, || async {
             let found = last_round(log, offset, round)?;
-            found.context("no complete round has it")
+            found.context("no complete round contains the marker")
         })
         .await?;
         offset = std::fs::metadata(log)?.len();
@@ -108,13 +108,13 @@ fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<ReportedValu
 
 /// The path in a line of the log, with the rules in force there and their policies.
 fn effective(line: &Value) -> Result<(String, Value)> {
-    let kind = line["kind"].as_str().context("a line without kind")?;
+    let kind = line["kind"].as_str().context("the log line has no kind")?;
     let path: Vec<&str> = texts(&line["path"]).collect();
-    let text = line["effectivePolicy"].as_str().context("a line without effectivePolicy")?;
+    let text = line["effectivePolicy"].as_str().context("the log line has no effectivePolicy")?;
     let policy: Value = serde_json::from_str(text)?;
     let spec = &policy["spec"];
     let blocks = [&spec["overrides"], &spec["defaults"], spec];
-    let block = blocks.into_iter().find(|block| !block.is_null()).context("a policy without spec")?;
+    let block = blocks.into_iter().find(|block| !block.is_null()).context("the policy has no spec")?;
     let mut rules = Map::new();
     let entries = |value: &Value| value.as_object().cloned().unwrap_or_default();
     for (part, value) in entries(block) {
@@ -131,7 +131,7 @@ fn effective(line: &Value) -> Result<(String, Value)> {
                 }
             }
             "targetRef" | "strategy" => {}
-            other => ensure!(value == json!({}), "an unknown field {other} of {text}"),
+            other => ensure!(value == json!({}), "unknown field {other} in {text}"),
         }
     }
     let sources: BTreeSet<String> = texts(&line["sourcePolicies"]).map(short).collect();
@@ -149,7 +149,7 @@ fn short(locator: &str) -> String {
 }
 
 fn key(kind: &str, path: &[&str]) -> Result<String> {
-    let [_, _, listener, _, rule] = path else { anyhow::bail!("an unexpected path: {path:?}") };
+    let [_, _, listener, _, rule] = path else { anyhow::bail!("unexpected path: {path:?}") };
     Ok(format!("{kind} {} > {}", short(listener), short(rule)))
 }
 
@@ -197,7 +197,12 @@ pub(crate) fn compare(world: &World) -> Vec<Difference> {
         let reason = if ours.is_none() { refusal(world, &graph, key) } else { "" };
         let kind = key.split(' ').next().unwrap_or_default();
         let class = if reason.is_empty() { format!("{kind}: {class}") } else { format!("{class}: {reason}") };
-        let detail = format!("{key}: {} is {} in {}", json!(ours), json!(theirs), json!(world.objects));
+        let detail = format!(
+            "{key}: Policy Sync has {}, the operator has {}, in {}",
+            json!(ours),
+            json!(theirs),
+            json!(world.objects)
+        );
         differences.push(Difference { class, detail });
     }
     differences

@@ -218,8 +218,8 @@ impl SyncedTenant<'_> {
 
     async fn until_gone(&self, object: &Value) -> Result<()> {
         let (api, name) = api_for(&self.spoke, &self.downstream(object)).await?;
-        wait::until("the copy is gone", LIMIT, || async {
-            ensure!(api.get_opt(&name).await?.is_none(), "it exists");
+        wait::until("the copy is deleted", LIMIT, || async {
+            ensure!(api.get_opt(&name).await?.is_none(), "the copy exists");
             Ok(())
         })
         .await
@@ -303,7 +303,7 @@ async fn rate_limits_of_the_hub_are_enforced_by_the_operator() -> Result<()> {
     let (entry, _) = traveller.until(&limits, PolicyState::Enforced).await?;
     ensure!(
         message(&entry, "Enforced") == "RateLimitPolicy has been successfully enforced",
-        "another message: {entry:?}"
+        "unexpected message: {entry:?}"
     );
     traveller.until_limited(&[10]).await?;
     traveller.shows(&limits, 0, &["Enforced"])?;
@@ -381,7 +381,7 @@ async fn refusals(traveller: &SyncedTenant<'_>) -> Result<()> {
     let tls = policy("TLSPolicy", "tls", traveller.tenant.name(), "issuerRef", issuer);
     traveller.tenant.apply(&tls).await?;
     let (entry, _) = traveller.until(&tls, PolicyState::Rejected).await?;
-    let accepted = entry.condition("Accepted").context("no condition")?;
+    let accepted = entry.condition("Accepted").context("the condition Accepted is missing")?;
     ensure!(accepted.reason.as_deref() == Some("Invalid"), "{entry:?}");
     traveller.shows(&tls, 1, &["eu-1: Rejected: ", "Invalid", "unable to find issuer"])?;
 
@@ -391,7 +391,7 @@ async fn refusals(traveller: &SyncedTenant<'_>) -> Result<()> {
     let dns = policy("DNSPolicy", "dns", traveller.tenant.name(), "providerRefs", providers);
     traveller.tenant.apply(&dns).await?;
     let (entry, summary) = traveller.until(&dns, PolicyState::Rejected).await?;
-    let accepted = entry.condition("Accepted").context("no condition")?;
+    let accepted = entry.condition("Accepted").context("the condition Accepted is missing")?;
     ensure!(accepted.reason.as_deref() == Some("Conflicted"), "{entry:?}");
     ensure!(summary.rejected == 1, "{summary:?}");
     traveller.shows(&dns, 1, &["eu-1: Rejected: ", "Conflicted"])?;
@@ -408,7 +408,7 @@ async fn refusals(traveller: &SyncedTenant<'_>) -> Result<()> {
 async fn same_policy_wins(downstream: &Downstream) -> Result<()> {
     let mut traveller = downstream.tenant("order", &["ratelimitpolicies"], &["one"]).await?;
     let (zzz, aaa) = (with_limit(&traveller.limits("zzz"), 7), with_limit(&traveller.limits("aaa"), 8));
-    traveller.controller.take().context("no controller")?.terminate().await?;
+    traveller.controller.take().context("no controller runs")?.terminate().await?;
     until_after(second(&traveller.tenant.apply(&zzz).await?)?).await?;
     traveller.tenant.apply(&aaa).await?;
     traveller.controller = Some(traveller.tenant.controller().await?);
@@ -439,7 +439,7 @@ async fn authentication_of_the_hub_is_enforced_by_the_operator() -> Result<()> {
     let (entry, _) = traveller.until(&login, PolicyState::Enforced).await?;
     ensure!(
         message(&entry, "Enforced") == "AuthPolicy has been successfully enforced",
-        "another message: {entry:?}"
+        "unexpected message: {entry:?}"
     );
     traveller.tenant.delete(&login).await?;
     traveller.until_gone(&login).await

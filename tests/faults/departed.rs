@@ -35,7 +35,7 @@ fn conditions(hub: &Hub) -> Result<Vec<String>> {
     let mut objects = hub.server.objects().into_iter();
     let (_, web) = objects
         .find(|(name, _)| name.ends_with(&format!("gateways.gateway.networking.k8s.io {SHOP}/web")))
-        .context("no Gateway")?;
+        .context("the Gateway does not exist")?;
     let conditions = web["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     Ok(conditions.iter().map(|said| format!("{} {}", text(said, "type"), text(said, "status"))).collect())

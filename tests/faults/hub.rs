@@ -92,7 +92,7 @@ impl Hub {
     pub(crate) async fn new(parameters: &Value) -> Result<Self> {
         let hub = Self::silent(parameters).await?;
         let agents = agents(hub.server.clone());
-        tokio::spawn(async { agents.await.expect("the agents work") });
+        tokio::spawn(async { agents.await.expect("the agents failed") });
         Ok(hub)
     }
 
@@ -209,7 +209,7 @@ impl Hub {
     pub(crate) async fn until(&self, limit: Duration, holds: impl Fn(&Self) -> bool) -> Result<Duration> {
         let start = Instant::now();
         while !holds(self) {
-            ensure!(start.elapsed() < limit, "not in {limit:?}; told was {:?}", self.events());
+            ensure!(start.elapsed() < limit, "not within {limit:?}; events: {:?}", self.events());
             sleep(Duration::from_millis(100)).await;
         }
         Ok(start.elapsed())
@@ -220,7 +220,7 @@ impl Hub {
     pub(crate) async fn settled(&self) -> Result<()> {
         let start = Instant::now();
         while !self.server.is_undisturbed() {
-            ensure!(start.elapsed() < LIMIT, "something is held back for ever");
+            ensure!(start.elapsed() < LIMIT, "a request or an event is still held back after {LIMIT:?}");
             sleep(Duration::from_secs(1)).await;
         }
         sleep(soon(LIMIT)).await;
@@ -244,7 +244,7 @@ impl Hub {
             request.starts_with("watch ") || request.starts_with("list customresourcedefinitions.")
         };
         times.retain(|request, times| !watches(request) || *times > WATCHES);
-        ensure!(times.is_empty(), "once settled, it asked to {times:?}");
+        ensure!(times.is_empty(), "the controller sent requests after it had settled: {times:?}");
         Ok(())
     }
 }

@@ -56,10 +56,10 @@ fn deletes(hub: &Hub) -> Vec<String> {
 /// Checks that nothing is deleted during the lag or after it.
 async fn deletes_nothing(hub: &Hub, lags: &AtomicBool) -> Result<()> {
     sleep(LAG / 2).await;
-    ensure!(!lags.load(Ordering::Relaxed), "nothing was late");
-    ensure!(deletes(hub).is_empty(), "while it lags, it asked to {:?}", deletes(hub));
+    ensure!(!lags.load(Ordering::Relaxed), "no event was delayed");
+    ensure!(deletes(hub).is_empty(), "the controller sent deletes during the lag: {:?}", deletes(hub));
     hub.settled().await?;
-    ensure!(deletes(hub).is_empty(), "it asked to {:?}", deletes(hub));
+    ensure!(deletes(hub).is_empty(), "the controller sent deletes after the lag: {:?}", deletes(hub));
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn limits(limit: u32) -> Value {
 fn work(hub: &Hub) -> Result<Value> {
     let mut objects = hub.server.objects().into_iter();
     let found = objects.find(|(name, _)| name.contains(&format!(" {WORK}-")));
-    found.map(|(_, work)| work).context("there is no work")
+    found.map(|(_, work)| work).context("the work does not exist")
 }
 
 fn limit_of(work: &Value) -> &Value {
@@ -93,13 +93,13 @@ async fn late_delete_does_not_delete_a_recreated_work() -> Result<()> {
     next.is("delete", "manifestworks", Fate::Late(LATE));
     hub.delete(&limits(10)).await?;
     sleep(RETRIED_AFTER).await;
-    ensure!(work(&hub).is_err(), "it was not deleted by the second request");
+    ensure!(work(&hub).is_err(), "the second request did not delete the work");
     hub.apply(&limits(10)).await?;
     sleep(LATE - RETRIED_AFTER - Duration::from_secs(2)).await;
     let made = work(&hub)?;
     hub.settled().await?;
     ensure!(codes(&hub, before, "delete", "manifestworks") == [409, 200]);
-    ensure!(work(&hub)?["metadata"]["uid"] == made["metadata"]["uid"], "the work was made anew");
+    ensure!(work(&hub)?["metadata"]["uid"] == made["metadata"]["uid"], "the work was recreated");
     Ok(())
 }
 
@@ -112,7 +112,7 @@ async fn late_patch_does_not_undo_a_newer_one() -> Result<()> {
     sleep(RETRIED_AFTER / 2).await;
     hub.apply(&limits(30)).await?;
     sleep(RETRIED_AFTER / 2).await;
-    ensure!(limit_of(&work(&hub)?) == 30, "it was not changed by the second request");
+    ensure!(limit_of(&work(&hub)?) == 30, "the second request did not change the work");
     hub.settled().await?;
     ensure!(codes(&hub, before, "patch", "manifestworks") == [422, 200]);
     ensure!(limit_of(&work(&hub)?) == 30);
@@ -131,7 +131,7 @@ async fn late_annotations_do_not_recreate_a_deleted_policy() -> Result<()> {
     ensure!(codes(&hub, before, "patch", "ratelimitpolicies").first() == Some(&409));
     ensure!(
         !hub.server.objects().contains_key("ratelimitpolicies.kuadrant.io shop/limits"),
-        "it is there again"
+        "the policy exists again"
     );
     Ok(())
 }

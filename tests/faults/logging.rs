@@ -39,9 +39,11 @@ async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let text = std::fs::read_to_string(log.path())?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
-    let failed =
-        lines.iter().find(|line| line["message"] == "reconcile failed, retrying").context("no line")?;
-    let error = failed["error"].as_str().context("no error")?;
+    let failed = lines
+        .iter()
+        .find(|line| line["message"] == "reconcile failed, retrying")
+        .context("the log has no line for the failed reconcile")?;
+    let error = failed["error"].as_str().context("the log line has no error")?;
     ensure!(error.starts_with("cannot create ManifestWork eu-1/"), "{failed}");
     ensure!(error.contains(": no response: ") && error.ends_with("connection reset"), "{failed}");
     Ok(())

@@ -35,7 +35,7 @@ async fn number_of_series_does_not_grow_with_policies_and_clusters() -> Result<(
     let few = series(&controller)?;
     let later = few.difference(&at_first).filter(|series| !series.starts_with("policy_sync_watch_up"));
     let later: Vec<&String> = later.collect();
-    ensure!(later.is_empty(), "series that were not there from the start: {later:?}");
+    ensure!(later.is_empty(), "series were added after the start: {later:?}");
 
     // A restart, because each new policy would cause a new plan of its Gateway; at a start there is only one.
     controller.terminate().await?;
@@ -63,6 +63,6 @@ async fn number_of_series_does_not_grow_with_policies_and_clusters() -> Result<(
     ensure!(metrics.sum("policy_sync_clusters", &[]) == 100.0, "{metrics}");
     let many = series(&controller)?;
     let more: Vec<&String> = many.difference(&few).collect();
-    ensure!(more.is_empty(), "there are more series: {more:?}");
+    ensure!(more.is_empty(), "additional series: {more:?}");
     Ok(())
 }

@@ -51,7 +51,7 @@ impl State {
                     let _ = writeln!(text, "{name}:\n  expected {expected}\n  found    {found}");
                 }
                 (None, _) => drop(writeln!(text, "{name} is missing")),
-                (_, None) => drop(writeln!(text, "{name} is there")),
+                (_, None) => drop(writeln!(text, "{name} is not expected")),
             }
         }
         text

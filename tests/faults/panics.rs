@@ -19,7 +19,7 @@ struct Panics(&'static str, &'static str);
 
 impl Interposer for Panics {
     fn request(&self, request: &RequestInfo) -> Fate {
-        assert!(request.verb != self.0 || request.resource != self.1, "made up: {request}");
+        assert!(request.verb != self.0 || request.resource != self.1, "injected panic: {request}");
         Fate::Served
     }
 }
@@ -51,7 +51,7 @@ async fn panic_in_a_task_is_counted_and_ends_the_process() -> Result<()> {
             hub.delete(&limits).await?;
         }
         let ended = tokio::time::timeout(SOON * 2, controller.ended()).await;
-        ensure!(matches!(ended, Ok(Err(_))), "{verb} {resource}: it ended with {ended:?}");
+        ensure!(matches!(ended, Ok(Err(_))), "{verb} {resource}: the controller ended with {ended:?}");
         let metrics = Metrics::parse(served.metrics())?;
         let counted = metrics.value("policy_sync_panics_total", &[("task", task)])?;
         ensure!(counted > 0.0, "{verb} {resource}: {metrics}");
@@ -59,7 +59,7 @@ async fn panic_in_a_task_is_counted_and_ends_the_process() -> Result<()> {
         tokio::time::sleep(SOON * 12).await;
         let after = hub.server.requests().split_off(before);
         let goes_on = after.iter().find(|request| request.user == crate::hub::USER && request.is_write());
-        ensure!(goes_on.is_none(), "{verb} {resource}: it goes on with {goes_on:?}");
+        ensure!(goes_on.is_none(), "{verb} {resource}: the controller still sent {goes_on:?}");
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ async fn rejected_create_is_reported() -> Result<()> {
     hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
     let told = refusals(&hub).remove(0);
     ensure!(told.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{told}");
-    ensure!(told.ends_with("made up: Invalid (422)"), "{told}");
+    ensure!(told.ends_with("injected fault: Invalid (422)"), "{told}");
     let metrics = Metrics::parse(controller.metrics())?;
     let labels = [("controller", "policy"), ("result", "error")];
     ensure!(metrics.value("controller_runtime_reconcile_total", &labels)? > 0.0, "{metrics}");
@@ -100,7 +100,7 @@ async fn rejected_patch_is_reported() -> Result<()> {
         hub.apply(&changed).await?;
         hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
         let told = refusals(&hub).remove(0);
-        ensure!(told.contains(words) && told.ends_with("made up: Invalid (422)"), "{told}");
+        ensure!(told.contains(words) && told.ends_with("injected fault: Invalid (422)"), "{told}");
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ async fn gateway_is_created_after_the_wait_although_its_policies_are_rejected() 
         let hub = shop("serve").await?;
         hub.controller(RejectRequests::work("create", "ratelimitpolicy-", code))?;
         let took = hub.until(Duration::from_secs(60), has_gateway).await?;
-        ensure!(took >= WAIT && took < WAIT * 2, "{code}: after {took:?}");
+        ensure!(took >= WAIT && took < WAIT * 2, "{code}: the Gateway was created after {took:?}");
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ async fn conflict_with_a_stale_state_is_not_reported_as_rejected() -> Result<()>
     lags.0.store(false, Ordering::Relaxed);
     hub.settled().await?;
     let stale = hub.server.count(|request| request.verb == "patch" && request.code == 422);
-    ensure!(stale > 0, "nothing was stale");
+    ensure!(stale > 0, "no patch was rejected as stale");
     ensure!(refusals(&hub).is_empty(), "{:?}", refusals(&hub));
     Ok(())
 }

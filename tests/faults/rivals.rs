@@ -98,17 +98,19 @@ async fn of_two_controllers_the_first_by_name_annotates_and_the_other_reports() 
     // The state is stable.
     let before = first.writes(&hub) + last.writes(&hub);
     sleep(MINUTE * 10).await;
-    ensure!(first.writes(&hub) + last.writes(&hub) == before, "they go on writing");
+    ensure!(first.writes(&hub) + last.writes(&hub) == before, "the controllers still write");
 
     // A controller that is gone for good, and whose works are deleted, no longer owns anything.
     first.stop.cancel();
     sleep(MINUTE).await;
-    ensure!(all_of(&hub, &first), "its works are still there");
+    ensure!(all_of(&hub, &first), "annotations have another owner while works of the first controller exist");
     let works: Api<ManifestWork> = Api::namespaced(hub.server.client(), "eu-1");
     for work in works.list(&Default::default()).await?.items {
-        let labels = work.metadata.labels.context("no labels")?;
+        let labels = work.metadata.labels.context("the work has no labels")?;
         if labels["kuadrant.io/controller"] == first.name.hash() {
-            works.delete(&work.metadata.name.context("no name")?, &DeleteParams::default()).await?;
+            works
+                .delete(&work.metadata.name.context("the work has no name")?, &DeleteParams::default())
+                .await?;
         }
     }
     hub.until(MINUTE * 2, |hub| all_of(hub, &last)).await?;
@@ -139,13 +141,14 @@ async fn controller_with_works_takes_precedence_over_one_without() -> Result<()>
         hub.apply(&gateway(SHOP, nowhere, class, Some("none"))).await?;
         let rivals = both(&hub)?;
         let user = if nowhere == "web" { "two" } else { "one" };
-        let wins = rivals.iter().find(|rival| rival.user == user).context("nobody")?;
+        let wins =
+            rivals.iter().find(|rival| rival.user == user).context("no controller runs as this user")?;
         sleep(MINUTE * 3).await;
         ensure!(all_of(&hub, wins), "{nowhere}: {:?}", owners(&hub));
         let writes = || rivals.iter().map(|rival| rival.writes(&hub)).sum::<usize>();
         let before = writes();
         sleep(MINUTE * 10).await;
-        ensure!(writes() == before, "they go on writing");
+        ensure!(writes() == before, "the controllers still write");
     }
     Ok(())
 }

@@ -43,10 +43,10 @@ fn works(state: &State) -> (String, String) {
 
 /// The manifest with this kind and name in the work `<cluster>/<kind>-<name>`.
 fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Result<&'s Value> {
-    let (_, work) = state.works().find(|(name, _)| *name == work).context("there is no such work")?;
-    let manifests = work["spec"]["workload"]["manifests"].as_array().context("no manifests")?;
+    let (_, work) = state.works().find(|(name, _)| *name == work).context("the work does not exist")?;
+    let manifests = work["spec"]["workload"]["manifests"].as_array().context("the work has no manifests")?;
     let is_meant = |found: &&Value| found["kind"] == kind && found["metadata"]["name"] == name;
-    manifests.iter().find(is_meant).context("no such manifest")
+    manifests.iter().find(is_meant).context("the manifest does not exist")
 }
 
 /// The limit in the copy on a cluster.
@@ -70,7 +70,10 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
         check_final_state(expected, &step.state);
         // Step 1 updates the definition of ManifestWork.
         let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
-        ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
+        ensure!(
+            step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)),
+            "step {number}: unexpected feedbackScrapeType"
+        );
     }
     // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate and grants another, and step
     // 8 revokes the grant.
@@ -81,7 +84,7 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
     }
     for (step, granted) in [(3, false), (4, true), (7, true), (8, false), (9, true)] {
         let secret = carried(&steps[step].state, "us-1/gateway-web", ("Secret", "shared"));
-        ensure!(secret.is_ok() == granted, "at the end of step {step}");
+        ensure!(secret.is_ok() == granted, "step {step}: the copy of the Secret does not match the grant");
     }
     hub.settled().await?;
     check_final_state(SETTLED, &State::of(&hub));
@@ -90,10 +93,10 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
     let before = watches();
     ensure!(before > 0);
     hub.quiet().await?;
-    ensure!(watches() == before, "they are asked for on");
+    ensure!(watches() == before, "the controller still watches AuthPolicies");
     let refused: Vec<String> =
         hub.writes().iter().filter(|request| request.code >= 300).map(ToString::to_string).collect();
-    ensure!(refused.is_empty(), "the hub refused {refused:?}");
+    ensure!(refused.is_empty(), "the hub rejected {refused:?}");
     Ok(())
 }
 

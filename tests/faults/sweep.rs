@@ -130,7 +130,7 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     let end = State::of(hub);
     hub.quiet().await?;
     let changed = State::of(hub).difference(&end);
-    ensure!(changed.is_empty(), "once settled, it changed:\n{changed}");
+    ensure!(changed.is_empty(), "the state changed after it had settled:\n{changed}");
     steps.push(Step { at: Instant::now(), state: end });
     let requests = hub.server.count(|request| request.user == USER);
     Ok(Outcome { steps, effects: Effects::of(hub), requests, lasted, recovered })
@@ -162,7 +162,7 @@ impl Outcome {
         }
         let limit = faultless.requests + more_requests(self.lasted);
         if self.requests > limit {
-            text = format!("{text}{} requests, where {limit} are enough\n", self.requests);
+            text = format!("{text}{} requests, expected at most {limit}\n", self.requests);
         }
         text
     }
@@ -185,8 +185,8 @@ pub(crate) struct Faultless {
 /// Runs the scenario without faults.
 pub(crate) fn faultless() -> Result<Faultless> {
     let Run { outcome, faults, panics, .. } = run(Faults::default(), None)?;
-    ensure!(panics.is_empty(), "without faults: {panics:?}");
-    Ok(Faultless { outcome: outcome.context("without faults")?, faults })
+    ensure!(panics.is_empty(), "panics without faults: {panics:?}");
+    Ok(Faultless { outcome: outcome.context("the run without faults failed")?, faults })
 }
 
 /// Runs a plan. Returns a description of the failure, empty if there is none, and whether the fault occurred.
@@ -201,7 +201,7 @@ fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<(Str
         (Ok(outcome), disturbed) if attack.is_some() => {
             outcome.of_others().difference(&faultless.outcome.of_others(), disturbed.as_ref())
         }
-        (Ok(_), None) => "it disturbed nothing\n".to_owned(),
+        (Ok(_), None) => "the fault did not occur\n".to_owned(),
         (Ok(outcome), disturbed) => outcome.difference(&faultless.outcome, disturbed.as_ref()),
     };
     if fault.is_empty() {
@@ -226,7 +226,7 @@ fn none_named(part: &str) -> String {
         REQUEST_FAULTS.iter().map(|(fault, _)| *fault).chain(EVENT_FAULTS.iter().map(|(fault, _)| *fault));
     let faults: BTreeSet<&str> = faults.collect();
     format!(
-        "{CHOSEN}='{part}' is in no plan's name: it takes a part of `<request or event> × <fault>`, such as \
+        "{CHOSEN}='{part}' matches no plan: expected a part of `<request or event> × <fault>`, such as \
          `patch manifestworks`, `event of gateways`, a fault ({}), or `×` for all plans",
         Vec::from_iter(faults).join(", ")
     )
@@ -280,7 +280,7 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Re
         false
     };
     let plans = chosen(plans)?;
-    ensure!(is_named || plans.len() >= least, "there are only {} plans", plans.len());
+    ensure!(is_named || plans.len() >= least, "only {} plans are selected", plans.len());
     each(&plans, |plan| judge(faultless, plan, None).map(|(fault, _)| fault))
 }
 
@@ -292,7 +292,7 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
         Ok(part) => named(&all, &part),
         Err(_) => all.into_iter().step_by(share).collect(),
     };
-    ensure!(!plans.is_empty(), "there are no plans");
+    ensure!(!plans.is_empty(), "no plan is selected");
     let disturbed = AtomicUsize::new(0);
     each(&plans, |plan| {
         let (fault, has_disturbed) = judge(faultless, plan, Some(attackers_of(plan)))?;
@@ -300,7 +300,7 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
         Ok(fault)
     })?;
     let disturbed = disturbed.into_inner();
-    ensure!(2 * disturbed > plans.len(), "only {disturbed} of {} plans disturbed anything", plans.len());
+    ensure!(2 * disturbed > plans.len(), "the fault occurred in only {disturbed} of {} plans", plans.len());
     Ok(())
 }
 
@@ -360,7 +360,7 @@ fn sample_has_each_fault_for_each_kind_of_request_with_any_seed() {
         let counts = [of("create", "403"), of("create", "reset"), of("patch", "403"), of("patch", "reset")];
         assert_eq!(counts, [3, 3, 1, 1]);
     }
-    assert!(samples[0] != samples[1] || samples[1] != samples[2], "the seed chooses nothing");
+    assert!(samples[0] != samples[1] || samples[1] != samples[2], "the seed does not affect the sample");
     assert_eq!(samples[0], sampled(all.clone(), 10, "a"));
     assert_eq!(sampled(all.clone(), 1, "").len(), all.len());
 }

@@ -55,14 +55,14 @@ async fn correcting_a_placement_stops_the_remaining_deletes() -> Result<()> {
     hub.place("all", &clusters[..1]).await?;
     let start = Instant::now();
     while deletes(&hub) == 0 {
-        ensure!(start.elapsed() < LIMIT, "nothing is deleted");
+        ensure!(start.elapsed() < LIMIT, "no delete was sent");
         sleep(Duration::from_millis(1)).await;
     }
     hub.place("all", &clusters).await?;
     hub.settled().await?;
     let deleted = deletes(&hub);
-    ensure!(deleted < CLUSTERS / 2, "{deleted} of {CLUSTERS} were deleted");
-    ensure!(hub.works().len() == 2 * CLUSTERS, "what was deleted is there again");
+    ensure!(deleted < CLUSTERS / 2, "{deleted} of {CLUSTERS} works were deleted");
+    ensure!(hub.works().len() == 2 * CLUSTERS, "the deleted works were not recreated");
     // An intended change deletes all of them.
     hub.place("all", &clusters[..1]).await?;
     hub.settled().await?;

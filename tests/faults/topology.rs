@@ -176,7 +176,7 @@ impl Hub {
             let others: Vec<&Value> = parents.filter(|entry| entry["controllerName"] != CONTROLLER).collect();
             ensure!(
                 others.iter().copied().eq(self.theirs.get(name)),
-                "others' entries of {name} are {others:?}"
+                "the entries of other controllers in {name} are {others:?}"
             );
         }
         Ok(())
@@ -242,7 +242,7 @@ async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
     sleep(SOON).await;
     let writes = hub.writes();
     sleep(LIMIT).await;
-    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.server.log_of(USER));
+    ensure!(hub.writes() == writes, "the controller still writes:\n{}", hub.server.log_of(USER));
     hub.until(Duration::ZERO).await?;
     stop.cancel();
     Ok(())
@@ -279,7 +279,7 @@ async fn count_rewrites(lasts: Duration) -> Result<usize> {
 #[test]
 fn repeatedly_removed_status_is_written_every_ten_seconds() -> Result<()> {
     let written = run_paused(count_rewrites(Duration::from_secs(100)))?;
-    ensure!((8..=12).contains(&written), "written {written} times in 100 s");
+    ensure!((8..=12).contains(&written), "the status was written {written} times in 100 s");
     Ok(())
 }
 
@@ -313,7 +313,7 @@ fn stored_topology_matches_the_hub_after_any_fault_of_a_request() -> Result<()> 
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.request_plans();
-    ensure!(plans.len() > 40 * REQUEST_FAULTS.len(), "{} plans", plans.len());
+    ensure!(plans.len() > 40 * REQUEST_FAULTS.len(), "only {} plans", plans.len());
     sweep(plans)
 }
 
@@ -322,7 +322,7 @@ fn stored_topology_matches_the_hub_after_any_fault_of_an_event() -> Result<()> {
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.event_plans();
-    ensure!(plans.len() > 40 * EVENT_FAULTS.len(), "{} plans", plans.len());
+    ensure!(plans.len() > 40 * EVENT_FAULTS.len(), "only {} plans", plans.len());
     sweep(plans)
 }
 

@@ -129,25 +129,25 @@ impl<'h> ProxiedTenant<'h> {
     async fn story(&self) -> Result<()> {
         let tenant = &self.tenant;
         let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
-        self.retry_while_down("create", || tenant.apply(&limits)).await?;
+        self.retry_while_down("create the policy", || tenant.apply(&limits)).await?;
         tenant.until_works(&ON_BOTH).await?;
         for cluster in ["eu-1", "us-1"] {
             let work = tenant.work(cluster, "ratelimitpolicy-limits").await?;
             let report = WorkReport::applied().condition("Enforced", "True", "Enforced", "");
-            self.retry_while_down("answer", || tenant.report(&work, &report)).await?;
+            self.retry_while_down("report the policy as enforced", || tenant.report(&work, &report)).await?;
         }
         tenant.until_folded(&limits, |_, summary| summary.enforced == 2).await?;
 
         limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-        self.retry_while_down("change", || tenant.apply(&limits)).await?;
+        self.retry_while_down("change the policy", || tenant.apply(&limits)).await?;
         for cluster in ["eu-1", "us-1"] {
             tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
         }
         tenant.until_folded(&limits, |_, summary| summary.applied == 0).await?;
 
-        self.retry_while_down("unplace", || tenant.place("all", &["eu-1"])).await?;
+        self.retry_while_down("unplace us-1", || tenant.place("all", &["eu-1"])).await?;
         tenant.until_works(&ON_EU).await?;
-        self.retry_while_down("place", || tenant.place("all", &["eu-1", "us-1"])).await?;
+        self.retry_while_down("place us-1", || tenant.place("all", &["eu-1", "us-1"])).await?;
         tenant.until_works(&ON_BOTH).await?;
 
         let mut parameters = all_kinds();
@@ -159,13 +159,13 @@ impl<'h> ProxiedTenant<'h> {
             };
             tenant.until_work(cluster, "gateway-web", class).await?;
         }
-        self.retry_while_down("delete", || tenant.delete(&limits)).await?;
+        self.retry_while_down("delete the policy", || tenant.delete(&limits)).await?;
         tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
         let [unplaced, placed] =
             ["none", "all"].map(|placement| gateway(tenant.name(), "web", tenant.name(), Some(placement)));
-        self.retry_while_down("unplace the gateway", || tenant.apply(&unplaced)).await?;
+        self.retry_while_down("unplace the Gateway", || tenant.apply(&unplaced)).await?;
         tenant.until_works(&[]).await?;
-        self.retry_while_down("place the gateway", || tenant.apply(&placed)).await?;
+        self.retry_while_down("place the Gateway", || tenant.apply(&placed)).await?;
         tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
     }
 
@@ -229,14 +229,14 @@ async fn run_scenario(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Res
         _ => proxied.story().await?,
     }
     let outcome = proxied.outcome().await?;
-    ensure!(proxied.proxy.is_injected(), "what the fault waits for never came");
+    ensure!(proxied.proxy.is_injected(), "the fault was not injected");
     Ok(outcome)
 }
 
 /// Checks that `found` has the same works as the run without faults, and no additional creates or deletes
 /// except for one repetition of the request that the fault hit.
 fn check_against_faultless(found: &Outcome, faultless: &Outcome, plan: Plan) -> Result<()> {
-    ensure!(found.works == faultless.works, "expected {:?}, found {:?}", faultless.works, found.works);
+    ensure!(found.works == faultless.works, "works: expected {:?}, found {:?}", faultless.works, found.works);
     let more: usize = found
         .effects
         .iter()
@@ -245,7 +245,12 @@ fn check_against_faultless(found: &Outcome, faultless: &Outcome, plan: Plan) -> 
         })
         .sum();
     let repeated = usize::from(matches!(plan.target.verb, "create" | "delete"));
-    ensure!(more <= repeated, "expected {:?}, found {:?}", faultless.effects, found.effects);
+    ensure!(
+        more <= repeated,
+        "creates and deletes: expected {:?}, found {:?}",
+        faultless.effects,
+        found.effects
+    );
     Ok(())
 }
 

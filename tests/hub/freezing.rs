@@ -40,7 +40,7 @@ pub(crate) async fn until_class(
 }
 
 async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: &str) -> Result<()> {
-    wait::until(&format!("the message has {part:?}"), Duration::from_secs(60), || async {
+    wait::until(&format!("the message contains {part:?}"), Duration::from_secs(60), || async {
         let annotations = tenant.annotations(policy).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(message.contains(part), "found {message:?}");
@@ -65,7 +65,10 @@ async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     // A change is held back; a withdrawn placement takes effect.
     tenant.apply(&changed(&limits)).await?;
     until_message(&tenant, &limits, "has invalid parameters").await?;
-    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    ensure!(
+        limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10,
+        "the limit in the copy changed"
+    );
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
 
@@ -89,7 +92,7 @@ async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Resul
     until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     tenant.delete(&fixtures::gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
     tenant.until_works(&[]).await?;
-    ensure!(tenant.get(&limits).await.is_ok(), "the policy itself is the user's");
+    ensure!(tenant.get(&limits).await.is_ok(), "the controller deleted the policy itself");
     Ok(())
 }
 
@@ -118,7 +121,10 @@ async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -
     tenant.merge(&limits, &json!({"spec": changed(&limits)["spec"]})).await?;
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
-    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    ensure!(
+        limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10,
+        "the limit in the copy changed"
+    );
     tenant.merge(&limits, &annotate(Value::Null)).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
     Ok(())

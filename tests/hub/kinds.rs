@@ -320,7 +320,7 @@ async fn without_patch_permission_policies_are_synced_but_not_annotated() -> Res
     let controller = limited_controller(&tenant, user).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(write.code() != 403, "it tried {write:?}");
+        ensure!(write.code() != 403, "the hub denied {write:?}");
     }
     let annotations = tenant.annotations(&limits).await?;
     ensure!(annotations.is_empty(), "{annotations:?}");
@@ -342,7 +342,7 @@ async fn hub_without_server_side_apply_makes_the_controller_unready() -> Result<
     api.replace(name, &Default::default(), &serde_json::from_value(old)?).await?;
 
     let controller = Controller::launch(binary, fleet.hub(), &[], None)?;
-    wait::until("it says why it is not ready", Duration::from_secs(30), || async {
+    wait::until("/readyz reports the missing update strategy", Duration::from_secs(30), || async {
         let (code, text) = controller.readiness().await?;
         ensure!(code == 503 && text.contains("no update strategy ServerSideApply"), "{code}: {text}");
         Ok(())
@@ -352,7 +352,7 @@ async fn hub_without_server_side_apply_makes_the_controller_unready() -> Result<
     let mut full = full;
     full.metadata.resource_version = latest.metadata.resource_version;
     api.replace(name, &Default::default(), &full).await?;
-    wait::until("it becomes ready", Duration::from_secs(30), || async {
+    wait::until("the controller is ready", Duration::from_secs(30), || async {
         let (code, text) = controller.readiness().await?;
         ensure!(code == 200, "{code}: {text}");
         Ok(())
@@ -369,7 +369,7 @@ async fn may_read_parameters(tenant: &Tenant<'_>, user: &User, may: bool) -> Res
     let config_maps =
         rules.as_array_mut().into_iter().flatten().find(|rule| rule["resources"][0] == "configmaps");
     let verbs: &[&str] = if may { &["get", "list", "watch"] } else { &["get"] };
-    config_maps.context("no rule is about ConfigMaps")?["verbs"] = json!(verbs);
+    config_maps.context("no rule for ConfigMaps")?["verbs"] = json!(verbs);
     tenant.merge(&role, &json!({"rules": rules})).await.map(drop)
 }
 

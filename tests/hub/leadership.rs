@@ -54,7 +54,7 @@ fn drastic(writes: &[Request]) -> Vec<&Request> {
 async fn a_follower_watches_and_writes_nothing() -> Result<()> {
     let tenant = tenant("warm", &["eu-1", "us-1"]).await?;
     let (leader, follower, limits) = pair(&tenant, &[]).await?;
-    ensure!(!follower.is_leader().await?, "both lead");
+    ensure!(!follower.is_leader().await?, "both are leaders");
     let (code, text) = follower.readiness().await?;
     ensure!(code == 200 && text.contains("[+]ratelimitpolicies.kuadrant.io ok"), "{code}: {text}");
 
@@ -66,12 +66,15 @@ async fn a_follower_watches_and_writes_nothing() -> Result<()> {
     let writes = tenant.writes(&follower)?;
     ensure!(writes.is_empty(), "the follower wrote {writes:?}");
     let (_, text) = follower.readiness().await?;
-    ensure!(text.contains("[+]ratelimitpolicies.kuadrant.io ok"), "its mirror is not warm: {text}");
+    ensure!(
+        text.contains("[+]ratelimitpolicies.kuadrant.io ok"),
+        "the follower's mirror is not synced: {text}"
+    );
     // Only the leader exports metrics of the hub, so that a sum over both processes is right.
     let works =
         async |controller: &Controller| anyhow::Ok(controller.metrics().await?.sum("policy_sync_works", &[]));
     let (of_leader, of_follower) = (works(&leader).await?, works(&follower).await?);
-    ensure!((of_leader, of_follower) == (8.0, 0.0), "they tell of {of_leader} and {of_follower} works");
+    ensure!((of_leader, of_follower) == (8.0, 0.0), "works: leader {of_leader}, follower {of_follower}");
     Ok(())
 }
 
@@ -84,14 +87,14 @@ async fn follower_takes_over_after_a_crash_of_the_leader() -> Result<()> {
     tenant.apply(&with_limit(&limits, 20)).await?;
     follower.leads().await?;
     let took = died.elapsed();
-    ensure!(took < LEASE + MARGIN, "it took {took:?}");
+    ensure!(took < LEASE + MARGIN, "the takeover took {took:?}");
     until_limit(&tenant, 20).await?;
 
     let writes = tenant.settled(&follower).await?;
     tenant.until_works(&ON_BOTH).await?;
-    ensure!(drastic(&writes).is_empty(), "it wrote {writes:?}");
+    ensure!(drastic(&writes).is_empty(), "the new leader wrote {writes:?}");
     let works = writes.iter().filter(|write| write.object().resource == "manifestworks").count();
-    ensure!(works == 2, "two works had changed: {writes:?}");
+    ensure!(works == 2, "expected two changed works: {writes:?}");
     Ok(())
 }
 
@@ -104,12 +107,12 @@ async fn hand_over_after_termination_takes_less_than_three_seconds() -> Result<(
     let stopped = leader.terminate().await?;
     tenant.apply(&with_limit(&limits, 20)).await?;
     wait::until("the follower writes", LIMIT, || async {
-        ensure!(!tenant.writes(&follower)?.is_empty(), "it has written nothing");
+        ensure!(!tenant.writes(&follower)?.is_empty(), "no writes");
         Ok(())
     })
     .await?;
     let took = asked.elapsed();
-    ensure!(took < Duration::from_secs(3), "it took {took:?}, of which {stopped:?} to stop");
+    ensure!(took < Duration::from_secs(3), "hand-over: {took:?}, stop: {stopped:?}");
     until_limit(&tenant, 20).await?;
     ensure!(drastic(&tenant.settled(&follower).await?).is_empty());
     Ok(())
@@ -130,9 +133,9 @@ async fn suspended_leader_writes_nothing_after_it_resumes() -> Result<()> {
     until_limit(&tenant, 20).await?;
     leader.signal("CONT")?;
     tenant.settled(&follower).await?;
-    ensure!(follower.is_leader().await? && !leader.is_leader().await?, "the late one took the Lease back");
+    ensure!(follower.is_leader().await? && !leader.is_leader().await?, "the resumed one leads");
     let writes = tenant.settled(&leader).await?;
-    ensure!(writes.len() == before, "the late one wrote {:?}", &writes[before..]);
+    ensure!(writes.len() == before, "the resumed leader wrote {:?}", &writes[before..]);
     Ok(())
 }
 
@@ -151,16 +154,16 @@ async fn outage_of_the_api_server_causes_no_creates_or_deletes() -> Result<()> {
 
     hub.stop_api_server();
     let stopped = Instant::now();
-    let surprise = wait::until("the outage is over", LIMIT, || async {
+    let surprise = wait::until("the outage lasts 30 s", LIMIT, || async {
         let leads = [leader.is_leader().await?, follower.is_leader().await?];
         if stopped.elapsed() > LEASE && leads != [false, false] {
             return Ok(Some(leads));
         }
-        ensure!(stopped.elapsed() > Duration::from_secs(30), "it goes on");
+        ensure!(stopped.elapsed() > Duration::from_secs(30), "the outage is shorter so far");
         Ok(None)
     })
     .await?;
-    ensure!(surprise.is_none(), "one leads without a Lease: {surprise:?}");
+    ensure!(surprise.is_none(), "leader without a Lease: {surprise:?}");
     hub.start_api_server().await?;
 
     tenant.apply(&with_limit(&limits, 20)).await?;

@@ -50,7 +50,7 @@ const ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpoli
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let is_new = NAMES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-    ensure!(is_new, "another test has the tenant {name}");
+    ensure!(is_new, "another test uses the tenant {name}");
     let fleet = Fleet::shared_hub().await?;
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }

@@ -64,7 +64,7 @@ fn are_documented(metrics: &Metrics) -> Result<()> {
         ensure!(series.peek().is_some(), "{name} has no series");
         for series in series {
             let labels: BTreeSet<&str> = series.labels.keys().map(String::as_str).collect();
-            ensure!(labels == row.labels, "{series:?} has not the labels {:?}", row.labels);
+            ensure!(labels == row.labels, "{series:?} does not have the labels {:?}", row.labels);
         }
     }
     Ok(())
@@ -112,11 +112,11 @@ type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
 
 /// Waits until each of these series has its value.
 async fn until(controller: &Controller, expected: &[Expected<'_>]) -> Result<()> {
-    wait::until("the metrics are as expected", LIMIT, || async {
+    wait::until("the metrics have the expected values", LIMIT, || async {
         let metrics = controller.metrics().await?;
         for (name, labels, value) in expected {
             let found = metrics.value(name, labels)?;
-            ensure!(found == *value, "{name} {labels:?} is {found} and not {value} in {metrics}");
+            ensure!(found == *value, "{name} {labels:?} is {found}, expected {value}, in {metrics}");
         }
         Ok(())
     })
@@ -137,7 +137,7 @@ async fn all_documented_metrics_are_served_from_the_start_and_pass_the_linter() 
     for row in documented().iter().filter(|row| row.leader_only) {
         let is_of_it = |name: &str| name == row.name || name.strip_suffix("_count") == Some(row.name);
         let mut said = metrics.series().iter().filter(|series| is_of_it(&series.name) && series.value != 0.0);
-        ensure!(said.next().is_none(), "the follower says {:?}", said.next());
+        ensure!(said.next().is_none(), "the follower exports {:?}", said.next());
     }
     ensure!(metrics.value("policy_sync_watch_up", &[("resource", "gateways")])? == 1.0, "{metrics}");
     Ok(())
@@ -212,7 +212,7 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
 
 /// When the response to the last request that `fits` was sent, in seconds since the epoch.
 fn answered(requests: &[Request], fits: impl Fn(&Request) -> bool) -> Result<f64> {
-    let last = requests.iter().rfind(|request| fits(request)).context("there was no such request")?;
+    let last = requests.iter().rfind(|request| fits(request)).context("no such request")?;
     Ok(last.stage_timestamp.0.as_microsecond() as f64 / 1e6)
 }
 
@@ -237,7 +237,7 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
         report(&tenant, &clusters, limit).await?;
         let (_, sum) = wait::until("the change is observed", LIMIT, || async {
             let (now, new) = observed().await?;
-            ensure!(now == count + 1.0, "{now} are observed");
+            ensure!(now == count + 1.0, "{now} observations");
             Ok((now, new - sum))
         })
         .await?;
@@ -254,7 +254,7 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
             return Ok(());
         }
     }
-    anyhow::bail!("it was apart from the log by {apart:?} s")
+    anyhow::bail!("the metric differs from the audit log by {apart:?} s")
 }
 
 #[tokio::test]
@@ -264,9 +264,9 @@ async fn unfinished_change_increases_the_oldest_propagation_age() -> Result<()> 
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
     report(&tenant, &clusters[..1], 10).await?;
-    wait::until("the change has waited", LIMIT, || async {
+    wait::until("the oldest change is older than 3 s", LIMIT, || async {
         let waited = controller.metrics().await?.value("policy_sync_propagation_oldest_seconds", &[])?;
-        ensure!(waited > 3.0, "it has waited for {waited} s");
+        ensure!(waited > 3.0, "its age is {waited} s");
         Ok(())
     })
     .await?;
@@ -292,18 +292,18 @@ async fn sums_over_leader_and_follower_are_right_while_one_takes_over() -> Resul
     ensure!(sums(&follower.metrics().await?) == [0.0; 4], "{}", follower.metrics().await?);
 
     leader.signal("TERM")?;
-    let is_over = wait::until("the follower says all of it", LIMIT, || async {
+    let is_over = wait::until("the follower exports the complete sums", LIMIT, || async {
         // A process that has ended is no longer scraped.
         let of_leader = leader.metrics().await.map_or([0.0; 4], |metrics| sums(&metrics));
         let of_follower = sums(&follower.metrics().await?);
         let both: Vec<f64> =
             of_leader.iter().zip(of_follower).map(|(leader, follower)| leader + follower).collect();
         let is_too_much = both.iter().zip(whole).any(|(sum, whole)| *sum > whole);
-        ensure!(is_too_much || of_follower == whole, "it says {of_follower:?}");
+        ensure!(is_too_much || of_follower == whole, "the follower's sums are {of_follower:?}");
         Ok((is_too_much, both))
     });
     let (is_too_much, both) = is_over.await?;
-    ensure!(!is_too_much, "together they say {both:?}");
+    ensure!(!is_too_much, "the total sums are {both:?}");
     until(&follower, &[("policy_sync_policies", &[("state", "synced")], 1.0)]).await
 }
 
@@ -328,7 +328,7 @@ async fn works_of_one_object_are_logged_in_one_line_at_info() -> Result<()> {
     let lines: Vec<&str> = log.lines().filter(of_policy).collect();
     ensure!(lines.len() == 1, "{lines:?}");
     ensure!(lines[0].contains("and 2 more") && lines[0].contains("12"), "{lines:?}");
-    ensure!(!log.contains("wrote a work"), "each is told of at debug alone");
+    ensure!(!log.contains("wrote a work"), "single works are logged above debug level");
     Ok(())
 }
 

@@ -80,7 +80,7 @@ async fn change_of_overrides_writes_only_the_affected_works() -> Result<()> {
         .merge(&limits, &overrides(&json!([limit("region=us", 5), limit("overrides-story in (x)", 3)])))
         .await?;
     until_limits(&tenant, 10, 5).await?;
-    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "for one cluster");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "an override for us-1");
     let annotations = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let annotations = annotations.spec.workload.manifests[1].0["metadata"]["annotations"].clone();
     ensure!(annotations["kuadrant.io/cluster-overrides"].is_null(), "{annotations}");
@@ -89,15 +89,15 @@ async fn change_of_overrides_writes_only_the_affected_works() -> Result<()> {
     let label = |value: Value| json!({"metadata": {"labels": {"overrides-story": value}}});
     tenant.merge(&eu, &label("x".into())).await?;
     until_limits(&tenant, 3, 5).await?;
-    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a label of one cluster");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a new label of eu-1");
     tenant.merge(&eu, &label(Value::Null)).await?;
     until_limits(&tenant, 10, 5).await?;
-    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a label that is gone");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a removed label of eu-1");
 
     let none = json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": null}}});
     tenant.merge(&limits, &none).await?;
     until_limits(&tenant, 10, 10).await?;
-    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "no overrides any more");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "removed overrides");
     Ok(())
 }
 
@@ -110,12 +110,12 @@ async fn overrides_survive_a_restart_and_a_change_of_the_policy() -> Result<()> 
     controller.kill();
     let controller = tenant.controller().await?;
     let writes = tenant.settled(&controller).await?;
-    ensure!(writes.is_empty(), "a restart wrote {writes:?}");
+    ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
     let changed = json!({"spec": {"limits": {"all": {"rates": [{"limit": 20, "window": "10s"}]}}}});
     tenant.merge(&limits, &changed).await?;
     until_limits(&tenant, 20, 5).await?;
     let mut seen = 0;
-    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "what us-1 gets is the same");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "the copy for us-1 is unchanged");
     Ok(())
 }
 
@@ -128,7 +128,10 @@ async fn a_bad_override_freezes_the_policy_on_clusters_that_are_still_placed() -
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
     tenant.settled(&controller).await?;
-    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    ensure!(
+        limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10,
+        "the limit in the copy changed"
+    );
     tenant.merge(&limits, &overrides(&json!([limit("region=eu", 7)]))).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 7).await?;
     Ok(())
@@ -160,7 +163,7 @@ async fn overrides_are_checked_against_the_current_definition() -> Result<()> {
 }
 
 async fn until_message(tenant: &Tenant<'_>, policy: &Value, message: &str) -> Result<()> {
-    wait::until("the owner is told", LIMIT, || async {
+    wait::until(&format!("the message is {message:?}"), LIMIT, || async {
         let annotations = tenant.annotations(policy).await?;
         ensure!(annotations.get(MESSAGE).is_some_and(|found| found == message), "{annotations:?}");
         Ok(())

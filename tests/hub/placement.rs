@@ -41,8 +41,8 @@ async fn unplaced_gateway_is_kept_for_its_grace_period() -> Result<()> {
     let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
     tenant.merge(&web, &grace("3600")).await?;
     tenant.place("all", &["eu-1"]).await?;
-    let marked = || async { unplaced_at(&tenant).await?.context("it says nothing") };
-    let since = wait::until("the moment is written", LIMIT, marked).await?;
+    let marked = || async { unplaced_at(&tenant).await?.context("no unplaced time") };
+    let since = wait::until("the unplaced time is written", LIMIT, marked).await?;
 
     // Gateway and policies are still updated during the grace period, also after a restart.
     controller.kill();
@@ -52,12 +52,12 @@ async fn unplaced_gateway_is_kept_for_its_grace_period() -> Result<()> {
         |work: &ManifestWork| work.spec.workload.manifests[1].0["metadata"]["labels"]["team"] == "shop";
     tenant.until_work("us-1", "ratelimitpolicy-limits", labelled).await?;
     tenant.settled(&controller).await?;
-    ensure!(unplaced_at(&tenant).await?.as_deref() == Some(&*since), "the clock was set back");
+    ensure!(unplaced_at(&tenant).await?.as_deref() == Some(&*since), "the grace period restarted");
     tenant.until_works(&ON_BOTH).await?;
 
     tenant.place("all", &["eu-1", "us-1"]).await?;
-    wait::until("it is chosen again", LIMIT, || async {
-        ensure!(unplaced_at(&tenant).await?.is_none(), "it still says since when");
+    wait::until("the Gateway is placed again", LIMIT, || async {
+        ensure!(unplaced_at(&tenant).await?.is_none(), "the unplaced time still exists");
         Ok(())
     })
     .await?;
@@ -96,7 +96,7 @@ async fn a_cluster_that_moves_between_slices_is_not_withdrawn() -> Result<()> {
     tenant.decide("all", 1, &["us-1"]).await?;
     tenant.decide("all", 2, &["eu-1"]).await?;
     let writes = tenant.settled(&controller).await?;
-    ensure!(writes.len() == before, "the rewritten slices cost {:?}", &writes[before..]);
+    ensure!(writes.len() == before, "the rewritten slices caused {:?}", &writes[before..]);
     Ok(())
 }
 
@@ -162,18 +162,18 @@ async fn in_a_deleted_namespace_policies_leave_after_their_gateway() -> Result<(
     api.patch(&held, &PatchParams::default(), &hold).await?;
 
     tenant.delete(&fixtures::namespace(tenant.name())).await?;
-    wait::until("the policy is gone, and the Gateway going", LIMIT, || async {
+    wait::until("the policy is deleted and the Gateway's work is being deleted", LIMIT, || async {
         let (policies, name) = policy_sync_testenv::apply::api_for(tenant.client(), &limits).await?;
-        ensure!(policies.get_opt(&name).await?.is_none(), "the policy is there");
+        ensure!(policies.get_opt(&name).await?.is_none(), "the policy exists");
         let work = tenant.work("eu-1", "gateway-web").await?;
-        ensure!(work.metadata.deletion_timestamp.is_some(), "the Gateway's work is not asked to go");
+        ensure!(work.metadata.deletion_timestamp.is_some(), "the Gateway's work is not being deleted");
         Ok(())
     })
     .await?;
     tenant.settled(&controller).await?;
     tenant.until_works(&ON_EU).await?;
     let limits = tenant.work("eu-1", "ratelimitpolicy-limits").await?;
-    ensure!(limits.metadata.deletion_timestamp.is_none(), "the policy left before its Gateway");
+    ensure!(limits.metadata.deletion_timestamp.is_none(), "the policy is deleted before its Gateway");
     api.patch(&held, &PatchParams::default(), &finalizers(&[])).await?;
     tenant.until_works(&[]).await
 }
@@ -232,7 +232,7 @@ async fn policy_is_withdrawn_when_retargeted_deselected_or_delisted() -> Result<
 
     tenant.parameters(&json!({"policiesToSync": [policy_sync_testenv::tenant::auth_policies()]})).await?;
     tenant.until_works(&without).await?;
-    wait::until("the annotations are gone", Duration::from_secs(30), || async {
+    wait::until("the annotations are removed", Duration::from_secs(30), || async {
         let annotations = tenant.annotations(&limits).await?;
         ensure!(annotations.keys().all(|key| !key.contains("policies-synced")), "{annotations:?}");
         Ok(())
@@ -263,7 +263,10 @@ async fn work_of_another_client_is_not_changed() -> Result<()> {
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     tenant.settled(&controller).await?;
     let after = api.get(&theirs.name_any()).await?;
-    ensure!(after.metadata.uid == theirs.metadata.uid && after.spec == theirs.spec, "it was touched");
+    ensure!(
+        after.metadata.uid == theirs.metadata.uid && after.spec == theirs.spec,
+        "the foreign work changed"
+    );
     let message = tenant.annotations(&limits).await?["kuadrant.io/policy-sync-message"].clone();
     ensure!(message.contains("of another owner"), "{message}");
     tenant.delete(&serde_json::to_value(&theirs)?).await?;

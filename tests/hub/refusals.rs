@@ -55,7 +55,7 @@ async fn until_in_force(tenant: &Tenant<'_>, name: &str, policy: &str) -> Result
     });
     let (api, name): (Api<DynamicObject>, _) = api_for(tenant.client(), &work).await?;
     let params = PatchParams { dry_run: true, ..PatchParams::apply("test").force() };
-    wait::until("the hub refuses it", LIMIT, || async {
+    wait::until("the hub rejects the work", LIMIT, || async {
         let response = api.patch(&name, &params, &Patch::Apply(&work)).await;
         ensure!(matches!(&response, Err(kube::Error::Api(status)) if status.code == 422), "{response:?}");
         Ok(())

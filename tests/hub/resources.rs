@@ -61,7 +61,7 @@ async fn resources_are_placed_and_their_feedback_is_written_as_annotations() -> 
         copy(&work)["data"]["greeting"] == "hello" && copy(&work)["binaryData"]["logo"] == "aGk=",
         "{work:?}"
     );
-    ensure!(work.metadata.labels.context("labels")?["kuadrant.io/work-for"] == "resource");
+    ensure!(work.metadata.labels.context("no labels")?["kuadrant.io/work-for"] == "resource");
     // The permissions for the second kind may follow in a second write.
     let has_both = |work: &ManifestWork| {
         let access = json!(work.spec).to_string();
@@ -89,15 +89,15 @@ async fn resources_are_placed_and_their_feedback_is_written_as_annotations() -> 
     }
     let writes = tenant.settled(&controller).await?;
     let of_works = writes[before..].iter().filter(|write| write.uri.contains("/manifestworks/")).count();
-    ensure!(of_works == 2, "one change is one write for each cluster: {:?}", &writes[before..]);
+    ensure!(of_works == 2, "expected one write per cluster: {:?}", &writes[before..]);
 
     drop(controller);
     let again = tenant.controller().await?;
-    ensure!(tenant.settled(&again).await?.is_empty(), "a restart writes nothing");
+    ensure!(tenant.settled(&again).await?.is_empty(), "the restarted controller wrote");
     tenant.merge(&web, &json!({"metadata": {"labels": {PLACEMENT: null}}})).await?;
     tenant.delete(&settings).await?;
     tenant.until_works(&[]).await?;
-    wait::until("nothing is said any more", Duration::from_secs(60), || async {
+    wait::until("the annotations are removed", Duration::from_secs(60), || async {
         let annotations = tenant.annotations(&web).await?;
         ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/polic")), "{annotations:?}");
         Ok(())
@@ -129,29 +129,29 @@ async fn replicas_are_split_and_move_only_when_needed() -> Result<()> {
 
     tenant.place("all", &["eu-1", "shares-ap", "us-1"]).await?;
     tenant.until_work("shares-ap", "statefulset-web", |work| *replicas(work) == 0).await?;
-    ensure!(tenant.work("eu-1", "statefulset-web").await?.metadata.generation == Some(1), "nothing moved");
+    ensure!(tenant.work("eu-1", "statefulset-web").await?.metadata.generation == Some(1), "the work changed");
     tenant.settled(&controller).await?;
     drop(controller);
     let controller = tenant.controller().await?;
     let writes = tenant.settled(&controller).await?;
-    ensure!(writes.is_empty(), "a restart moves nothing: {writes:?}");
+    ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
     tenant.merge(&web, &json!({"spec": {"replicas": 10}})).await?;
     let total = || async {
         let mut total = 0;
         for cluster in ["eu-1", "shares-ap", "us-1"] {
             total +=
-                replicas(&tenant.work(cluster, "statefulset-web").await?).as_u64().context("replicas")?;
+                replicas(&tenant.work(cluster, "statefulset-web").await?).as_u64().context("no replicas")?;
         }
-        ensure!(total == 10, "there are {total}");
+        ensure!(total == 10, "the total is {total}");
         Ok(())
     };
-    wait::until("all are shared out", Duration::from_secs(60), total).await?;
+    wait::until("all replicas are distributed", Duration::from_secs(60), total).await?;
 
     tenant.merge(&web, &json!({"metadata": {"annotations": {PREFERENCES: r#"{"clusters": {"eu-1": {"weight": "1"}}}"#}}})).await?;
     let message = "annotation federation.kubernetes.io/replica-set-preferences.clusters.eu-1.weight: expected a whole number \
                    from 0, found \"1\"";
-    wait::until("it is told", Duration::from_secs(60), || async {
+    wait::until("the message rejects the weight", Duration::from_secs(60), || async {
         let annotations = tenant.annotations(&web).await?;
         let told = annotations.get("kuadrant.io/policy-sync-message");
         ensure!(told.is_some_and(|told| told == message), "{annotations:?}");

@@ -34,7 +34,7 @@ const BOOKMARK: Duration = Duration::from_secs(180);
 /// Copies a directory recursively.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let copied = Command::new("cp").arg("-a").args([from, to]).status().context("starting cp")?;
-    ensure!(copied.success(), "copying {} to {}", from.display(), to.display());
+    ensure!(copied.success(), "cp failed to copy {} to {}", from.display(), to.display());
     Ok(())
 }
 
@@ -47,13 +47,15 @@ fn backup(etcd: &Path) -> PathBuf {
 async fn happen(tenant: &Tenant<'_>) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(tenant.client().clone(), tenant.name());
     let map = json!({ "metadata": { "name": "touched" } });
-    maps.create(&PostParams::default(), &serde_json::from_value(map)?).await.context("making a ConfigMap")?;
+    maps.create(&PostParams::default(), &serde_json::from_value(map)?)
+        .await
+        .context("creating a ConfigMap")?;
     let touched = futures::stream::iter(0..LOST).map(|turn| {
         let patch = Patch::Merge(json!({ "data": { "turn": turn.to_string() } }));
         let maps = maps.clone();
         async move { maps.patch("touched", &PatchParams::default(), &patch).await.map(drop) }
     });
-    touched.buffer_unordered(16).try_collect::<()>().await.context("touching a ConfigMap")
+    touched.buffer_unordered(16).try_collect::<()>().await.context("patching a ConfigMap")
 }
 
 async fn tenant<'h>(hub: &'h ControlPlane, name: &str) -> Result<Tenant<'h>> {
@@ -67,7 +69,7 @@ async fn stale(controller: &Controller) -> Result<()> {
     let (_, text) = controller.readiness().await?;
     let metrics = controller.metrics().await?;
     for kind in ["manifestworks", "ratelimitpolicies"] {
-        ensure!(text.contains(kind) && text.contains("was seen already"), "/readyz says: {text}");
+        ensure!(text.contains(kind) && text.contains("was seen already"), "/readyz returned: {text}");
         let mut resources = metrics.labels("policy_sync_watch_up", "resource").into_iter();
         let resource = resources.find(|resource| resource.starts_with(kind)).unwrap_or(kind);
         ensure!(metrics.value("policy_sync_watch_up", &[("resource", resource)])? == 0.0, "{metrics}");
@@ -106,13 +108,13 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     }
     hub.with_etcd_stopped(|etcd| {
         std::fs::remove_dir_all(etcd)?;
-        std::fs::rename(backup(etcd), etcd).context("bringing the backup back")
+        std::fs::rename(backup(etcd), etcd).context("restoring the backup")
     })
     .await?;
 
     // Both controllers learn from bookmarks that the server is behind the state they have seen.
-    wait::until("the hub is seen to be older", BOOKMARK, || stale(&controller)).await?;
-    wait::until("the same within this process", BOOKMARK, || async {
+    wait::until("the controller detects the restore", BOOKMARK, || stale(&controller)).await?;
+    wait::until("the in-process controller detects the restore", BOOKMARK, || async {
         let guard = mirror.read();
         let failing = guard.view(clock.now()).failing();
         ensure!(failing.values().any(|text| text.contains("was seen already")), "failing is {failing:?}");
@@ -121,25 +123,25 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     .await?;
     // The controller in this process tolerates that for five minutes of its own clock, which has not
     // advanced.
-    ensure!(!ends.is_finished(), "it has ended too soon");
+    ensure!(!ends.is_finished(), "the controller ended too soon");
     // A clock jump aborts requests in flight. They are retried after a backoff, which the next jump ends.
-    wait::until_seen("it ends", LIMIT, BETWEEN_JUMPS, || async {
+    wait::until_seen("the controller ends", LIMIT, BETWEEN_JUMPS, || async {
         tokio::time::pause();
         tokio::time::advance(RESTORED).await;
         tokio::time::resume();
-        ensure!(ends.is_finished(), "it goes on");
+        ensure!(ends.is_finished(), "the controller still runs");
         Ok(())
     })
     .await?;
     let ended = ends.await?;
-    ensure!(ended == Err(RestartReason::HubRestored), "it ended with {ended:?}");
+    ensure!(ended == Err(RestartReason::HubRestored), "the controller ended with {ended:?}");
 
     // A new process has seen no later state, and finds the objects of the backup.
     controller.kill();
     let fresh = tenant.controller().await?;
     tenant.until_works(&ON_BOTH).await?;
     let writes = tenant.settled(&fresh).await?;
-    ensure!(writes.is_empty(), "it wrote {writes:?}");
-    ensure!(uids(tenant.works().await?).eq(before), "works were made anew");
+    ensure!(writes.is_empty(), "the new process wrote {writes:?}");
+    ensure!(uids(tenant.works().await?).eq(before), "works were created again");
     Ok(())
 }

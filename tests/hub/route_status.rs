@@ -60,7 +60,7 @@ async fn until(
     name: &str,
     is: impl Fn(&Value) -> Result<()>,
 ) -> Result<DynamicObject> {
-    wait::until(&format!("the status of {kind} {name}"), LIMIT, || async {
+    wait::until(&format!("the status of {kind} {name} is as expected"), LIMIT, || async {
         let (_, route) = found(hub, kind, namespace_of(name), name).await?;
         let ours = entries(&route, OURS);
         ensure!(ours.len() == 1, "{}", route.data["status"]);
@@ -75,9 +75,9 @@ fn namespace_of(name: &str) -> &'static str {
 }
 
 async fn nothing_waits(controller: &Controller) -> Result<()> {
-    wait::until("nothing is to be written", LIMIT, || async {
+    wait::until("no status write is pending", LIMIT, || async {
         let waits = controller.metrics().await?.value(PENDING, &[])?;
-        ensure!(waits < 0.5, "{waits} statuses wait");
+        ensure!(waits < 0.5, "{waits} status writes are pending");
         Ok(())
     })
     .await
@@ -126,9 +126,9 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     }
     stop.cancel();
     let writes = writing.await??;
-    println!("{quiet:?} alone, {beside:?} beside {writes} writes of hostile routes");
+    println!("{quiet:?} without, {beside:?} with {writes} writes of hostile routes");
     ensure!(writes >= 10, "{writes} writes");
-    ensure!(beside <= 2 * quiet + MORE, "{beside:?} beside hostile routes, {quiet:?} without");
+    ensure!(beside <= 2 * quiet + MORE, "{beside:?} with hostile routes, {quiet:?} without");
     controller.terminate().await?;
     Ok(())
 }
@@ -143,7 +143,7 @@ async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, 
     wait::until("HTTPRoutes are watched", LIMIT, || async {
         let resource = [("resource", "httproutes.gateway.networking.k8s.io")];
         let up = controller.metrics().await?.value("policy_sync_watch_up", &resource)?;
-        ensure!(up > 0.5, "it is {up}");
+        ensure!(up > 0.5, "policy_sync_watch_up is {up}");
         Ok(())
     })
     .await?;
@@ -168,8 +168,8 @@ async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_
         apply(&client, &object("HTTPRoute", ("hostile", &format!("r-{number}")), spec)).await?;
     }
     let (controller, beside) = time_to_restart(&hub, "beside").await?;
-    println!("{quiet:?} alone, {beside:?} beside {ROUTES} hostile routes");
-    ensure!(beside <= 2 * quiet + MORE, "{beside:?} beside hostile routes, {quiet:?} without");
+    println!("{quiet:?} without, {beside:?} with {ROUTES} hostile routes");
+    ensure!(beside <= 2 * quiet + MORE, "{beside:?} with hostile routes, {quiet:?} without");
     controller.terminate().await?;
     Ok(())
 }
@@ -200,9 +200,11 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
         .await?;
     }
     let route = until(&hub, "HTTPRoute", "shop", |entry| {
-        let limits = condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("none")?;
+        let limits =
+            condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("no condition")?;
         ensure!(limits["message"] == "in force: infra/ceiling, shop/own", "{limits}");
-        let timeouts = condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+        let timeouts =
+            condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("no condition")?;
         ensure!(timeouts["message"] == "in force: shop/timeouts", "{timeouts}");
         ensure!(limits["observedGeneration"] == 1, "{limits}");
         Ok(())
@@ -211,7 +213,7 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     ensure!(entries(&route, OURS)[0]["parentRef"] == route.data["spec"]["parentRefs"][0], "{route:?}");
     let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
     let affected = condition(&gateway.data["status"], "policysync.kuadrant.io/RateLimitPolicyAffected");
-    ensure!(affected.context("none")?["message"] == "affected by infra/ceiling", "{gateway:?}");
+    ensure!(affected.context("no condition")?["message"] == "affected by infra/ceiling", "{gateway:?}");
     nothing_waits(&controller).await?;
 
     // A changed limit does not change any route status.
@@ -237,12 +239,13 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     .await?;
     controller.settled(&hub).await?;
     let more = written(&controller, &hub)?[before.len()..].to_vec();
-    ensure!(more == ["other"], "one route was attached, and {more:?} were written");
+    ensure!(more == ["other"], "one route was attached, but {more:?} were written");
 
     // Edits of the controller's condition are reverted. Conditions of other clients stay, even with the
     // controller's prefix.
     let (gateways, found_gateway) = found(&hub, "Gateway", "infra", "web").await?;
-    let mut conditions = found_gateway.data["status"]["conditions"].as_array().context("conditions")?.clone();
+    let mut conditions =
+        found_gateway.data["status"]["conditions"].as_array().context("no conditions")?.clone();
     let of_ours = "policysync.kuadrant.io/RateLimitPolicyAffected";
     let theirs = json!({"type": "policysync.kuadrant.io/NobodysAffected", "status": "True", "reason": "R", "message": "theirs",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -254,11 +257,11 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     conditions.push(theirs.clone());
     let patch = json!({"status": {"conditions": conditions}});
     gateways.patch_status("web", &PatchParams::default(), &Patch::Merge(patch)).await?;
-    wait::until("the Gateway says it again", LIMIT, || async {
+    wait::until("the Gateway's condition is restored", LIMIT, || async {
         let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
         let status = &gateway.data["status"];
         ensure!(
-            condition(status, of_ours).context("none")?["message"] == "affected by infra/ceiling",
+            condition(status, of_ours).context("no condition")?["message"] == "affected by infra/ceiling",
             "{status}"
         );
         ensure!(condition(status, "policysync.kuadrant.io/NobodysAffected") == Some(&theirs), "{status}");
@@ -269,7 +272,8 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     // The condition is removed with its last policy.
     policies.delete("own", &Default::default()).await?;
     until(&hub, "HTTPRoute", "shop", |entry| {
-        let limits = condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("none")?;
+        let limits =
+            condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("no condition")?;
         ensure!(limits["message"] == "in force: infra/ceiling", "{limits}");
         Ok(())
     })
@@ -281,11 +285,11 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
         Ok(())
     })
     .await?;
-    wait::until("the Gateway says nothing of it", LIMIT, || async {
+    wait::until("the Gateway's condition is removed", LIMIT, || async {
         let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
         let status = &gateway.data["status"];
         ensure!(condition(status, "policysync.kuadrant.io/RateLimitPolicyAffected").is_none(), "{status}");
-        ensure!(condition(status, "Accepted").is_some(), "the sync's own stays: {status}");
+        ensure!(condition(status, "Accepted").is_some(), "the condition Accepted is missing: {status}");
         Ok(())
     })
     .await?;
@@ -306,13 +310,13 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     nothing_waits(&second).await?;
     second.settled(&hub).await?;
     let writes = second.writes(&hub)?;
-    ensure!(writes.is_empty(), "a restart wrote {writes:#?}");
+    ensure!(writes.is_empty(), "the restarted controller wrote {writes:#?}");
     second.terminate().await?;
 
     // With `--route-status=false`, existing entries are removed.
     let third = Controller::start(Path::new(BINARY), &hub, &["--topology", "--route-status=false"]).await?;
     for (kind, name) in [("HTTPRoute", "shop"), ("TCPRoute", "raw"), ("GRPCRoute", "calls")] {
-        wait::until(&format!("{kind} {name} says nothing"), LIMIT, || async {
+        wait::until(&format!("{kind} {name} has no entry of the controller"), LIMIT, || async {
             let (_, route) = found(&hub, kind, "shop", name).await?;
             ensure!(entries(&route, OURS).is_empty(), "{}", route.data["status"]);
             Ok(())
@@ -364,8 +368,8 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
             );
             apply(&hub.client()?, &policy).await?;
             until(&hub, "HTTPRoute", "shop", |entry| {
-                let affected =
-                    condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+                let affected = condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected")
+                    .context("no condition")?;
                 ensure!(affected["message"].as_str().is_some_and(|text| text.contains(&name)), "{affected}");
                 Ok(())
             })
@@ -378,7 +382,8 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
     ours?;
     theirs?;
     let route = until(&hub, "HTTPRoute", "shop", |entry| {
-        let affected = condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+        let affected =
+            condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("no condition")?;
         ensure!(affected["message"] == "in force: shop/timeouts", "{affected}");
         Ok(())
     })
@@ -386,7 +391,7 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
     let theirs = entries(&route, THEIRS);
     ensure!(theirs.len() == 1, "{}", route.data["status"]);
     ensure!(theirs[0]["conditions"][0]["message"] == "399 times", "{}", theirs[0]);
-    ensure!(theirs[0]["parentRef"]["port"] == 8443, "as it was: {}", theirs[0]);
+    ensure!(theirs[0]["parentRef"]["port"] == 8443, "the port changed: {}", theirs[0]);
 
     // The controller's entry is restored after another client removes it.
     let only_theirs = json!({"status": {"parents": theirs}});
@@ -420,14 +425,14 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
 async fn missing_permission_for_route_statuses_is_logged_and_blocks_nothing_else() -> Result<()> {
     let hub = hub("route-status-rights").await?;
     let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
-    wait::until("it is told", LIMIT, || async {
+    wait::until("the missing permission is logged", LIMIT, || async {
         let log = controller.log()?;
         let told = log.lines().filter(|line| line.contains("no right to write the status")).count();
-        ensure!(told == 1, "told {told} times");
+        ensure!(told == 1, "logged {told} times");
         let waits = controller.metrics().await?.value(PENDING, &[])?;
         ensure!(waits > 1.5, "{waits}");
         let stored = controller.metrics().await?.value("policy_sync_topology_stored", &[])?;
-        ensure!(stored > 0.5, "not stored");
+        ensure!(stored > 0.5, "the topology is not stored");
         Ok(())
     })
     .await?;

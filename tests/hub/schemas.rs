@@ -187,7 +187,7 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
             let theirs = dry_run(&tenant, &policy(index, &value["rate"])).await?;
             let ours = checked.check(&value).err();
             if ours.is_none() != theirs.is_none() {
-                disagreements.push(format!("{value} as {schema}: we say {ours:?}, the server {theirs:?}"));
+                disagreements.push(format!("{value} with {schema}: ours {ours:?}, server {theirs:?}"));
             }
         }
     }
@@ -204,7 +204,7 @@ async fn dry_run(tenant: &crate::Tenant<'_>, policy: &Value) -> Result<Option<St
     let request = http::Request::post(path)
         .header("content-type", "application/json")
         .body(policy.to_string().into_bytes())
-        .context("a request")?;
+        .context("building a request")?;
     match tenant.client().request::<Value>(request).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => Ok(Some(status.message.clone())),

@@ -44,7 +44,7 @@ async fn controller_converges_and_then_writes_nothing() -> Result<()> {
         .await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ async fn one_change_causes_one_write_per_cluster_and_one_status_write() -> Resul
                 ("patch manifestworks".to_owned(), 2),
                 ("patch ratelimitpolicies".to_owned(), 1)
             ]),
-        "the change cost {:?}",
+        "the change caused {:?}",
         &after[before..]
     );
     Ok(())
@@ -142,7 +142,7 @@ async fn controller_stops_within_five_seconds() -> Result<()> {
     let controller = tenant.controller().await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let took = controller.terminate().await?;
-    ensure!(took.as_secs_f64() < 5.0, "it took {took:?}");
+    ensure!(took.as_secs_f64() < 5.0, "termination took {took:?}");
     Ok(())
 }
 
@@ -176,7 +176,7 @@ async fn feedback_text_cannot_block_the_status_write() -> Result<()> {
         })
         .await?;
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ async fn a_placement_deleted_before_its_gateway_leaves_no_works_behind() -> Resu
     tenant.until_works(&[]).await?;
     tenant.delete(&gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
     tenant.until_works(&[]).await?;
-    ensure!(tenant.get(&limits).await.is_ok(), "the policy is the user's");
+    ensure!(tenant.get(&limits).await.is_ok(), "the controller deleted the policy");
     Ok(())
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn until_stored(hub: &ControlPlane) -> Result<DynamicObject> {
     wait::until("the topology is stored", LIMIT, || async {
         let found = maps.get(&name).await?;
         let text = found.data["data"]["topology"].as_str().unwrap_or_default();
-        ensure!(text == printed, "it says {text}\nand the command {printed}");
+        ensure!(text == printed, "stored: {text}\nprinted: {printed}");
         Ok(found)
     })
     .await
@@ -97,7 +97,7 @@ async fn until_metric(
     wait::until(&format!("{name} is {value}"), LIMIT, || async {
         let metrics = controller.metrics().await?;
         let found = metrics.value(name, labels)?;
-        ensure!((found - value).abs() < 0.5, "it is {found}");
+        ensure!((found - value).abs() < 0.5, "{name} is {found}");
         Ok(())
     })
     .await
@@ -112,7 +112,7 @@ async fn config_map_matches_the_command_and_a_restart_writes_nothing() -> Result
     let labels = found.labels();
     ensure!(labels.get("kuadrant.io/topology").is_some_and(|value| value == "true"), "{labels:?}");
     ensure!(found.annotations()["kuadrant.io/topology-detail"] == "full", "{:?}", found.annotations());
-    let text = found.data["data"]["topology"].as_str().context("a text")?;
+    let text = found.data["data"]["topology"].as_str().context("no topology")?;
     for node in [
         "tcproute.gateway.networking.k8s.io:shop/raw#rule-1",
         "service:backends/api#http",
@@ -154,7 +154,7 @@ async fn config_map_matches_the_command_and_a_restart_writes_nothing() -> Result
     let before = found.resource_version();
     routes.delete("shop", &Default::default()).await?;
     let after = until_stored(&hub).await?;
-    ensure!(after.resource_version() != before, "it was not written");
+    ensure!(after.resource_version() != before, "the ConfigMap was not written");
     first.terminate().await?;
 
     let second = controller(&hub).await?;
@@ -162,7 +162,7 @@ async fn config_map_matches_the_command_and_a_restart_writes_nothing() -> Result
     second.settled(&hub).await?;
     let writes = second.writes(&hub)?;
     let of_topology = writes.iter().filter(|write| write.object().resource == "configmaps").count();
-    ensure!(of_topology == 0, "a restart wrote {writes:#?}");
+    ensure!(of_topology == 0, "the restarted controller wrote {writes:#?}");
     let still = until_stored(&hub).await?;
     ensure!(still.resource_version() == after.resource_version(), "{still:?}");
 
@@ -186,7 +186,7 @@ async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
         ensure!(log.contains("has another owner"), "{log}");
         Ok(())
     };
-    wait::until("it is told", LIMIT, said).await?;
+    wait::until("the foreign ConfigMap is logged", LIMIT, said).await?;
     until_metric(&controller, STORED, &[], 0.0).await?;
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     ensure!(maps.get(&name).await?.data["data"]["topology"] == "theirs");
@@ -206,7 +206,7 @@ async fn kinds_that_cannot_be_listed_are_unknown_and_block_nothing_else() -> Res
     until_metric(&controller, STORED, &[], 1.0).await?;
     let (maps, name) = api_for(&client, &config_map()).await?;
     let found = maps.get(&name).await?;
-    let text = found.data["data"]["topology"].as_str().context("a text")?;
+    let text = found.data["data"]["topology"].as_str().context("no topology")?;
     ensure!(
         text.contains("httproute.gateway.networking.k8s.io:shop/shop\"")
             && text.contains("\"service:backends/api\""),

@@ -66,7 +66,7 @@ async fn two_controllers_on_one_hub_do_not_affect_each_other() -> Result<()> {
     ensure!(after == entries, "{after:?}");
     let later =
         first.settled(&first_controller).await?.len() + second.settled(&second_controller).await?.len();
-    ensure!(later == writes, "they go on writing");
+    ensure!(later == writes, "writes do not end");
     first.delete(&gateway_class(first.name(), "", None)).await?;
     first.apply(&gateway_class(first.name(), "example.com/other", None)).await?;
     first.until_works(&[]).await?;
@@ -90,7 +90,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
     ];
     for origin in origins {
         tenant.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": origin}}})).await?;
-        wait::until("the hub policy names the work", policy_sync_testenv::tenant::LIMIT, || async {
+        wait::until("the policy's message names the work", policy_sync_testenv::tenant::LIMIT, || async {
             let annotations = tenant.annotations(&limits).await?;
             let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
             ensure!(message.contains("cluster eu-1 has a ManifestWork"), "{message:?}");
@@ -116,7 +116,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
             && after.metadata.generation == elsewhere.metadata.generation
     );
     for write in tenant.writes(&controller)? {
-        ensure!(write.verb != "delete", "it deleted {write:?}");
+        ensure!(write.verb != "delete", "the controller deleted {write:?}");
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ async fn large_user_annotation_leaves_room_for_the_controllers_own() -> Result<(
     };
     tenant.until_work("us-1", "ratelimitpolicy-limits", carries).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ async fn edited_annotation_is_restored() -> Result<()> {
         "kuadrant.io/policy-sync-message": "all is well",
     }}});
     tenant.merge(&limits, &nonsense).await?;
-    wait::until("the annotations are put back", policy_sync_testenv::tenant::LIMIT, || async {
+    wait::until("the annotations are restored", policy_sync_testenv::tenant::LIMIT, || async {
         let annotations = tenant.annotations(&limits).await?;
         ensure!(!annotations.contains_key("kuadrant.io/policy-sync-message"), "{annotations:?}");
         Ok(())
@@ -198,7 +198,7 @@ async fn annotations_are_removed_even_if_a_user_has_applied_them() -> Result<()>
     tenant.apply(&owned).await?;
     owned["spec"]["targetRef"]["name"] = json!("other");
     tenant.apply(&owned).await?;
-    wait::until("the annotations go", policy_sync_testenv::tenant::LIMIT, || async {
+    wait::until("the annotations are removed", policy_sync_testenv::tenant::LIMIT, || async {
         let annotations = tenant.annotations(&limits).await?;
         ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/polic")), "{annotations:?}");
         Ok(())
@@ -230,7 +230,7 @@ async fn of_two_controllers_only_the_first_by_name_annotates_a_policy() -> Resul
     let (first_controller, last_controller) = tokio::try_join!(first.controller(), last.controller())?;
     let only = |tenant: &Tenant<'_>| vec![manager(tenant)];
     for policy in &policies {
-        wait::until("the first alone owns the annotations", LIMIT, || async {
+        wait::until("only the first controller owns the annotations", LIMIT, || async {
             let found = owners(&one, policy).await?;
             ensure!(found == only(first), "{found:?}");
             Ok(())
@@ -252,7 +252,7 @@ async fn of_two_controllers_only_the_first_by_name_annotates_a_policy() -> Resul
         api.delete(&work.metadata.name.clone().unwrap_or_default(), &Default::default()).await?;
     }
     for policy in &policies {
-        wait::until("the other takes the annotations over", LIMIT, || async {
+        wait::until("the other controller owns the annotations", LIMIT, || async {
             let found = owners(&one, policy).await?;
             ensure!(found == only(last), "{found:?}");
             Ok(())

@@ -69,14 +69,14 @@ impl Layout {
         match std::env::consts::ARCH {
             "x86_64" => Ok("amd64".into()),
             "aarch64" => Ok("arm64".into()),
-            other => bail!("there is no image for {other}"),
+            other => bail!("no image for {other}"),
         }
     }
 
     /// The manifests of all platforms, each with its architecture.
     pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>> {
         let index: Value = serde_json::from_str(&skopeo(&["inspect", "--raw", &self.reference()])?)?;
-        let manifests = index["manifests"].as_array().context("it is no index")?;
+        let manifests = index["manifests"].as_array().context("not an image index")?;
         let named = manifests.iter().map(|manifest| {
             let platform = manifest["platform"]["architecture"].as_str().context("no architecture")?;
             let digest = manifest["digest"].as_str().context("no digest")?;

@@ -36,9 +36,9 @@ fn packing_is_reproducible_and_depends_on_the_binary() -> Result<()> {
     // The image contains neither the file's times nor its mode.
     let copy = folder.path().join("copy");
     fs::write(&copy, fs::read(BINARY)?)?;
-    ensure!(digest("second", &copy)? == first, "the digest is another");
+    ensure!(digest("second", &copy)? == first, "the digest differs for the same binary");
     fs::write(&copy, "another")?;
-    ensure!(digest("third", &copy)? != first, "the digest is that of another binary");
+    ensure!(digest("third", &copy)? != first, "the digest is the same for another binary");
     Ok(())
 }
 
@@ -61,7 +61,10 @@ fn image_contains_exactly_the_expected_files() -> Result<()> {
         let labels = &config["config"]["Labels"];
         ensure!(labels["org.opencontainers.image.version"] == env!("CARGO_PKG_VERSION"), "{config}");
         ensure!(labels["org.opencontainers.image.licenses"] == "Apache-2.0", "{config}");
-        ensure!(config["rootfs"]["diff_ids"].as_array().map(Vec::len) == Some(1), "several layers: {config}");
+        ensure!(
+            config["rootfs"]["diff_ids"].as_array().map(Vec::len) == Some(1),
+            "not exactly one layer: {config}"
+        );
     }
     Ok(())
 }
@@ -99,8 +102,8 @@ fn packing_replaces_only_an_existing_image() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let precious = folder.path().join("precious");
     fs::write(&precious, "")?;
-    let refusal = pack(BINARY.as_ref(), folder.path()).err().context("it is replaced")?;
-    ensure!(refusal.to_string().contains("is something else than an image"), "{refusal:#}");
-    ensure!(precious.exists(), "it is gone");
+    let refusal = pack(BINARY.as_ref(), folder.path()).err().context("the folder was replaced")?;
+    ensure!(refusal.to_string().contains("is not an image"), "{refusal:#}");
+    ensure!(precious.exists(), "the file was deleted");
     Ok(())
 }

@@ -39,11 +39,11 @@ impl Unpacked {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn release_image_is_small_and_works_on_both_platforms() -> Result<()> {
     if released().is_none() {
-        eprintln!("POLICY_SYNC_IMAGE names no image");
+        eprintln!("POLICY_SYNC_IMAGE is not set");
         return Ok(());
     }
     let image = packed()?;
-    ensure!(image.platforms()? == ["amd64", "arm64"], "it is for {:?}", image.platforms()?);
+    ensure!(image.platforms()? == ["amd64", "arm64"], "the platforms are {:?}", image.platforms()?);
     for (platform, manifest) in image.manifests()? {
         let layers = manifest["layers"].as_array().context("no layers")?;
         let size: u64 = layers.iter().filter_map(|layer| layer["size"].as_u64()).sum();
@@ -62,16 +62,16 @@ async fn release_image_is_small_and_works_on_both_platforms() -> Result<()> {
 fn is_described(root: &Path) -> Result<()> {
     let binary = fs::read(root.join(INSIDE))?;
     let has = |text: &str| binary.windows(text.len()).any(|bytes| bytes == text.as_bytes());
-    ensure!(!has("ld-linux") && !has("ld-musl"), "it asks for a loader");
+    ensure!(!has("ld-linux") && !has("ld-musl"), "the binary is not static");
     // The section in which cargo-auditable stores the list of crates.
-    ensure!(has(".dep-v0"), "it does not list its crates");
+    ensure!(has(".dep-v0"), "the binary has no list of crates");
     let home = std::env::var("HOME")?;
     for path in [env!("CARGO_MANIFEST_DIR"), &format!("{home}/.cargo"), &format!("{home}/.rustup")] {
-        ensure!(!has(path), "the binary has {path}");
+        ensure!(!has(path), "the binary contains {path}");
     }
     let beside = root.join("usr/share/doc/policy-sync");
     let bill: Value = serde_json::from_str(&fs::read_to_string(beside.join("sbom.cdx.json"))?)?;
-    ensure!(bill["bomFormat"] == "CycloneDX", "it is no bill of materials");
+    ensure!(bill["bomFormat"] == "CycloneDX", "not a CycloneDX SBOM");
     ensure!(bill["metadata"]["component"]["version"] == env!("CARGO_PKG_VERSION"), "{}", bill["metadata"]);
     let components = bill["components"].as_array().context("no components")?;
     let licences = fs::read_to_string(beside.join("THIRD-PARTY.yaml"))?;
@@ -82,7 +82,7 @@ fn is_described(root: &Path) -> Result<()> {
     for text in [bill.to_string(), licences] {
         ensure!(
             !text.contains(&home) && !text.contains(env!("CARGO_MANIFEST_DIR")),
-            "a path of this machine"
+            "contains a path of this machine"
         );
     }
     Ok(())
@@ -96,7 +96,7 @@ async fn travels_through_a_registry(image: &Layout) -> Result<()> {
     let arguments = ["registry", "serve", "--address", &address].map(str::to_owned);
     let _registry = hub.runtime_directory().spawn("registry", &binaries::crane().await?, &arguments)?;
     wait::until("the registry listens", LIMIT, || async {
-        tokio::net::TcpStream::connect(&address).await.map(drop).context("it does not")
+        tokio::net::TcpStream::connect(&address).await.map(drop).context("cannot connect")
     })
     .await?;
     let published = format!("docker://{address}/policy-sync:{}", env!("CARGO_PKG_VERSION"));
@@ -107,8 +107,8 @@ async fn travels_through_a_registry(image: &Layout) -> Result<()> {
     let back = format!("oci:{}:back", folder.path().join("image").display());
     skopeo(&["copy", "--all", "--quiet", "--src-tls-verify=false", &published, &back])?;
     let raw = |reference: &str| skopeo(&["inspect", "--raw", "--tls-verify=false", reference]);
-    ensure!(raw(&back)? == raw(&image.reference())?, "another index came back");
-    ensure!(digest(&back)? == digest(&published)?, "another digest came back");
+    ensure!(raw(&back)? == raw(&image.reference())?, "the pulled index differs");
+    ensure!(digest(&back)? == digest(&published)?, "the pulled digest differs");
     Ok(())
 }
 
@@ -133,8 +133,8 @@ exec unshare --mount sh -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "
     let controller = tenant.controller().await?;
     let process = PathBuf::from(format!("/proc/{}", controller.pid()));
     let status = fs::read_to_string(process.join("status"))?;
-    ensure!(status.contains("Uid:\t65532\t65532\t65532\t65532\n"), "it runs as another: {status}");
-    ensure!(fs::read_link(process.join("root"))? == *root, "it is not in the image");
+    ensure!(status.contains("Uid:\t65532\t65532\t65532\t65532\n"), "it runs as another user: {status}");
+    ensure!(fs::read_link(process.join("root"))? == *root, "its root is not the image");
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
     controller.terminate().await.map(drop)

@@ -70,7 +70,7 @@ pub(crate) fn served(
                 Err(_) => Effect::Refused(422),
             }
         }
-        (method, content, _) => panic!("a request that is not expected: {method} {content:?}"),
+        (method, content, _) => panic!("unexpected request: {method} {content:?}"),
     }
 }
 

@@ -83,7 +83,8 @@ pub(crate) struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { states, settled, depth, complete, mirrors, took } = self;
-        let beyond = if *complete { "and there are no more" } else { "and the rest without further changes" };
+        let beyond =
+            if *complete { "no states remain" } else { "the remaining states without further changes" };
         write!(
             f,
             "{states} states, {settled} settled, {mirrors} mirrors in {:.1} s: all orders of {depth} steps, {beyond}",
@@ -194,7 +195,7 @@ impl<M: Model> Explorer<M> {
             }
             state = after;
         }
-        self.fail(node, &taken, "it does not settle");
+        self.fail(node, &taken, "the state does not settle");
     }
 
     fn check(&mut self, node: usize, before: &M::State, step: &M::Step, after: &M::State) {
@@ -221,7 +222,11 @@ impl<M: Model> Explorer<M> {
             while !ends.contains(&at) {
                 way.push(at);
                 if way.len() > CALM {
-                    self.fail(self.known.get(id).copied().unwrap_or_default(), &[], "it does not settle");
+                    self.fail(
+                        self.known.get(id).copied().unwrap_or_default(),
+                        &[],
+                        "the state does not settle",
+                    );
                 }
                 at = self.calm[&at];
             }

@@ -83,7 +83,8 @@ fn hostile_spoke_does_not_affect_changes_and_deletion_of_a_policy() {
             || [forge(seed, &work_name("limits")), forge(seed + 100, &gateway_work()), relabel(seed)];
         let world = World::beside_rogue("a hostile spoke").without("quota").agents();
         part(&world.actor(forged()).actor([tighten("limits", 20), delete(limits(), "limits")]), STATES);
-        let world = World::beside_rogue("a hostile spoke is heard").without("quota").agents().annotates();
+        let world =
+            World::beside_rogue("a hostile spoke, with annotations").without("quota").agents().annotates();
         part(&world.actor(forged()).actor([tighten("limits", 20)]), STATES);
     }
 }
@@ -91,7 +92,8 @@ fn hostile_spoke_does_not_affect_changes_and_deletion_of_a_policy() {
 #[test]
 fn hostile_spoke_does_not_affect_a_gateway_that_moves() {
     for seed in 0..SEEDS {
-        let world = World::beside_rogue("a hostile spoke that is left").without("quota").holds().crashes(1);
+        let world =
+            World::beside_rogue("a Gateway leaves a hostile spoke").without("quota").holds().crashes(1);
         let forged = [forge(seed, &gateway_work()), forge(seed + 100, &work_name("limits"))];
         part(&world.actor(forged).actor(place("all", &["eu"])), STATES);
     }
@@ -135,7 +137,7 @@ fn changing_cluster_labels_do_not_affect_selection_of_others() {
                 json["metadata"]["annotations"][CLUSTER_SELECTOR] = json!(format!("{REGION}={region}"));
             })
         };
-        let world = World::beside_rogue("a spoke that flips its label").without("quota").crashes(1);
+        let world = World::beside_rogue("a spoke changes its label repeatedly").without("quota").crashes(1);
         part(&world.actor(flips(seed)).actor([selects("eu"), selects("us")]), FEW_STATES);
     }
 }
@@ -154,7 +156,7 @@ fn terminating_hostile_policy_does_not_affect_another_namespace() {
         let released = edit_in(MOB, limits(), "one", |policy| {
             policy["metadata"]["finalizers"] = json!([]);
         });
-        let world = beside_mob("a hostile namespace whose policy is terminating");
+        let world = beside_mob("a hostile namespace with a terminating policy");
         let attack = [create(limits(), held(seed)), delete_in(MOB, limits(), "one"), changed, released];
         part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
     }
@@ -179,7 +181,7 @@ fn large_hostile_policy_does_not_affect_another_namespace() {
             policy["metadata"]["finalizers"] = json!([]);
         });
         let attack = [create(limits(), forged), changed, released, create(limits(), large(seed + 200))];
-        let world = beside_mob("a hostile namespace whose policy is large and forged");
+        let world = beside_mob("a hostile namespace with a large, forged policy");
         part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
     }
 }

@@ -262,7 +262,7 @@ fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
     let path = request.uri().path();
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     let ["apis", group, _, "namespaces", namespace, resource, name @ ..] = steps.as_slice() else {
-        panic!("a path that is not expected: {path}");
+        panic!("unexpected path: {path}");
     };
     let source = match *resource {
         "manifestworks" => WORKS.all(),

@@ -77,7 +77,7 @@ fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), Stri
         };
         let leaving = origin.as_gateway().is_none() && works.iter().any(gateway_is_there);
         if !leaving && !wanted.contains(&(origin.clone(), cluster.clone())) {
-            return Err(format!("{origin} is made in {cluster}, where nothing that was told has it"));
+            return Err(format!("{origin} is created on {cluster}, but the mirror does not place it there"));
         }
     }
     Ok(())
@@ -102,10 +102,13 @@ fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), S
         let follows = gateways.any(|gateway| work_of(&state.hub.objects, &gateway, &cluster).is_some());
         let place = (origin, cluster);
         if !seen_to && !follows && !wanted.contains(&place) {
-            return Err(format!("{} is left in {}, and nothing will change that", place.0, place.1));
+            return Err(format!(
+                "{} stays on {}, and no pending event, key or timer removes it",
+                place.0, place.1
+            ));
         }
         if !places.insert(place.clone()) {
-            return Err(format!("{} is twice in {}", place.0, place.1));
+            return Err(format!("{} has two works on {}", place.0, place.1));
         }
     }
     Ok(())
@@ -121,17 +124,21 @@ fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String
     for action in judged(origin, &job.unconfirmed_deletes) {
         let cluster = action.cluster();
         if mirror_state.wanted().contains(&(origin.clone(), cluster.clone())) {
-            return Err(format!("{origin} is to be deleted in {cluster}, where what was told has it"));
+            return Err(format!(
+                "a delete of {origin} on {cluster} is planned, but the mirror places it there"
+            ));
         }
         let gateway_stays =
             mirror_state.wanted().iter().any(|(found, at)| found.as_gateway().is_some() && at == cluster);
         if origin.as_gateway().is_none() && gateway_stays && !mirror_state.has_listed(origin.kind()) {
-            return Err(format!("{origin} is to be deleted in {cluster} before its kind was listed"));
+            return Err(format!("a delete of {origin} on {cluster} is planned before its kind was listed"));
         }
         let settled = happened.before.tally.placed.after(PLACEMENT_SETTLE_TIME) <= now
             && !incomplete(&mirror_state.shown);
         if origin.as_gateway().is_some() && may_be_placed(&mirror_state.shown, origin.object()) && !settled {
-            return Err(format!("{origin} is to be deleted in {cluster} before its Placement has settled"));
+            return Err(format!(
+                "a delete of {origin} on {cluster} is planned before its Placement has settled"
+            ));
         }
     }
     Ok(())
@@ -148,7 +155,7 @@ fn no_delete_of_a_wanted_work(happened: &StateTransition<'_>) -> Result<(), Stri
     let wanted = hub.wanted();
     for action in judged(origin, &job.unconfirmed_deletes) {
         if wanted.contains(&(origin.clone(), action.cluster().clone())) {
-            return Err(format!("{origin} is deleted in {}, where the hub wants it", action.cluster()));
+            return Err(format!("{origin} is deleted on {}, but the hub places it there", action.cluster()));
         }
     }
     Ok(())
@@ -176,7 +183,7 @@ fn foreign_objects_are_unchanged(happened: &StateTransition<'_>) -> Result<(), S
                 && now.is_some_and(|now| without_ours(was) == without_ours(now))
         };
         if !ours {
-            return Err(format!("{source:?} {key} is not ours, and was changed"));
+            return Err(format!("{source:?} {key} was changed, but does not belong to the controller"));
         }
     }
     Ok(())
@@ -228,7 +235,11 @@ fn request_targets_intended_object(happened: &StateTransition<'_>) -> Result<(),
         }
         WorkAction::Mark { uid, .. } | WorkAction::Delete { uid, .. } => metadata.uid == **uid,
     };
-    if meant { Ok(()) } else { Err(format!("{} {} was not what was seen", action.verb(), place.1)) }
+    if meant {
+        Ok(())
+    } else {
+        Err(format!("{} of {}: the object differs from the observed one", action.verb(), place.1))
+    }
 }
 
 /// In a settled state, all Gateways and policies are in their correct places, each cluster with a work has
@@ -250,7 +261,7 @@ fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), Strin
     if found == should {
         Ok(())
     } else {
-        Err(format!("settled with {found:?}, where the hub says {should:?}"))
+        Err(format!("settled with the works {found:?}, expected {should:?}"))
     }
 }
 
@@ -289,7 +300,7 @@ fn one_annotation_write_per_window(happened: &StateTransition<'_>) -> Result<(),
     let writes = happened.after.jobs.contains_key(&Key::Fold(origin.clone()));
     let last = before.tally.annotated.get(origin);
     match last.filter(|last| faultless && writes && last.after(STATUS_WINDOW) > before.now) {
-        Some(_) => Err(format!("{origin} is annotated twice within a window")),
+        Some(_) => Err(format!("{origin} is annotated twice within the status window")),
         None => Ok(()),
     }
 }
@@ -311,7 +322,7 @@ fn no_unchanged_annotations_are_written(happened: &StateTransition<'_>) -> Resul
     let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let same = sent["metadata"]["uid"] == found.content.metadata.uid
         && happened.after.hub.objects[&place].content.id == found.content.id;
-    if happened.faultless && same { Err(format!("{origin} is annotated with what it says")) } else { Ok(()) }
+    if happened.faultless && same { Err(format!("{origin} is annotated without a change")) } else { Ok(()) }
 }
 
 /// A Gateway is created on a cluster only once all policies that belong there, according to the reported
@@ -334,7 +345,7 @@ fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), 
             let work = work_of(shown, policy, cluster);
             let was_waited_for = has_waited && (work.is_some() || !mirror_state.has_listed(policy.kind()));
             if waits && !was_waited_for && !work.is_some_and(is_applied) {
-                return Err(format!("{gateway} is made in {cluster} before {policy} is applied there"));
+                return Err(format!("{gateway} is created on {cluster} before {policy} is applied there"));
             }
         }
     }
@@ -352,7 +363,7 @@ fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result
         for gateway in targeted(shown, policy, cluster) {
             if work_of(shown, &gateway, cluster).is_some_and(|work| serves(work, happened.before.now, shown))
             {
-                return Err(format!("{policy} is to be deleted in {cluster} before {gateway}"));
+                return Err(format!("a delete of {policy} on {cluster} is planned before that of {gateway}"));
             }
         }
     }
@@ -378,7 +389,7 @@ pub(crate) fn no_unprotected_moment(happened: &StateTransition<'_>) -> Result<()
             let protects = |work: &Value| work["status"]["conditions"][0]["status"] == "True";
             let is_protected = work_of(objects, &policy, &cluster).is_some_and(protects);
             if targeted(objects, &policy, &cluster).contains(&gateway) && !is_protected {
-                return Err(format!("{gateway} is in {cluster} without {policy}"));
+                return Err(format!("{gateway} is on {cluster} without {policy}"));
             }
         }
     }

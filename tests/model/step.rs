@@ -123,7 +123,7 @@ impl Model for Sync<'_> {
         self.boot(&mut state);
         while let Some(step) = self.calm(&state) {
             if matches!(step, Step::Send(..) | Step::Check(_)) {
-                return Err(format!("settled, but a fresh start has to {}", self.world.describe(&step)));
+                return Err(format!("settled, but a restart takes the step {}", self.world.describe(&step)));
             }
             self.take(&mut state, &step);
         }

@@ -185,7 +185,7 @@ impl World {
     /// A description of an actor's step for error messages.
     pub(crate) fn describe_user(&self, actor: usize) -> String {
         let changes: Vec<&str> = self.actors[actor].iter().map(|change| change.name.as_str()).collect();
-        format!("user {actor}, next of: {}", changes.join(", "))
+        format!("user {actor} makes the next change of: {}", changes.join(", "))
     }
 }
 

@@ -21,7 +21,7 @@ const ENOUGH: usize = 1_000_000;
 /// Explores a world completely, and requires at least `least` states.
 fn whole(world: &World, least: usize) {
     let report = explore(Sync::new(world), ENOUGH);
-    assert!(report.complete, "there are more");
+    assert!(report.complete, "some states were not explored");
     expect(&report, least);
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn part(world: &World, states: usize) {
 
 fn expect(report: &Report, least: usize) {
     assert!(report.states >= least, "only {} states", report.states);
-    assert!(report.settled > 1, "nothing has settled but the start");
+    assert!(report.settled > 1, "only the initial state has settled");
 }
 
 /// A user creates the Gateway that the policies target.
@@ -44,31 +44,36 @@ fn make_web() -> Change {
 
 #[test]
 fn policy_is_changed_and_deleted() {
-    let world = World::new("change and delete").actor([tighten("limits", 20), delete(limits(), "limits")]);
+    let world = World::new("a policy is changed and deleted")
+        .actor([tighten("limits", 20), delete(limits(), "limits")]);
     whole(&world, 200);
 }
 
 #[test]
 fn policy_is_changed_and_deleted_with_a_crash_and_a_fault() {
-    let world = World::new("change and delete, crash and fault").without("quota").crashes(1).faults(1);
+    let world = World::new("a policy is changed and deleted, with a crash and a fault")
+        .without("quota")
+        .crashes(1)
+        .faults(1);
     part(&world.actor([tighten("limits", 20), delete(limits(), "limits")]), 10_000);
 }
 
 #[test]
 fn change_of_a_policy_causes_one_write_per_cluster() {
-    let world = World::new("two changes").actor([tighten("limits", 20)]).actor([tighten("quota", 30)]);
+    let world =
+        World::new("two policies change").actor([tighten("limits", 20)]).actor([tighten("quota", 30)]);
     whole(&world.rule(one_write_for_each_cluster), 1_500);
 }
 
 #[test]
 fn change_of_a_policy_causes_one_write_per_cluster_with_any_feedback() {
-    let world = World::new("a change and its answers").without("quota").agents().annotates();
+    let world = World::new("a policy changes and agents report").without("quota").agents().annotates();
     whole(&world.actor([tighten("limits", 20)]).rule(one_write_for_each_cluster), 4_000);
 }
 
 #[test]
 fn a_placement_moves_and_the_controller_crashes() {
-    let world = World::new("move and crash").without("quota").crashes(1);
+    let world = World::new("a placement moves, with a crash").without("quota").crashes(1);
     whole(&world.actor(place("all", &["eu"])), 1_000);
 }
 
@@ -76,20 +81,20 @@ fn a_placement_moves_and_the_controller_crashes() {
 fn a_placement_moves_away_and_back() {
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
-    let world = World::new("away and back").without("quota");
+    let world = World::new("a placement moves away and back").without("quota");
     whole(&world.actor([away, there, back, again]), 4_000);
 }
 
 #[test]
 fn policy_is_recreated_while_a_request_fails() {
-    let world = World::new("anew").without("quota").agents().faults(1);
+    let world = World::new("a policy is recreated").without("quota").agents().faults(1);
     let anew = [delete(limits(), "limits"), create(limits(), policy("limits", "web"))];
     part(&world.actor(anew), 8_000);
 }
 
 #[test]
 fn a_gateway_is_placed_by_another_placement() {
-    let world = World::new("another placement")
+    let world = World::new("a Gateway changes its placement")
         .with(PLACEMENTS.all(), placement(SHOP, "edge", 1))
         .with(DECISIONS.all(), placement_decision(SHOP, "edge", 1, &["us"]))
         .actor([place_by("web", "edge")])
@@ -100,9 +105,9 @@ fn a_gateway_is_placed_by_another_placement() {
 #[test]
 fn resource_is_changed_moved_and_deleted() {
     let scale = || edit(deployments(), "app", |json| json["spec"]["replicas"] = json!(6));
-    let world = World::with_a_resource("a resource changes").agents().crashes(1);
+    let world = World::with_a_resource("a resource is changed, moved and deleted").agents().crashes(1);
     part(&world.actor([scale(), delete(deployments(), "app")]).actor(place("all", &["eu"])), 15_000);
-    let world = World::with_a_resource("a change of a resource").agents().annotates();
+    let world = World::with_a_resource("a resource changes once").agents().annotates();
     whole(&world.actor([scale()]).rule(one_write_for_each_cluster), 300);
 }
 
@@ -110,20 +115,25 @@ fn resource_is_changed_moved_and_deleted() {
 fn a_placement_of_a_resource_moves_away_and_back() {
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
-    whole(&World::with_a_resource("a resource away and back").actor([away, there, back, again]), 400);
+    whole(
+        &World::with_a_resource("a placement of a resource moves away and back")
+            .actor([away, there, back, again]),
+        400,
+    );
 }
 
 #[test]
 fn split_replicas_move_between_clusters() {
     let both = r#"{"clusters": {"eu": {"weight": 3}, "us": {"weight": 1}}, "rebalance": true}"#;
     let one = r#"{"clusters": {"us": {"weight": 1}}, "rebalance": true}"#;
-    let world = World::with_a_resource("replicas are split").crashes(1).faults(1);
+    let world = World::with_a_resource("split replicas move between clusters").crashes(1).faults(1);
     part(&world.actor([split(both), split(one)]).actor(place("all", &["us"])), 15_000);
 }
 
 #[test]
 fn kind_is_removed_from_the_parameters_and_added_again() {
-    let world = World::new("delisted").without("quota").crashes(1);
+    let world =
+        World::new("a kind is removed from the parameters and added again").without("quota").crashes(1);
     let listed = |kinds: Vec<Value>| {
         edit(params(), "params", move |json| {
             json["data"]["params"] = json!({ "policiesToSync": kinds }).to_string().into();
@@ -136,7 +146,7 @@ fn kind_is_removed_from_the_parameters_and_added_again() {
 
 #[test]
 fn removed_labels_of_works_are_restored() {
-    let world = World::new("labels taken away").agents();
+    let world = World::new("labels of a work are removed").agents();
     let strip = |work: &mut Value| work["metadata"]["labels"] = json!({"team": "a"});
     let change = edit_in("eu", WORKS.all(), &work_name("limits"), strip);
     whole(&world.actor([change, tighten("limits", 20)]), 600);
@@ -151,19 +161,22 @@ fn work_with_forged_metadata_is_not_changed() {
         },
         "spec": {"workload": {"manifests": []}},
     });
-    let world = World::new("theirs").with(WORKS.all(), theirs).crashes(1);
+    let world = World::new("a work has forged metadata").with(WORKS.all(), theirs).crashes(1);
     whole(&world.actor([delete(limits(), "limits")]), 1_400);
 }
 
 #[test]
 fn gateway_is_recreated() {
-    let world = World::new("a gateway anew").without("quota").without("limits").agents();
+    let world = World::new("a Gateway is recreated").without("quota").without("limits").agents();
     part(&world.actor([delete(kinds::GATEWAYS.all(), "web"), make_web()]), 6_000);
 }
 
 #[test]
 fn policy_changes_and_a_placement_move_with_a_crash_and_a_fault() {
-    let world = World::new("all at once").agents().crashes(1).faults(1);
+    let world = World::new("policies change and a placement moves, with a crash and a fault")
+        .agents()
+        .crashes(1)
+        .faults(1);
     let world = world.actor([tighten("limits", 20)]).actor([delete(limits(), "quota")]);
     part(&world.actor(place("all", &["us"])), 10_000);
 }
@@ -171,14 +184,15 @@ fn policy_changes_and_a_placement_move_with_a_crash_and_a_fault() {
 #[test]
 fn policy_is_retargeted_to_a_new_gateway() {
     let made = create(kinds::GATEWAYS.all(), gateway(SHOP, "api", SHOP, Some("all")));
-    let world = World::new("retarget").without("quota").actor([made, retarget("limits", "api")]);
+    let world =
+        World::new("a policy changes its target").without("quota").actor([made, retarget("limits", "api")]);
     whole(&world, 1_800);
 }
 
 #[test]
 fn gateway_status_is_correct_after_a_crash_and_a_fault() {
     let world =
-        World::new("a Gateway is told").without("quota").without("limits").agents().gateway_statuses();
+        World::new("a Gateway gets a status").without("quota").without("limits").agents().gateway_statuses();
     part(&world.crashes(1).faults(1).actor(place("all", &["eu"])), 10_000);
 }
 
@@ -186,7 +200,10 @@ fn gateway_status_is_correct_after_a_crash_and_a_fault() {
 fn gateway_labels_follow_its_clusters() {
     let labelled =
         edit(CLUSTERS.all(), "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
-    let world = World::new("labels of a Gateway").without("quota").without("limits").gateway_statuses();
+    let world = World::new("a Gateway gets the labels of its clusters")
+        .without("quota")
+        .without("limits")
+        .gateway_statuses();
     whole(&world.actor([labelled]).actor(place("all", &["eu"])), 2_000);
 }
 
@@ -198,19 +215,20 @@ fn clusters_change_their_labels() {
     let select = edit(limits(), "limits", |json| {
         json["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = json!("region=eu");
     });
-    let world = World::new("labels").without("quota");
+    let world = World::new("a cluster changes its labels").without("quota");
     whole(&world.actor([select, region("us"), region("eu")]), 600);
 }
 
 #[test]
 fn gateway_is_created_after_its_policies() {
-    let world = World::new("a Gateway comes").without("web").holds().crashes(1).rule(no_unprotected_moment);
+    let world =
+        World::new("a Gateway is created").without("web").holds().crashes(1).rule(no_unprotected_moment);
     part(&world.actor([make_web()]), 12_000);
 }
 
 #[test]
 fn gateway_is_deleted_before_its_policies() {
-    let world = World::new("a Gateway goes").holds().faults(1).rule(no_unprotected_moment);
+    let world = World::new("a Gateway is deleted").holds().faults(1).rule(no_unprotected_moment);
     part(&world.actor([delete(kinds::GATEWAYS.all(), "web")]), 12_000);
 }
 
@@ -224,14 +242,15 @@ fn gateway_arrives_after_and_leaves_before_its_policies() {
 
 #[test]
 fn gateway_waits_while_policies_and_works_are_deleted() {
-    let world = World::new("policies come and go").without("web").holds();
+    let world = World::new("policies and works are deleted").without("web").holds();
     let taken = delete_in("eu", WORKS.all(), &work_name("limits"));
     part(&world.actor([make_web()]).actor([delete(limits(), "quota"), taken]), 12_000);
 }
 
 #[test]
 fn gateway_moves_with_a_crash_and_a_fault() {
-    let world = World::new("a Gateway moves, crash and fault").without("quota").holds().crashes(1).faults(1);
+    let world =
+        World::new("a Gateway moves, with a crash and a fault").without("quota").holds().crashes(1).faults(1);
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
     part(&world.actor([away, there, back, again]), 12_000);
@@ -239,12 +258,16 @@ fn gateway_moves_with_a_crash_and_a_fault() {
 
 #[test]
 fn gateway_is_served_without_policies_that_are_never_applied() {
-    let world = World::new("a Gateway is served").without("web").serves().crashes(1);
+    let world = World::new("a Gateway is created without its policies").without("web").serves().crashes(1);
     part(&world.actor([make_web()]), 12_000);
 }
 
 #[test]
 fn gateway_is_served_once_its_policies_are_applied_or_the_wait_is_over() {
-    let world = World::new("applied or waited for").without("web").serves().agents().faults(1);
+    let world = World::new("a Gateway is created after its policies or after the wait")
+        .without("web")
+        .serves()
+        .agents()
+        .faults(1);
     part(&world.actor([make_web()]), 12_000);
 }

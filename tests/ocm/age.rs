@@ -17,7 +17,7 @@ async fn zzz_and_aaa(tenant: &Tenant<'_>) -> Result<(Value, Value)> {
     let (zzz, aaa) =
         (rate_limit_policy(tenant.name(), "zzz", "web"), rate_limit_policy(tenant.name(), "aaa", "web"));
     let older = tenant.apply(&zzz).await?.creation_timestamp();
-    wait::until("a policy is younger", LIMIT, || async {
+    wait::until("the second policy is younger", LIMIT, || async {
         let younger = tenant.apply(&aaa).await?.creation_timestamp();
         if younger <= older {
             tenant.delete(&aaa).await?;
@@ -31,7 +31,7 @@ async fn zzz_and_aaa(tenant: &Tenant<'_>) -> Result<(Value, Value)> {
 
 /// Waits until the message of `policy` about the order contains `part`, or until there is none.
 async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: Option<&str>) -> Result<()> {
-    wait::until("the hub reports the order", LIMIT, || async {
+    wait::until("the message about the order is as expected", LIMIT, || async {
         let annotations = tenant.annotations(policy).await?;
         let message = annotations.get(POLICY_SYNC_MESSAGE);
         let fits = match (message, part) {
@@ -72,7 +72,10 @@ async fn copies_are_created_in_the_order_of_their_policies() -> Result<()> {
     let name = tenant.name();
     until_message(&tenant, &zzz, Some(&format!("its copy was created after that of {name}/aaa"))).await?;
     until_message(&tenant, &aaa, Some(&format!("its copy was created before that of {name}/zzz"))).await?;
-    ensure!(until_copied(&eu, &aaa, |_| true).await?.uid() == copies.1.uid(), "it was deleted for the order");
+    ensure!(
+        until_copied(&eu, &aaa, |_| true).await?.uid() == copies.1.uid(),
+        "the copy of aaa was recreated"
+    );
 
     // As the message recommends: the younger policy is recreated.
     tenant.delete(&aaa).await?;
@@ -100,7 +103,7 @@ async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()>
     let younger = until_copied(&eu, &aaa, |_| true).await?;
     let work = tenant.work("eu-1", "ratelimitpolicy-zzz").await?;
     let waited = created(&younger)? - work.creation_timestamp().context("no creation time")?.0.as_second();
-    ensure!(waited >= wait, "it was created after {waited} s");
+    ensure!(waited >= wait, "the younger copy was created after {waited} s");
 
     // The older copy comes later, and that is reported.
     let (api, name) = api_for(&eu, &theirs).await?;

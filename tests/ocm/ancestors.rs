@@ -79,7 +79,7 @@ impl CopiedTimeouts<'_> {
     async fn status(&self, ancestors: Value) -> Result<()> {
         let (api, name) = api_for(&self.spoke, &downstream(&self.timeouts)).await?;
         let patch = Patch::Merge(json!({"status": {"ancestors": ancestors}}));
-        api.patch_status(&name, &PatchParams::default(), &patch).await.context("writing a status")?;
+        api.patch_status(&name, &PatchParams::default(), &patch).await.context("patching the status")?;
         Ok(())
     }
 

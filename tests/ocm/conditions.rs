@@ -79,7 +79,7 @@ impl PlayedController<'_> {
         until_copied(&self.spoke, object, |_| true).await?;
         let (api, name) = api_for(&self.spoke, &downstream(object)).await?;
         let patch = Patch::Merge(json!({ "status": status }));
-        api.patch_status(&name, &PatchParams::default(), &patch).await.context("writing a status")?;
+        api.patch_status(&name, &PatchParams::default(), &patch).await.context("patching the status")?;
         Ok(())
     }
 
@@ -143,7 +143,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
     let (entry, summary) = played.reports(&dns, &[conflicted], PolicyState::Rejected).await?;
     let expected = Summary { clusters: 1, applied: 1, synced: true, rejected: 1, ..Summary::default() };
     ensure!(summary == expected, "{summary:?}");
-    let told = entry.condition("Accepted").context("none")?;
+    let told = entry.condition("Accepted").context("no condition Accepted")?;
     ensure!(told.reason.as_deref() == Some("Conflicted"), "{entry:?}");
     ensure!(told.message.as_deref() == Some("DNSPolicy is conflicted by kuadrant-reports/own"), "{entry:?}");
     let (code, row) = played.shown("dns")?;
@@ -235,7 +235,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
     });
     let conditions = [affected("RateLimitPolicy", "limits"), affected("AuthPolicy", "local")];
     played.status(&web, json!({"conditions": conditions, "listeners": [listener]})).await?;
-    wait::until("the values of the Gateway come back", LIMIT, || async {
+    wait::until("the status of the Gateway is reported", LIMIT, || async {
         let output = played.run(&["status", "cluster", "eu-1", "-o", "json"])?;
         let shown: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))?;
         let expected = json!({

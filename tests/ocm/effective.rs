@@ -63,7 +63,7 @@ async fn effective_policies_differ_by_override_and_local_policy() -> Result<()> 
     let us = fleet.spoke("us-1")?.client()?;
     until_copied(&us, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 5).await?;
     // The works have the new revision before the annotations do.
-    let differing = wait::until("both clusters enforce what is theirs", LIMIT, || async {
+    let differing = wait::until("both clusters enforce their copies", LIMIT, || async {
         let answers = answers(&tenant, &["--clusters"])?;
         for cluster in ["eu-1", "us-1"] {
             let state = &on(&answers, cluster)?["policies"][0]["state"];
@@ -109,6 +109,6 @@ async fn effective_policies_differ_by_override_and_local_policy() -> Result<()> 
     tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.overridden == 0).await?;
     let after = answers(&tenant, &["--clusters"])?;
     ensure!(id(on(&after, "eu-1")?) == id(on(&same, "eu-1")?), "{after:#?}");
-    ensure!(tenant.get(&limits).await?.metadata.generation == generation, "the hub was written to");
+    ensure!(tenant.get(&limits).await?.metadata.generation == generation, "the policy on the hub changed");
     Ok(())
 }

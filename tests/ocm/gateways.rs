@@ -17,9 +17,10 @@ async fn until_programmed(tenant: &Tenant<'_>, web: &Value, clusters: usize) -> 
     wait::until("the Gateway is programmed", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(web).await?)?;
         let said = found["status"]["conditions"].as_array().context("no conditions")?;
-        let programmed = said.iter().find(|said| said["type"] == "Programmed").context("not said")?;
+        let programmed =
+            said.iter().find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
         let current = programmed["observedGeneration"] == found["metadata"]["generation"];
-        ensure!(current && programmed["message"] == *expected, "it says {}", found["status"]);
+        ensure!(current && programmed["message"] == *expected, "status: {}", found["status"]);
         Ok(found)
     })
     .await
@@ -32,7 +33,7 @@ async fn gateway_status_combines_the_statuses_of_its_copies() -> Result<()> {
     let mut web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     web["spec"]["listeners"][0]["allowedRoutes"] = json!({"kinds": [{"kind": "HTTPRoute"}]});
     let other = json!({"name": "other.example", "port": 8080, "protocol": "HTTP"});
-    web["spec"]["listeners"].as_array_mut().context("a list")?.push(other);
+    web["spec"]["listeners"].as_array_mut().context("no listeners")?.push(other);
     tenant.apply(&web).await?;
     let found = until_programmed(&tenant, &web, 2).await?;
 
@@ -65,7 +66,7 @@ async fn gateway_status_combines_the_statuses_of_its_copies() -> Result<()> {
     }
     tenant.settled(&controller).await?;
 
-    web["spec"]["listeners"].as_array_mut().context("a list")?.pop();
+    web["spec"]["listeners"].as_array_mut().context("no listeners")?.pop();
     tenant.apply(&web).await?;
     for cluster in ["eu-1", "us-1"] {
         let spoke = fleet.spoke(cluster)?.client()?;
@@ -104,12 +105,12 @@ async fn unplaced_gateway_serves_until_its_grace_period_ends() -> Result<()> {
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
         .await?;
     tenant.settled(&controller).await?;
-    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
+    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "the Gateway was recreated");
 
     tenant.place("all", &["eu-1", "us-1"]).await?;
     tenant.until_work("us-1", "gateway-web", |work| !is_displaced(work)).await?;
     tenant.settled(&controller).await?;
-    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
+    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "the Gateway was recreated");
 
     tenant.merge(&web, &grace("2")).await?;
     tenant.place("all", &["eu-1"]).await?;

@@ -90,7 +90,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     };
     let (entries, _) = tenant.until_folded(&policy, |_, summary| *summary == overridden).await?;
     let said = entry(&entries, "eu-1")?.conditions.iter().find(|said| said.is_overridden());
-    let said = said.with_context(|| format!("eu-1 says {entries:?}"))?;
+    let said = said.with_context(|| format!("no condition Overridden for eu-1: {entries:?}"))?;
     let copy = until_copied(&eu, &policy, |copy| enforced(copy)["status"] == "False").await?;
     ensure!(said.message.as_deref() == enforced(&copy)["message"].as_str(), "{said:?}");
     ensure!(said.message.as_deref().is_some_and(|message| message.contains("local")), "{said:?}");
@@ -141,6 +141,9 @@ async fn older_local_policy_takes_precedence_from_the_start() -> Result<()> {
     tenant.delete(&policy).await?;
     crate::until_gone(&eu, &policy).await?;
     let (api, local) = api_for(&eu, &local).await?;
-    ensure!(api.get(&local).await?.metadata.deletion_timestamp.is_none(), "ours took theirs along");
+    ensure!(
+        api.get(&local).await?.metadata.deletion_timestamp.is_none(),
+        "the local policy is being deleted"
+    );
     Ok(())
 }

@@ -25,7 +25,7 @@ async fn policy_is_synced_and_its_status_reported() -> Result<()> {
         let labels = copy.metadata.labels.unwrap_or_default();
         ensure!(
             labels.keys().map(String::as_str).collect::<Vec<_>>() == ["team"],
-            "its labels are {labels:?}"
+            "the labels of the copy are {labels:?}"
         );
         let annotations = copy.metadata.annotations.unwrap_or_default();
         ensure!(annotations["kuadrant.io/policy-synced"] == "journey/limits", "{annotations:?}");
@@ -69,7 +69,7 @@ async fn policy_is_synced_and_its_status_reported() -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(us.clone());
     ensure!(
         namespaces.get("kuadrant-journey").await?.metadata.deletion_timestamp.is_none(),
-        "the namespace goes"
+        "the namespace is being deleted"
     );
     tenant.settled(&controller).await?;
     Ok(())
@@ -107,8 +107,8 @@ async fn access_is_removed_with_the_last_work() -> Result<()> {
     tenant.place("all", &[]).await?;
     tenant.until_works(&[]).await?;
     until_gone(&fleet.spoke("eu-1")?.client()?, &limits).await?;
-    wait::until("the role goes", LIMIT, || async {
-        ensure!(roles.get_opt(&role).await?.is_none(), "it is still there");
+    wait::until("the role is deleted", LIMIT, || async {
+        ensure!(roles.get_opt(&role).await?.is_none(), "the role exists");
         Ok(())
     })
     .await

@@ -53,7 +53,7 @@ async fn until_copied(
     let (api, name) = api_for(spoke, &downstream(object)).await?;
     wait::until(&format!("the copy of {name} is as expected"), LIMIT, || async {
         let copy = api.get(&name).await?;
-        ensure!(fits(&copy), "it is {}", serde_json::to_string(&copy)?);
+        ensure!(fits(&copy), "it has {}", serde_json::to_string(&copy)?);
         Ok(copy)
     })
     .await
@@ -62,8 +62,8 @@ async fn until_copied(
 /// Waits until a spoke has no copy of `object`.
 async fn until_gone(spoke: &Client, object: &Value) -> Result<()> {
     let (api, name) = api_for(spoke, &downstream(object)).await?;
-    wait::until(&format!("the copy of {name} goes"), LIMIT, || async {
-        ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+    wait::until(&format!("the copy of {name} is deleted"), LIMIT, || async {
+        ensure!(api.get_opt(&name).await?.is_none(), "the copy exists");
         Ok(())
     })
     .await

@@ -43,7 +43,7 @@ impl Spoke {
         let serves = before && self.has_gateway().await?;
         if serves && policies < all {
             // A panic, because waiting cannot correct this.
-            panic!("the Gateway is there with {policies} of {all} policies");
+            panic!("the Gateway exists with {policies} of {all} policies");
         }
         Ok((before, policies))
     }
@@ -52,7 +52,7 @@ impl Spoke {
     async fn until(&self, what: &str, all: usize, fits: impl Fn(bool, usize) -> bool) -> Result<()> {
         wait::until_seen(what, LIMIT, OFTEN, || async {
             let (gateway, policies) = self.looked_at(all).await?;
-            ensure!(fits(gateway, policies), "{policies} policies, the Gateway is there: {gateway}");
+            ensure!(fits(gateway, policies), "{policies} policies, Gateway exists: {gateway}");
             Ok(())
         })
         .await
@@ -66,13 +66,14 @@ fn named(tenant: &Tenant<'_>, index: usize) -> Value {
 /// Waits until the reason and message of `Programmed` begin with `begins`.
 async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<()> {
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
-    wait::until(&format!("the Gateway says {begins}"), LIMIT, || async {
+    wait::until(&format!("Programmed of the Gateway is {begins}"), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web).await?)?;
         let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
-        let said = conditions.iter().find(|said| said["type"] == "Programmed").context("not said")?;
+        let said =
+            conditions.iter().find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
         let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
         let said = format!("{}: {}", text("reason"), text("message"));
-        ensure!(said.starts_with(begins), "it says {said}");
+        ensure!(said.starts_with(begins), "it is {said}");
         Ok(())
     })
     .await
@@ -98,21 +99,23 @@ async fn gateway_never_exists_without_its_policies() -> Result<()> {
     let policies: Vec<Value> = (0..all).map(|index| named(&tenant, index)).collect();
     apply_all(tenant.client(), &policies).await?;
     let controller = tenant.controller().await?;
-    spoke.until("a quarter of the policies is there", all, |_, found| found >= all / 4).await?;
+    spoke.until("a quarter of the policies exists", all, |_, found| found >= all / 4).await?;
     controller.kill();
     let controller = tenant.controller().await?;
-    spoke.until("all policies are there", all, |gateway, found| !gateway && found == all).await?;
+    spoke
+        .until("all policies exist without the Gateway", all, |gateway, found| !gateway && found == all)
+        .await?;
     let held = "PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/limits-0)";
     until_programmed(&tenant, held).await?;
-    ensure!(!spoke.has_gateway().await?, "it is there all the same");
+    ensure!(!spoke.has_gateway().await?, "the Gateway exists");
 
     // Without the blocked policy, there are as many copies as before, including the foreign object.
     tenant.delete(&policies[0]).await?;
-    spoke.until("the Gateway is there", all, |gateway, found| gateway && found == all).await?;
+    spoke.until("the Gateway exists", all, |gateway, found| gateway && found == all).await?;
     until_programmed(&tenant, "Programmed: programmed on all of its clusters: 1").await?;
     tenant.place("all", &[]).await?;
-    spoke.until("the Gateway goes", all, |gateway, _| !gateway).await?;
-    spoke.until("the policies go", all, |gateway, found| !gateway && found == 1).await?;
+    spoke.until("the Gateway is deleted", all, |gateway, _| !gateway).await?;
+    spoke.until("the policies are deleted", all, |gateway, found| !gateway && found == 1).await?;
     tenant.settled(&controller).await.map(drop)
 }

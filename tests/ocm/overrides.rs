@@ -32,7 +32,7 @@ async fn each_spoke_enforces_its_own_override() -> Result<()> {
     tenant.apply(&limits).await?;
     until_copied(&us, &limits, |copy| *limit_of(copy) == 10).await?;
     let copy = until_copied(&eu, &limits, |copy| *limit_of(copy) == 10).await?;
-    ensure!(copy.metadata.generation == Some(1), "eu-1 was written to: {:?}", copy.metadata.generation);
+    ensure!(copy.metadata.generation == Some(1), "the copy on eu-1 changed: {:?}", copy.metadata.generation);
     tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
     Ok(())
 }

@@ -45,7 +45,7 @@ async fn deployments_run_with_their_share_and_report_ready_replicas() -> Result<
     for (cluster, replicas) in [("eu-1", 3), ("us-1", 1)] {
         let spoke = fleet.spoke(cluster)?.client()?;
         let copy = until_copied(&spoke, &web, |copy| copy.data["spec"]["replicas"] == replicas).await?;
-        let annotations = copy.metadata.annotations.context("annotations")?;
+        let annotations = copy.metadata.annotations.context("no annotations")?;
         ensure!(!annotations.contains_key(PREFERENCES), "{cluster}: {annotations:?}");
         until_copied(&spoke, &settings, |copy| {
             copy.data["data"]["greeting"] == "hello" && copy.data["binaryData"]["logo"] == "aGk="
@@ -108,7 +108,7 @@ async fn resource_of_the_spokes_users_is_not_changed() -> Result<()> {
     ensure!(!entries[0].applied, "{entries:?}");
     until_copied(&spoke, &web, is_theirs).await?;
     tenant.delete(&web).await?;
-    wait::until("its work goes", LIMIT, || async {
+    wait::until("the work of the workload is deleted", LIMIT, || async {
         let names = tenant.work_names().await?;
         ensure!(names.iter().all(|name| !name.contains("networkpolicy")), "{names:?}");
         Ok(())

@@ -28,7 +28,7 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
     let (api, _) = api_for(spoke, &reference_grant(namespace, "any", "", "")).await?;
     wait::until(&format!("{namespace} has {count} grants"), LIMIT, || async {
         let found = api.list(&Default::default()).await?.items;
-        ensure!(found.len() == count, "it has {found:?}");
+        ensure!(found.len() == count, "found {found:?}");
         Ok(found.into_iter().map(|grant| grant.data).collect())
     })
     .await
@@ -138,7 +138,7 @@ async fn secret_of_two_gateways_stays_until_both_release_it() -> Result<()> {
     until_gone(&spoke, &gateways[0]).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-api"]).await?;
     let kept = until_copied(&spoke, &secret(""), |copy| owned(copy) == 1).await?;
-    ensure!(kept.metadata.uid == copy.metadata.uid, "it was made anew");
+    ensure!(kept.metadata.uid == copy.metadata.uid, "the Secret was recreated");
     tenant.apply(&secret("third")).await?;
     until_holds(&spoke, &secret(""), "dGhpcmQ=").await?;
 
@@ -155,17 +155,17 @@ async fn secret_of_the_spokes_users_is_not_changed() -> Result<()> {
     let secret = |key: &str| tls_secret(tenant.name(), "taken", key);
     apply(&spoke, &namespace("kuadrant-theirs-first")).await?;
     let mut made = downstream(&secret(""));
-    made.as_object_mut().context("an object")?.remove("stringData");
+    made.as_object_mut().context("the Secret is not an object")?.remove("stringData");
     made["data"] = json!({"tls.crt": "", "tls.key": "dGhlaXJz"});
     apply(&spoke, &made).await?;
     tenant.apply(&secret("first")).await?;
     let web = naming(&tenant, "web", &[json!({"name": "taken"})]);
     tenant.apply(&web).await?;
     let _controller = tenant.controller().await?;
-    wait::until("the Gateway says so", LIMIT, || async {
+    wait::until("the message names the conflicting Secret", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web).await?)?;
         let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
-        let programmed = said.find(|said| said["type"] == "Programmed").context("not said")?;
+        let programmed = said.find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
         let message = programmed["message"].as_str().unwrap_or_default();
         ensure!(message.contains("conflict") && !message.contains("Zmlyc3Q"), "{message}");
         Ok(())

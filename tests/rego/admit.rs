@@ -55,13 +55,16 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     }
     hub.world.write("gates", json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS})).await?;
     let both = [json!(["podtemplates", "services"]), json!(["podtemplates", "services"])];
-    hub.until_entries("what is denied is asked", |entries| gated(entries) == both).await?;
+    hub.until_entries("both configurations have the kinds of the Rego policies", |entries| {
+        gated(entries) == both
+    })
+    .await?;
     hub.world.until_ok("gates").await?;
 
     // The API server calls a new webhook a moment after it was configured.
-    wait::until("the API server asks", LIMIT, || async {
+    wait::until("the API server calls the webhook", LIMIT, || async {
         let stored = hub.create(&template(&shop, "")).await;
-        ensure!(stored.is_err(), "a name is asked for");
+        ensure!(stored.is_err(), "a PodTemplate without a name is admitted");
         let mut named = template(&shop, "");
         named["metadata"] = json!({"generateName": "web-", "namespace": shop});
         let stored = hub.create(&named).await?;
@@ -70,15 +73,15 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     })
     .await?;
     let words = "load-balancers: rego-gates-shop would have 3 load balancers, 2 are allowed";
-    let error = hub.create(&balancer(&shop, "c")).await.err().context("it is let in")?;
+    let error = hub.create(&balancer(&shop, "c")).await.err().context("the write is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
     // An object with a generated name does not replace a stored object whose name is its prefix.
     let mut generated = balancer(&shop, "b");
     generated["metadata"] = json!({"generateName": "b", "namespace": shop});
-    let error = hub.create(&generated).await.err().context("it takes the place of another")?;
+    let error = hub.create(&generated).await.err().context("the object with a generated name is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
     let events: Api<Event> = Api::namespaced(hub.client().clone(), &shop);
-    wait::until("the Event", LIMIT, || async {
+    wait::until("the Event exists", LIMIT, || async {
         let events = events.list(&Default::default()).await?.items;
         let told = events.iter().find(|event| event.reason.as_deref() == Some("AdmissionDenied"));
         let told = told.with_context(|| format!("{events:?}"))?;
@@ -102,7 +105,10 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
         hub.world.config_map("gates", &json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS}));
     lenient["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
     apply(hub.client(), &lenient).await?;
-    wait::until("it passes", LIMIT, || async { hub.create(&balancer(&shop, "d")).await.map(drop) }).await?;
+    wait::until("the write is admitted with enforcement warn", LIMIT, || async {
+        hub.create(&balancer(&shop, "d")).await.map(drop)
+    })
+    .await?;
     let stored = hub.create(&template(&shop, "warned")).await?;
     ensure!(policy_of(&stored) == "Never", "{stored:?}");
     let metrics = hub.controller()?.metrics().await?;
@@ -116,12 +122,16 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
         let labels = [("path", path), ("verdict", verdict)];
         ensure!(
             metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0,
-            "{path}: none is {verdict}"
+            "{path}: no request has the verdict {verdict}"
         );
     }
     // While no replica responds, writes of the kinds in Rego policies fail, and all others pass.
     hub.stop().await?;
-    let error = hub.create(&template(&shop, "later")).await.err().context("it is let in unreviewed")?;
+    let error = hub
+        .create(&template(&shop, "later"))
+        .await
+        .err()
+        .context("the write is admitted without a review")?;
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
     hub.create(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any", "namespace": shop}}),
@@ -129,8 +139,9 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     .await?;
     hub.world.delete("gates").await?;
     hub.run(&[]).await?;
-    hub.until_entries("no entries", |entries| entries.iter().all(Vec::is_empty)).await?;
-    wait::until("nobody is asked", LIMIT, || async {
+    hub.until_entries("the configurations have no entries", |entries| entries.iter().all(Vec::is_empty))
+        .await?;
+    wait::until("writes are not reviewed", LIMIT, || async {
         let stored = hub.create(&template(&shop, "later")).await?;
         ensure!(stored.name_any() == "later", "{stored:?}");
         Ok(())
@@ -146,25 +157,27 @@ async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Resul
     let everything = "package admission\nimport rego.v1\ndeny contains \"nothing is written\" if true\n";
     hub.world.write("everything", json!({"a.rego": everything})).await?;
     let all = [json!(["*"]), json!(["*"])];
-    hub.until_entries("all is asked", |entries| gated(entries) == all).await?;
+    hub.until_entries("the entries have all kinds", |entries| gated(entries) == all).await?;
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any", "namespace": shop}});
-    wait::until("it is denied", LIMIT, || async {
+    wait::until("the write is denied", LIMIT, || async {
         let Err(error) = hub.create(&map).await else {
             hub.delete(&map).await?;
-            anyhow::bail!("it is let in");
+            anyhow::bail!("the write is admitted");
         };
         ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
         Ok(())
     })
     .await?;
-    let error =
-        apply(hub.client(), &fixtures::namespace("rego-any-other")).await.err().context("it is let in")?;
+    let error = apply(hub.client(), &fixtures::namespace("rego-any-other"))
+        .await
+        .err()
+        .context("the write is admitted")?;
     ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
     // Deleting the webhook configurations ends a lockout. Until they are back, the ConfigMap's status reports
     // their absence.
     hub.lock(false).await?;
-    wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
+    wait::until("the write is admitted", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await?;
     let is_told = |status: &Value| {
         status["error"]["message"]
@@ -173,9 +186,9 @@ async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Resul
     };
     hub.world.until_status("everything", is_told).await?;
     hub.lock(true).await?;
-    hub.until_entries("all is asked again", |entries| gated(entries) == all).await?;
+    hub.until_entries("the entries have all kinds again", |entries| gated(entries) == all).await?;
     // The lockout does not affect the leader election, changes of Rego policies, and deletions.
     hub.world.write("everything", json!({"a.rego": everything.replace("if true", "if false")})).await?;
-    wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
+    wait::until("the write is admitted", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await
 }

@@ -68,21 +68,21 @@ async fn reported(hub: &ManagedWebhooks) -> Result<Option<DynamicObject>> {
 /// Waits until metrics, the report, `/audit` and the command all list these objects of `shop`, and no others.
 async fn until_listed(hub: &ManagedWebhooks, token: &str, names: &[&str]) -> Result<()> {
     let expected: BTreeSet<&str> = names.iter().copied().collect();
-    wait::until(&format!("the metric says {}", names.len()), LIMIT, || async {
+    wait::until(&format!("policy_sync_violations is {}", names.len()), LIMIT, || async {
         let metrics = hub.controller()?.metrics().await?;
         let count = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
-        ensure!(count == names.len() as f64, "it says {count}");
+        ensure!(count == names.len() as f64, "it is {count}");
         ensure!(
             metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])? > 1.7e9,
-            "none ended"
+            "no audit has ended"
         );
         Ok(())
     })
     .await?;
-    wait::until("the report", LIMIT, || async {
+    wait::until("the report has the violations", LIMIT, || async {
         let report = reported(hub).await?;
         let Some(report) = report else {
-            ensure!(names.is_empty(), "there is none");
+            ensure!(names.is_empty(), "the report is missing");
             return Ok(());
         };
         let results = report.data["results"].as_array().cloned().unwrap_or_default();
@@ -93,7 +93,7 @@ async fn until_listed(hub: &ManagedWebhooks, token: &str, names: &[&str]) -> Res
     })
     .await?;
     // The controller caches the response for ten seconds.
-    wait::until("the answer", LIMIT, || async {
+    wait::until("/audit returns the violations", LIMIT, || async {
         let (code, text) = audit_response(hub, "GET", Some(token)).await?;
         ensure!(code == 200, "{code} {text}");
         let audit_response: Value = serde_json::from_str(&text)?;
@@ -154,8 +154,8 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     until_listed(&hub, &reader, &["one", "two"]).await?;
 
     // Webhooks deny new objects in the same namespaces that the audit covers.
-    wait::until("the API server asks", LIMIT, || async {
-        ensure!(hub.create(&template("shop", "new", "yes")).await.is_err(), "it is let in");
+    wait::until("the API server calls the webhook", LIMIT, || async {
+        ensure!(hub.create(&template("shop", "new", "yes")).await.is_err(), "the write is admitted");
         Ok(())
     })
     .await?;
@@ -176,7 +176,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     until_audited_twice(hub.controller()?).await?;
     ensure!(
         reported(&hub).await?.context("no report")?.metadata.resource_version == version,
-        "it was written"
+        "the report was written"
     );
 
     // A report that others change is restored, also if they remove its label.
@@ -187,7 +187,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
 
     hub.world.delete("denies").await?;
     until_listed(&hub, &reader, &[]).await?;
-    ensure!(reported(&hub).await?.is_none(), "there is still a report");
+    ensure!(reported(&hub).await?.is_none(), "the report still exists");
     Ok(())
 }
 
@@ -197,8 +197,8 @@ async fn until_audited_twice(controller: &Controller) -> Result<()> {
         async || controller.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
     for _ in 0..2 {
         let before = ended().await?;
-        wait::until("another audit", LIMIT, || async {
-            ensure!(ended().await? > before, "there is none");
+        wait::until("another audit ends", LIMIT, || async {
+            ensure!(ended().await? > before, "no audit has ended");
             Ok(())
         })
         .await?;
@@ -318,7 +318,7 @@ async fn failed_evaluations_do_not_hide_other_violations() -> Result<()> {
     ensure!(*denied == format!("deny podtemplates {space} one bad it says that it is bad"), "{denied}");
     let none = audit(&world, &["--exempt-namespaces", space]).await?;
     let none = String::from_utf8(none.stdout)?;
-    ensure!(none.lines().filter(is_meant).count() == 1, "the policy alone is told: {none}");
+    ensure!(none.lines().filter(is_meant).count() == 1, "expected only the error of the Rego policy: {none}");
     Ok(())
 }
 
@@ -344,12 +344,12 @@ async fn conflicting_patches_are_reported_for_the_newer_rego_policy() -> Result<
     world.until_ok("b-older").await?;
     // Creation times have a resolution of one second.
     let older = world.config_maps().get("b-older").await?.metadata.creation_timestamp;
-    wait::until("a ConfigMap that is newer", LIMIT, || async {
+    wait::until("the second ConfigMap has a later creation time", LIMIT, || async {
         world.write("a-newer", json!({"b.rego": label("b")})).await?;
         let newer = world.config_maps().get("a-newer").await?.metadata.creation_timestamp;
         if newer <= older {
             world.delete("a-newer").await?;
-            anyhow::bail!("it is not");
+            anyhow::bail!("both have the same creation time");
         }
         Ok(())
     })
@@ -360,8 +360,8 @@ async fn conflicting_patches_are_reported_for_the_newer_rego_policy() -> Result<
     let status =
         world.until_status("a-newer", |status| status["warnings"][0]["message"] == text.as_str()).await?;
     ensure!(status["status"] == "ok", "{status}");
-    ensure!(world.status("b-older").await?["warnings"].is_null(), "the older one is told, too");
-    wait::until("the Event", LIMIT, || async {
+    ensure!(world.status("b-older").await?["warnings"].is_null(), "the older ConfigMap has a warning, too");
+    wait::until("the Event exists", LIMIT, || async {
         let events = world.events("PatchConflict", "a-newer").await?;
         ensure!(events.iter().any(|note| note.contains(&text)), "{events:?}");
         Ok(())
@@ -410,25 +410,25 @@ async fn new_leader_completes_reports_after_a_crash_and_none_is_ever_partial() -
     let (mut first, mut second) = (launch("first")?, launch("second")?);
     first.ready().await?;
     second.ready().await?;
-    wait::until("one of them leads", LIMIT, || async {
-        ensure!(first.is_leader().await? || second.is_leader().await?, "none does");
+    wait::until("a replica leads", LIMIT, || async {
+        ensure!(first.is_leader().await? || second.is_leader().await?, "no replica leads");
         Ok(())
     })
     .await?;
     let (leads, follows) = if first.is_leader().await? { (first, second) } else { (second, first) };
     // As soon as the first report is written.
-    let begun = wait::until_seen("a report", LIMIT, Duration::from_millis(2), || async {
+    let begun = wait::until_seen("a report is written", LIMIT, Duration::from_millis(2), || async {
         let reports = whole_reports(&world).await?;
-        ensure!(!reports.is_empty(), "there is none");
+        ensure!(!reports.is_empty(), "there are no reports");
         Ok(reports.len())
     })
     .await?;
     leads.kill();
-    println!("{begun} of {SPACES} reports were there when it was killed");
+    println!("{begun} of {SPACES} reports existed when the leader was killed");
     follows.leads().await?;
-    let all = wait::until("all reports", LIMIT, || async {
+    let all = wait::until("all reports exist", LIMIT, || async {
         let reports = whole_reports(&world).await?;
-        ensure!(reports.len() == SPACES, "there are {}", reports.len());
+        ensure!(reports.len() == SPACES, "there are {} reports", reports.len());
         Ok(reports)
     })
     .await?;
@@ -445,7 +445,7 @@ async fn whole_reports(world: &World) -> Result<Vec<Value>> {
     let reports: Vec<Value> = serde_json::from_value(list["items"].take())?;
     for report in &reports {
         let results = report["results"].as_array().map_or(0, Vec::len);
-        ensure!(results == 2 && report["summary"]["fail"] == 2, "half a report: {report}");
+        ensure!(results == 2 && report["summary"]["fail"] == 2, "the report is incomplete: {report}");
     }
     Ok(reports)
 }

@@ -87,7 +87,7 @@ impl AuthorizationHub {
     }
 
     async fn stop(&mut self) -> Result<()> {
-        self.controller.take().context("nothing runs")?.terminate().await.map(drop)
+        self.controller.take().context("no controller runs")?.terminate().await.map(drop)
     }
 
     /// The output of `kubectl` run by `user`, and whether it succeeds.
@@ -119,14 +119,14 @@ impl AuthorizationHub {
             Verb::Create => Request::post(path),
         };
         match self.jane.request_text(request.body(Vec::new())?).await {
-            Ok(text) => bail!("it runs: {text}"),
+            Ok(text) => bail!("the command runs: {text}"),
             Err(error) => Ok(error.to_string()),
         }
     }
 
     /// Waits until the API server denies exec requests, or allows them.
     async fn until_denied(&self, is_denied: bool) -> Result<()> {
-        wait::until("the policy is in force, or is not", LIMIT, || async {
+        wait::until("the API server denies or allows exec", LIMIT, || async {
             let said = self.exec("kube-system", Verb::Get).await?;
             ensure!(said.contains(WORDS) == is_denied, "{said}");
             Ok(())
@@ -183,7 +183,13 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
         ensure!(said.to_string().contains(&format!("exec: no {door} in pods of kube-system")), "{said}");
     }
     let kubelet = Request::get("/api/v1/nodes/n/proxy/run/kube-system/dns/dns?cmd=ls").body(Vec::new())?;
-    let told = hub.jane.request_text(kubelet).await.err().context("the kubelet")?.to_string();
+    let told = hub
+        .jane
+        .request_text(kubelet)
+        .await
+        .err()
+        .context("the request to the kubelet is allowed")?
+        .to_string();
     ensure!(told.contains("exec: no way to the kubelet"), "{told}");
     // The configuration exempts members of this group.
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
@@ -193,26 +199,29 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     hub.world.write("secrets", json!({"a.rego": SECRETS})).await?;
     hub.world.until_ok("secrets").await?;
     let secrets: Api<Secret> = Api::namespaced(hub.jane.clone(), "shop");
-    let told = secrets.list(&ListParams::default()).await.err().context("she lists them")?.to_string();
+    let told = secrets.list(&ListParams::default()).await.err().context("jane can list Secrets")?.to_string();
     ensure!(told.contains("secrets: shop keeps them to itself"), "{told}");
     hub.read_maps(&hub.jane).await?;
 
     let began = Instant::now();
     hub.world.delete("exec").await?;
     hub.until_denied(false).await?;
-    println!("without the policy commands run after {:?}", began.elapsed());
+    println!("commands run {:?} after the deletion of the Rego policy", began.elapsed());
 
-    let metrics = hub.controller.as_ref().context("nothing runs")?.metrics().await?;
+    let metrics = hub.controller.as_ref().context("no controller runs")?.metrics().await?;
     for verdict in ["denied", "no_opinion"] {
         let labels = [("path", "/authorize"), ("verdict", verdict)];
-        ensure!(metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0, "none is {verdict}");
+        ensure!(
+            metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0,
+            "no request has the verdict {verdict}"
+        );
     }
     // While no replica responds, requests of users in the configuration are denied, and all others are
     // allowed.
     hub.stop().await?;
     let jane = hub.jane.clone();
-    wait::until("jane is denied", LIMIT, || async {
-        let error = hub.read_maps(&jane).await.err().context("she is let in")?;
+    wait::until("requests of jane are denied", LIMIT, || async {
+        let error = hub.read_maps(&jane).await.err().context("the request is allowed")?;
         ensure!(!said(&error).contains(WORDS), "{error:#}");
         Ok(())
     })
@@ -220,11 +229,11 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     let kube = "system:serviceaccount:kube-system:some-controller";
     apply(&hub.world.client, &everything(kube)).await?;
     let kube = hub.world.hub().client_for(&User::new(kube)).await?;
-    wait::until("the rights are there", LIMIT, || hub.read_maps(&kube)).await?;
+    wait::until("the rights are in force", LIMIT, || hub.read_maps(&kube)).await?;
     hub.read_maps(&hub.world.client).await?;
     // The controller can start: the configuration exempts its own requests.
     hub.run().await?;
-    wait::until("jane is let in", LIMIT, || hub.read_maps(&jane)).await
+    wait::until("requests of jane are allowed", LIMIT, || hub.read_maps(&jane)).await
 }
 
 #[tokio::test]
@@ -234,7 +243,7 @@ async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
     let kube = "system:serviceaccount:kube-system:some-controller";
     apply(&hub.world.client, &everything(kube)).await?;
     let kube = hub.world.hub().client_for(&User::new(kube)).await?;
-    wait::until("the rights are there", LIMIT, || async {
+    wait::until("the rights are in force", LIMIT, || async {
         hub.read_maps(&kube).await?;
         hub.read_maps(&jane).await
     })
@@ -264,15 +273,15 @@ async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
 async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     let hub = AuthorizationHub::start("rego-locked").await?;
     let jane = hub.jane.clone();
-    wait::until("the rights are there", LIMIT, || hub.read_maps(&jane)).await?;
+    wait::until("the rights are in force", LIMIT, || hub.read_maps(&jane)).await?;
     let everything =
         "package authorization\nimport rego.v1\ndeny contains \"nobody does anything\" if true\n";
     // An invalid module denies all requests that it could decide.
     let broken = everything.replace(" if true", " if {");
     hub.world.write("all", json!({"a.rego": broken})).await?;
     let denied = async |words: &str| {
-        wait::until("she is denied", LIMIT, || async {
-            let error = hub.read_maps(&jane).await.err().context("she is let in")?;
+        wait::until("requests of jane are denied", LIMIT, || async {
+            let error = hub.read_maps(&jane).await.err().context("the request is allowed")?;
             ensure!(said(&error).contains(words), "{error:#}");
             Ok(())
         })
@@ -288,10 +297,10 @@ async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     // The module now denies all users in the configuration. Only exempt users can fix it.
     denied("nobody does anything").await?;
     let carriers: Api<ConfigMap> = Api::namespaced(jane.clone(), &hub.world.namespace);
-    let error = carriers.get("all").await.err().context("she reads the policy")?.to_string();
+    let error = carriers.get("all").await.err().context("jane can read the Rego policy")?.to_string();
     ensure!(error.contains("nobody does anything"), "{error}");
     delete(&hub.world.client, &mended).await?;
-    wait::until("she is let in", LIMIT, || hub.read_maps(&jane)).await
+    wait::until("requests of jane are allowed", LIMIT, || hub.read_maps(&jane)).await
 }
 
 /// A description of a request, its head and body, and the code of the response.
@@ -414,17 +423,17 @@ async fn requests_without_the_token_and_other_kinds_of_objects_are_rejected() ->
     };
     let next = "another-token-that-nobody-guesses";
     files.write("token", &format!("{TOKEN}\n{next}\n"))?;
-    wait::until("both are taken", LIMIT, || async {
-        ensure!(asks(TOKEN).await?, "the first is not");
-        ensure!(asks(next).await?, "the next is not");
+    wait::until("both tokens are accepted", LIMIT, || async {
+        ensure!(asks(TOKEN).await?, "the first token is rejected");
+        ensure!(asks(next).await?, "the next token is rejected");
         Ok(())
     })
     .await?;
     files.write("token", "\n")?;
     files.write("token", next)?;
-    wait::until("the first is no longer taken", LIMIT, || async {
-        ensure!(asks(next).await?, "the next is not");
-        ensure!(!asks(TOKEN).await?, "the first is");
+    wait::until("only the next token is accepted", LIMIT, || async {
+        ensure!(asks(next).await?, "the next token is rejected");
+        ensure!(!asks(TOKEN).await?, "the first token is accepted");
         Ok(())
     })
     .await?;

@@ -27,7 +27,7 @@ impl Shop {
             .arg(self.world.hub().kubeconfig())
             .output()
             .await?;
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("no text");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("the output is not UTF-8");
         Ok(ScriptOutput {
             code: output.status.code(),
             stdout: text(output.stdout)?,
@@ -67,7 +67,7 @@ async fn placement_diff_prints_differences_and_apply_resolves_them() -> Result<(
     ensure!(items[1]["annotations"][SELECTOR] == "region=asia", "{items}");
 
     let applied = shop.run(&["apply"]).await?;
-    ensure!(applied.code == Some(1), "one may not stand: {}", applied.stderr);
+    ensure!(applied.code == Some(1), "expected exit code 1 for the violation: {}", applied.stderr);
     ensure!(
         applied.stderr.contains(&format!("RateLimitPolicy {}/limits changed", shop.name)),
         "{}",

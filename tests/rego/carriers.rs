@@ -25,9 +25,9 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
         status["error"]["message"] == "rejected; everything that it would evaluate is denied",
         "{status}"
     );
-    let told = wait::until("the Event", LIMIT, || async {
+    let told = wait::until("the Event exists", LIMIT, || async {
         let told = world.events("PolicyRefused", "pci").await?;
-        ensure!(!told.is_empty(), "none is there");
+        ensure!(!told.is_empty(), "there are no Events");
         Ok(told)
     })
     .await?;
@@ -47,7 +47,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
         world.until_ok("pci").await?;
         best = best.min(began.elapsed());
     }
-    ensure!(best.as_millis() < 1_000, "it took {best:?}");
+    ensure!(best.as_millis() < 1_000, "loading took {best:?}");
     ensure!(modules(&controller, "refused").await? == 0.0 && modules(&controller, "loaded").await? == 1.0);
     // An invalid text after a valid one: the valid text stays in force, so nothing is denied because of the
     // error.
@@ -68,7 +68,7 @@ async fn invalid_modules_and_removed_keys_do_not_affect_other_modules() -> Resul
     ensure!(place(&status)?.0 == "b.rego", "{status}");
     ensure!(status["warnings"][0]["location"]["file"] == "notes", "{status}");
     until_loaded(&controller, 3).await?;
-    ensure!(modules(&controller, "ignored").await? >= 1.0, "the key notes is counted");
+    ensure!(modules(&controller, "ignored").await? >= 1.0, "the key notes is not counted");
 
     world.write("good", json!({"c.rego": denies("c")})).await?;
     until_loaded(&controller, 2).await?;
@@ -101,7 +101,7 @@ async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<
     world.write("after", json!({"b.rego": denies("b")})).await?;
     world.until_ok("after").await?;
     let took = began.elapsed();
-    ensure!(took.as_millis() < 2_000, "it took {took:?}");
+    ensure!(took.as_millis() < 2_000, "loading took {took:?}");
     until_loaded(&controller, 2).await
 }
 

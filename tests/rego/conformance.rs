@@ -136,7 +136,7 @@ fn embedded(case: &Case) -> Result<EngineResult> {
             .result
             .first()
             .and_then(|result| result.bindings.as_object().ok()?.get(&"x".into()).cloned())
-            .context("an input that is no term")?,
+            .context("the input is not a Rego term")?,
         (None, Some(input)) => input.clone().into(),
         (None, None) => regorus::Value::Undefined,
     };

@@ -123,7 +123,7 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
     }
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let (status, said) = opa.ask("PUT", "/v1/data", serde_json::to_vec(&data)?).await?;
-    ensure!(status.is_success(), "data is not taken: {said}");
+    ensure!(status.is_success(), "OPA rejects the data: {said}");
     // OPA compiles each module together with those before it. A module that fails is tried again after the
     // others.
     let mut left: Vec<&Text> = texts.iter().collect();
@@ -152,7 +152,7 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
     Ok(match said["result"].as_array().map(Vec::as_slice) {
         None | Some([]) => Expected::Undefined(true),
         Some([one]) => Expected::Answer(one["answer"].clone()),
-        Some(_) => bail!("more than one answer: {said}"),
+        Some(_) => bail!("more than one result: {said}"),
     })
 }
 
@@ -167,7 +167,7 @@ async fn both_engines_return_the_same_results() -> Result<()> {
             wrong.push(format!("{name}: embedded: {found:?}"));
         }
         if case.opa.is_some() != case.why.is_some() {
-            wrong.push(format!("{name}: a difference has its reason, and only a difference has one"));
+            wrong.push(format!("{name}: `opa` and `why` require each other"));
         }
         let from_opa = opa(&server, case, &texts).await.with_context(|| name.clone())?;
         let is_refused = matches!((&case.expect, &from_opa), (Expected::Refused(_), Expected::Refused(_)));

@@ -60,7 +60,7 @@ impl InProcessController {
     async fn until(&self, query: &str, is: impl Fn(Option<&Rego>) -> bool) -> Result<()> {
         wait::until(query, LIMIT, || async {
             let answer = self.loaded.snapshot().query_value("admission", query, &Rego::new_object())?;
-            ensure!(is(answer.as_ref()), "it gives {answer:?}");
+            ensure!(is(answer.as_ref()), "the result is {answer:?}");
             Ok(())
         })
         .await
@@ -94,7 +94,7 @@ async fn listed_and_watched_objects_are_complete_in_data_until_their_deletion() 
     for here in [&watched, &listed] {
         let found = here.loaded.snapshot().query_value("admission", query, &Rego::new_object())?;
         let found = serde_json::to_value(found)?;
-        ensure!(found == stored, "{found}\nis not\n{stored}");
+        ensure!(found == stored, "found {found}\nexpected {stored}");
     }
     api.delete(&name, &DeleteParams::default()).await?;
     watched.until(query, |answer| answer.is_none()).await?;
@@ -229,7 +229,7 @@ async fn cluster_scoped_kind_over_the_limit_is_rejected_with_both_numbers() -> R
             && message.contains("at most 10 are allowed for all kinds together (--replicate-limit)"),
         "{status}"
     );
-    ensure!(kinds(&controller).await?.is_empty(), "nothing of it is kept");
+    ensure!(kinds(&controller).await?.is_empty(), "objects of this kind are kept");
     let templates: Api<PodTemplate> = Api::namespaced(world.client.clone(), &world.namespace);
     ensure!(templates.list(&Default::default()).await?.items.is_empty());
     Ok(())
@@ -268,7 +268,7 @@ fn said(status: &Value) -> Result<String> {
     let (part, found) = match status["status"].as_str() {
         Some("ok") => ("warning", &status["warnings"]),
         Some("error") => ("error", &status["error"]["errors"]),
-        _ => bail!("it says {status}"),
+        _ => bail!("the status is {status}"),
     };
     let one = |found: &Value| {
         let place = &found["location"];

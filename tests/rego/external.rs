@@ -38,7 +38,10 @@ impl DeploymentWebhooks {
         wait::until("an app is placed", LIMIT, || async {
             let found = self.tried(json!({"requires-pci": "true"})).await?;
             let expected = r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#;
-            ensure!(found.annotations().get(PREFERENCES).is_some_and(|found| found == expected), "it is not");
+            ensure!(
+                found.annotations().get(PREFERENCES).is_some_and(|found| found == expected),
+                "the preferences are missing or different"
+            );
             Ok(())
         })
         .await
@@ -51,7 +54,7 @@ async fn external_engine_is_queried_while_a_config_map_exists_and_its_content_is
     let url = format!("--placement-url={}{PACKAGE}", opa.url());
     let served = DeploymentWebhooks::with("rego-elsewhere", &[&url]).await?;
     let untouched = served.tried(json!({"requires-pci": "true"})).await?;
-    ensure!(!untouched.annotations().contains_key(PREFERENCES), "it is asked without any policy");
+    ensure!(!untouched.annotations().contains_key(PREFERENCES), "OPA is queried without a ConfigMap");
 
     served.world.write("any", json!({"any.rego": "this is no Rego"})).await?;
     let status = served.world.until_ok("any").await?;
@@ -61,15 +64,14 @@ async fn external_engine_is_queried_while_a_config_map_exists_and_its_content_is
     );
     served.until_placed().await?;
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
-    let error = served.tried(wish).await.err().context("it is let in")?.to_string();
+    let error = served.tried(wish).await.err().context("the write is admitted")?.to_string();
     ensure!(error.contains("shop handles card data: cluster c2 is not certified for it"), "{error}");
 
     opa.kill();
-    let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
+    let error = served.tried(json!({})).await.err().context("the write is admitted")?.to_string();
     ensure!(error.contains(&format!("{}{PACKAGE}: ", opa.url())), "{error}");
     served.world.delete("any").await?;
-    wait::until("nobody is asked any more", LIMIT, || async { served.tried(json!({})).await.map(drop) })
-        .await?;
+    wait::until("OPA is not queried", LIMIT, || async { served.tried(json!({})).await.map(drop) }).await?;
     served.stop().await
 }
 
@@ -86,8 +88,8 @@ async fn admission_configuration_file_selects_the_engine_and_is_reloaded() -> Re
     let argument = format!("--admission-control-config-file={}", file.display());
     let served = DeploymentWebhooks::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
     // The API server calls a new webhook a moment after it was configured.
-    wait::until("it is refused", LIMIT, || async {
-        let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
+    wait::until("the write is denied", LIMIT, || async {
+        let error = served.tried(json!({})).await.err().context("the write is admitted")?.to_string();
         ensure!(error.contains("/v1/data/nowhere returned no result"), "{error}");
         Ok(())
     })
@@ -95,11 +97,11 @@ async fn admission_configuration_file_selects_the_engine_and_is_reloaded() -> Re
     configure(&format!("{PACKAGE}/annotations"))?;
     served.until_placed().await?;
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
-    let error = served.tried(wish).await.err().context("it is let in")?.to_string();
+    let error = served.tried(wish).await.err().context("the write is admitted")?.to_string();
     ensure!(error.contains("cluster c2 is not certified for it"), "{error}");
 
     fs::write(&file, "{")?;
-    wait::until("what is wrong with it is told", LIMIT, || async {
+    wait::until("/readyz reports the invalid file", LIMIT, || async {
         let (code, text) = served.controller.readiness().await?;
         ensure!(
             code == 200 && text.contains("admission.json: EOF") && !text.contains("secret"),

@@ -40,7 +40,7 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
     // The stored Ingress is loaded once its host is denied to another Ingress.
     let mut taken = ingress("rego-fair-shop", "taken", 1);
     taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
-    wait::until("the stored Ingress is known", LIMIT, || async {
+    wait::until("the stored Ingress is loaded", LIMIT, || async {
         let answer =
             Connection::open(&hub.webhooks).await?.post("/admit", &review("ingresses", &taken)).await?;
         ensure!(answer.contains("is taken by Ingress rego-fair-hostile/stored"), "{answer}");
@@ -69,8 +69,8 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
         anyhow::Ok(())
     }));
     let measured = async {
-        wait::until("long reviews are under way", LIMIT, || async {
-            ensure!(answered.load(Ordering::Relaxed) > 0, "none has an answer");
+        wait::until("slow reviews are in progress", LIMIT, || async {
+            ensure!(answered.load(Ordering::Relaxed) > 0, "no slow review has ended");
             Ok(())
         })
         .await?;
@@ -81,9 +81,12 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
     let (hostile, beside) = tokio::join!(hostile, measured);
     hostile.into_iter().collect::<Result<Vec<()>>>()?;
     let beside = beside?;
-    println!("quiet {:?} to {:?}, beside long ones {:?} to {:?}", quiet[0], quiet[29], beside[0], beside[29]);
+    println!("{:?} to {:?}, beside slow reviews {:?} to {:?}", quiet[0], quiet[29], beside[0], beside[29]);
     // The slowest tenth is ignored: other processes use the machine as well.
     let (quiet, beside) = (quiet[REVIEWS * 9 / 10], beside[REVIEWS * 9 / 10]);
-    ensure!(beside <= 2 * quiet + Duration::from_millis(100), "{quiet:?} becomes {beside:?}");
+    ensure!(
+        beside <= 2 * quiet + Duration::from_millis(100),
+        "{beside:?} beside slow reviews, {quiet:?} without them"
+    );
     Ok(())
 }

@@ -170,17 +170,17 @@ impl Hub {
         };
         let admission_data = expected.admission_data();
         if found != admission_data {
-            return Some(format!("{found} is in force, and {admission_data} is expected"));
+            return Some(format!("data.admission is {found}, expected {admission_data}"));
         }
         let objects = self.server.objects();
         for name in expected.policies.keys() {
             let Some(object) = objects.values().find(|object| object["metadata"]["name"] == *name) else {
-                return Some(format!("there is no {name}"));
+                return Some(format!("ConfigMap {name} is missing"));
             };
             let status = &object["metadata"]["annotations"]["openpolicyagent.org/kube-mgmt-status"];
             let status: Value = serde_json::from_str(status.as_str().unwrap_or("null")).unwrap_or_default();
             if status["status"] != expected.status(name) {
-                return Some(format!("{name} says {status}"));
+                return Some(format!("the status of {name} is {status}"));
             }
         }
         let objects: Vec<Value> = objects.into_values().collect();
@@ -197,7 +197,7 @@ impl Hub {
         };
         let secret = of("Secret", "policy-sync-webhook");
         if !["ca.crt", "ca.key", "tls.crt", "tls.key"].iter().all(|key| secret["data"][*key].is_string()) {
-            return Some("there is no certificate".to_owned());
+            return Some("the certificate is missing".to_owned());
         }
         for (kind, path, is_expected) in [
             ("MutatingWebhookConfiguration", "/placement", expected.policies.contains_key("places")),
@@ -209,7 +209,7 @@ impl Hub {
             entries.retain(|entry| entry["clientConfig"]["service"]["path"] == path);
             let is_right = |entry: &Value| entry["clientConfig"]["caBundle"] == secret["data"]["ca.crt"];
             if entries.len() != usize::from(is_expected) || !entries.iter().all(is_right) {
-                return Some(format!("{kind} has {entries:?}"));
+                return Some(format!("{kind} has the entries {entries:?}"));
             }
         }
         None
@@ -229,11 +229,11 @@ fn wrong_report(expected: &Expected, objects: &[Value]) -> Option<String> {
     let report = objects.iter().find(|object| object["kind"] == "Report");
     let is_expected = expected.denies() && expected.secrets.contains("two");
     match report {
-        None => is_expected.then(|| "there is no report".to_owned()),
+        None => is_expected.then(|| "the report is missing".to_owned()),
         Some(report) => {
             let results = report["results"].as_array().map_or(0, Vec::len);
             let is_right = results == 1 && report["summary"]["fail"] == 1;
-            (!is_expected || !is_right).then(|| format!("there is {report}"))
+            (!is_expected || !is_right).then(|| format!("unexpected report: {report}"))
         }
     }
 }
@@ -241,7 +241,7 @@ fn wrong_report(expected: &Expected, objects: &[Value]) -> Option<String> {
 /// The difference between the expected and the actual Gateway that a Rego policy places.
 fn wrong_gateway(expected: &Expected, objects: &[Value]) -> Option<String> {
     let Some(gateway) = objects.iter().find(|object| object["kind"] == "Gateway") else {
-        return Some("there is no Gateway".to_owned());
+        return Some("the Gateway is missing".to_owned());
     };
     let metadata = &gateway["metadata"];
     let is_placed = metadata["labels"]["a"] == "b";
@@ -322,7 +322,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     hub.until(&expected, SOON).await?;
     let writes = hub.writes();
     sleep(LIMIT).await;
-    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.server.log_of(USER));
+    ensure!(hub.writes() == writes, "the controller still writes:\n{}", hub.server.log_of(USER));
     hub.until(&expected, Duration::ZERO).await?;
     if !to_the_end {
         stop.cancel();
@@ -330,11 +330,11 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     }
     // After the cleanup, the controller stops watching kinds for placement.
     let keeps = || hub.loaded.watches().contains_key("gateways.gateway.networking.k8s.io");
-    ensure!(keeps(), "what is placed is not kept");
+    ensure!(keeps(), "Gateways are not watched");
     hub.act(UserAction::DeletePolicy("places"), &mut expected).await?;
     hub.until(&expected, LIMIT).await?;
     sleep(2 * SOON).await;
-    ensure!(!keeps(), "it is still kept:\n{}", hub.server.log_of(USER));
+    ensure!(!keeps(), "Gateways are still watched:\n{}", hub.server.log_of(USER));
     stop.cancel();
     Ok(())
 }
@@ -365,7 +365,7 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {
         // As in the sweep of the sync.
         let named: Vec<&Plan> = plans.iter().filter(|plan| plan.to_string().contains(&part)).collect();
-        println!("{} plans are called {part}", named.len());
+        println!("{} plans match {part}", named.len());
         return named
             .into_iter()
             .try_for_each(|plan| played(&Faults::of(plan), false).with_context(|| plan.to_string()));

@@ -182,7 +182,7 @@ async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
                 let at = format!("step {nth}, {fault:?} at request {when}");
                 between.after.store(0, Ordering::SeqCst);
                 empty(&between.server).await?;
-                ensure!(before.push(&opa, None).await?, "{at}: it is not filled at first");
+                ensure!(before.push(&opa, None).await?, "{at}: the first push fails");
                 between.after.store(when, Ordering::SeqCst);
                 // In the first step, the contents of OPA are unknown.
                 let known = (nth > 0).then_some(before);
@@ -191,16 +191,19 @@ async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
                 if let Some(found) = found(&between.server).await? {
                     let is_whole = found == after.expected()?
                         || (!is_filled && (before.is_unproven(&found)? || after.is_unproven(&found)?));
-                    ensure!(is_whole, "{at}: it is marked and has {found:?}");
+                    ensure!(is_whole, "{at}: OPA is marked as filled, but has {found:?}");
                 } else if !matches!(fault, Fault::Empty) {
                     // A query detects a restart after OPA was filled completely.
-                    ensure!(!is_filled, "{at}: it is said to be filled");
+                    ensure!(!is_filled, "{at}: the push succeeds, but OPA is not marked as filled");
                 }
                 between.after.store(0, Ordering::SeqCst);
-                ensure!(after.push(&opa, None).await?, "{at}: it is not filled again");
-                ensure!(found(&between.server).await? == Some(after.expected()?), "{at}: it is not whole");
+                ensure!(after.push(&opa, None).await?, "{at}: the last push fails");
+                ensure!(
+                    found(&between.server).await? == Some(after.expected()?),
+                    "{at}: the contents are different after the last push"
+                );
                 if is_over {
-                    ensure!(when > 1, "{at}: nothing is asked");
+                    ensure!(when > 1, "{at}: the push sends no request");
                     break;
                 }
             }
@@ -235,15 +238,15 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
             ensure!(why == format!("OPA at {} is out of date", server.url()), "{why}");
             Ok(())
         }
-        other => anyhow::bail!("it says {other:?}"),
+        other => anyhow::bail!("the query returns {other:?}"),
     };
-    denied(&shared.engine).await.context("an empty one")?;
-    ensure!(shared.push(&opa(false)?, None).await?, "it is not filled");
-    ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
+    denied(&shared.engine).await.context("OPA is empty")?;
+    ensure!(shared.push(&opa(false)?, None).await?, "the push fails");
+    ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
     // A private OPA must have been filled by this process: an earlier process may have left other data.
-    denied(&own.engine).await.context("one that another process has filled")?;
+    denied(&own.engine).await.context("another process has filled OPA")?;
     server.ask("DELETE", "/v1/data/policysync/revision", Vec::new()).await?;
-    denied(&shared.engine).await.context("one that is not marked")
+    denied(&shared.engine).await.context("OPA is not marked as filled")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -259,9 +262,9 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
         let text = format!("package use\n{rules}\n");
         let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"a": "aHVudGVyMg==", "b": "aHVudGVyMzM="}}}}}});
         let wanted = DesiredContents::new(&opa, &[("ns/use/u.rego", &text)], data)?;
-        ensure!(wanted.push(&opa, None).await?, "it is not filled");
+        ensure!(wanted.push(&opa, None).await?, "the push fails");
         let Err(EngineError::Failed(failure)) = asked(&wanted.engine).await? else {
-            anyhow::bail!("{rules}: it does not fail")
+            anyhow::bail!("{rules}: the query does not fail")
         };
         let told = failure.to_string();
         ensure!(told.starts_with("ns/use/u.rego:") && !told.contains("aHVudGVy"), "{rules}: {told}");
@@ -277,8 +280,8 @@ async fn filled() -> Result<(Server, Opa, DesiredContents)> {
     let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);
     let data = json!({"kubernetes": {"pods": {"a": {"b": {"x": [1, 1.5, 1e21, "<é>"]}}}}, "policies": {"limits": {"a": 2}}});
     let wanted = DesiredContents::new(&opa, &[LIBRARY, USER], data)?;
-    ensure!(wanted.push(&opa, None).await?, "it is not filled");
-    ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
+    ensure!(wanted.push(&opa, None).await?, "the push fails");
+    ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
     Ok((server, opa, wanted))
 }
 
@@ -303,13 +306,21 @@ async fn query_fails_if_its_modules_were_deleted_or_replaced() -> Result<()> {
             match asked(&wanted.engine).await? {
                 Ok(Some(value)) if value == true.into() && !is_changed => {}
                 Err(EngineError::Unreachable(_)) if is_changed => {}
-                other => anyhow::bail!("after {method} {path} (changed: {is_changed}) it says {other:?}"),
+                other => {
+                    anyhow::bail!("after {method} {path} (changed: {is_changed}) the query returns {other:?}")
+                }
             }
         }
         let contents = wanted.engine.opa_engine().context("no OPA")?.contents();
-        ensure!(opa.find_drift(contents, &mut 0).await?.is_some() == is_changed, "{steps:?}: not noticed");
-        ensure!(wanted.push(&opa, None).await?, "{steps:?}: it is not filled again");
-        ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "{steps:?}: it decides nothing");
+        ensure!(
+            opa.find_drift(contents, &mut 0).await?.is_some() == is_changed,
+            "{steps:?}: expected drift: {is_changed}"
+        );
+        ensure!(wanted.push(&opa, None).await?, "{steps:?}: the push fails");
+        ensure!(
+            asked(&wanted.engine).await? == Ok(Some(true.into())),
+            "{steps:?}: the query is not true after the push"
+        );
     }
     Ok(())
 }
@@ -321,10 +332,10 @@ async fn changes_by_others_are_detected_and_repaired() -> Result<()> {
     let id = "policysync/ns/use/u.rego";
     let edited = contents.policies().remove(id).context("no module")?.replace("> 1", "> 100");
     let policy = format!("/v1/policies/{id}");
-    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "what is there differs from itself");
+    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "unchanged contents have drift");
     server.ask("PUT", "/v1/policies/other", b"package other".to_vec()).await?;
     server.ask("PUT", "/v1/data/other", b"1".to_vec()).await?;
-    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "what others have of their own counts");
+    ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "contents of other clients are drift");
     for (method, path, body, expected) in [
         ("PUT", policy.as_str(), edited.as_str(), "the text of module policysync/ns/use/u.rego differs"),
         ("PUT", "/v1/policies/policysync/more", "package more", "module policysync/more was added"),
@@ -337,8 +348,11 @@ async fn changes_by_others_are_detected_and_repaired() -> Result<()> {
         ensure!(status.is_success(), "{method} {path}: {status} {said}");
         let found = opa.find_drift(contents, &mut 0).await?;
         ensure!(found.as_deref() == Some(expected), "{method} {path}: {found:?}");
-        ensure!(wanted.push(&opa, None).await?, "{method} {path}: it is not filled again");
-        ensure!(opa.find_drift(contents, &mut 0).await?.is_none(), "{method} {path}: it is not mended");
+        ensure!(wanted.push(&opa, None).await?, "{method} {path}: the push fails");
+        ensure!(
+            opa.find_drift(contents, &mut 0).await?.is_none(),
+            "{method} {path}: the drift is not repaired"
+        );
     }
     Ok(())
 }

@@ -44,10 +44,10 @@ fn config_map(namespace: &str, name: &str) -> Value {
 /// Waits until the API server denies a PodTemplate without the label.
 pub(crate) async fn until_denied(hub: &ManagedWebhooks, namespace: &str) -> Result<()> {
     let object = template(namespace, "asked", "no");
-    wait::until("the API server asks", LIMIT, || async {
+    wait::until("the API server calls the webhook", LIMIT, || async {
         let Err(error) = hub.create(&object).await else {
             hub.delete(&object).await?;
-            bail!("it is let in");
+            bail!("the write is admitted");
         };
         ensure!(format!("{error:#}").contains("fine: denied"), "{error:#}");
         Ok(())
@@ -66,7 +66,7 @@ async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
     for policy in ["Fail", "Ignore"] {
         hub.run(&[&format!("--webhook-failure-policy={policy}")]).await?;
-        hub.until_entries("the failure policy", |[one, other]| {
+        hub.until_entries("the entries have the failure policy", |[one, other]| {
             let admit = one.iter().chain(other).filter(|entry| {
                 entry["name"].as_str().is_some_and(|name| name.starts_with("admit-"))
                     && entry["failurePolicy"] == policy
@@ -81,7 +81,7 @@ async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
             with_fault(fault, &hub.webhooks, async || {
                 let began = Instant::now();
                 let created = hub.create(&template(&shop, &object, "no")).await;
-                ensure!(began.elapsed() < Duration::from_secs(30), "it takes {:?}", began.elapsed());
+                ensure!(began.elapsed() < Duration::from_secs(30), "the write takes {:?}", began.elapsed());
                 match (policy, created) {
                     ("Fail", Err(error)) => {
                         ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
@@ -109,7 +109,7 @@ async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
     until_denied(&hub, &shop).await?;
     hub.stop().await?;
     hub.webhooks.uninstall(hub.client()).await?;
-    wait::until("nobody is asked", LIMIT, || async {
+    wait::until("writes are not reviewed", LIMIT, || async {
         hub.create(&template(&shop, "free", "no")).await.map(drop)
     })
     .await
@@ -122,8 +122,11 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
     // One entry for patches, one for denials, and one that checks modules, which may come first.
-    let of_one =
-        hub.until_entries("those of one", |entries| entries.iter().map(Vec::len).sum::<usize>() == 3).await?;
+    let of_one = hub
+        .until_entries("the configurations have the entries of one controller", |entries| {
+            entries.iter().map(Vec::len).sum::<usize>() == 3
+        })
+        .await?;
     until_denied(&hub, &shop).await?;
     // Another controller with the same configurations, and modules of another namespace.
     let other = Webhooks::new("rego-two")?;
@@ -143,7 +146,7 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     let mut second = hub.world.launch_another(&arguments)?;
     second.ready().await?;
     let both = hub
-        .until_entries("those of both", |entries| {
+        .until_entries("the configurations have the entries of both controllers", |entries| {
             entries.iter().zip(&of_one).all(|(now, before)| now.len() == 2 * before.len())
         })
         .await?;
@@ -152,7 +155,7 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     }
     // Deleting the other controller's modules removes its entries and leaves those of the first.
     delete(hub.client(), &carrier("")).await?;
-    hub.until_entries("those of one again", |entries| *entries == of_one).await?;
+    hub.until_entries("the configurations have only the first entries", |entries| *entries == of_one).await?;
     second.terminate().await?;
     until_denied(&hub, &shop).await
 }
@@ -217,12 +220,15 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
         for _ in 0..REVIEWS {
             let text = connection.post("/admit", &review("podtemplates", "web")).await?;
             let found = numbers(&text)?;
-            ensure!(found.len() == 4 && found[0] == found[1] && found[2] == found[3], "half of it: {text}");
+            ensure!(
+                found.len() == 4 && found[0] == found[1] && found[2] == found[3],
+                "the response mixes versions: {text}"
+            );
             (last, count) = (found, count + 1);
         }
         Ok((last, count))
     };
-    wait::until("the document is known", LIMIT, || async { ask().await.map(drop) }).await?;
+    wait::until("the Service is loaded", LIMIT, || async { ask().await.map(drop) }).await?;
     let (mut number, began) = (0, Instant::now());
     let changing = async {
         for next in 1.. {
@@ -244,17 +250,17 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
         Ok::<_, anyhow::Error>(count)
     };
     let count = tokio::select! {
-        changed = changing => bail!("no more changes: {changed:?}"),
+        changed = changing => bail!("the changes ended: {changed:?}"),
         count = asking => count?,
     };
     let took = began.elapsed();
-    println!("{count} reviews in {took:?} amid {number} changes");
-    ensure!(number >= 5, "{number} changes");
+    println!("{count} reviews in {took:?} during {number} changes");
+    ensure!(number >= 5, "only {number} changes");
     // In the end, the last version is in force.
     let last = number + 1;
     apply(hub.client(), &document(last)).await?;
     hub.world.write("numbered", numbered(last)).await?;
-    wait::until("the last is in force", LIMIT, || async {
+    wait::until("the last version is in force", LIMIT, || async {
         let (found, _) = ask().await?;
         ensure!(found == [last; 4], "{found:?}");
         Ok(())
@@ -292,7 +298,7 @@ async fn policy_that_loops_is_denied_in_time_and_delays_no_other() -> Result<()>
     };
     let (slow, quick) = tokio::join!(slow, quick);
     let quick = quick?;
-    println!("beside loops reviews take {:?} to {:?}", quick[0], quick[49]);
+    println!("reviews take {:?} to {:?} beside a rule that does not end", quick[0], quick[49]);
     ensure!(quick[49] < Duration::from_secs(4), "{quick:?}");
     let mut too_long = 0;
     for asked in slow {
@@ -301,7 +307,7 @@ async fn policy_that_loops_is_denied_in_time_and_delays_no_other() -> Result<()>
         ensure!(text.contains("\"allowed\":false") && text.contains("\"code\":500"), "{text}");
         too_long += usize::from(text.contains("took more than 1 s"));
     }
-    ensure!(too_long > 0, "none is told why");
+    ensure!(too_long > 0, "no response contains the reason");
     Ok(())
 }
 
@@ -328,7 +334,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     let shop = ManagedWebhooks::shop(name);
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("mends", json!({"a.rego": pull()})).await?;
-    wait::until("it is mended", LIMIT, || async {
+    wait::until("the object is patched", LIMIT, || async {
         let object = template(&shop, "asked", "yes");
         let stored = hub.create(&object).await?;
         hub.delete(&object).await?;
@@ -340,11 +346,11 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     let stand_in = StandIn::serving(&other, Router::new().route("/placement", post(never)))?;
     // A webhook that is invoked again runs after the patches. The validating webhook denies the result.
     apply(hub.client(), &reverting_webhook(&other, &shop, "IfNeeded")?).await?;
-    wait::until("it is denied", LIMIT, || async {
+    wait::until("the write is denied", LIMIT, || async {
         let object = template(&shop, "put-back", "yes");
         let Err(error) = hub.create(&object).await else {
             hub.delete(&object).await?;
-            bail!("it is let in");
+            bail!("the write is admitted");
         };
         let wants = "image-pull-policy: still requires replace /template/spec/containers/0/imagePullPolicy";
         ensure!(format!("{error:#}").contains(wants), "{error:#}");
@@ -353,7 +359,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     .await?;
     // After a webhook that is not invoked again, the patch is applied once more.
     apply(hub.client(), &reverting_webhook(&other, &shop, "Never")?).await?;
-    wait::until("it is mended again", LIMIT, || async {
+    wait::until("the object is patched again", LIMIT, || async {
         let stored = hub.create(&template(&shop, "put-back", "yes")).await?;
         ensure!(policy_of(&stored) == "Always" && stored.name_any() == "put-back", "{stored:?}");
         Ok(())

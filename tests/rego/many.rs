@@ -117,9 +117,12 @@ async fn two_thousand_modules_are_loaded_soon_after_a_restart() -> Result<()> {
         }
         hub.stop().await?;
     }
-    ensure!(ratios.last().is_some_and(|ratio| *ratio <= OPA_RATIO), "{ratios:?} times OPA's");
+    ensure!(
+        ratios.last().is_some_and(|ratio| *ratio <= OPA_RATIO),
+        "loading takes {ratios:?} times as long as in OPA"
+    );
     // The memory for loading is returned a few seconds later.
-    wait::until("memory is returned", LIMIT, || async {
+    wait::until("memory is released", LIMIT, || async {
         let each = (resident(hub.controller()?).await? - idle) / MODULES as f64 / 1_024.0;
         println!("{each:.0} KiB for each module");
         ensure!(each <= MODULE_KIB, "{each:.0} KiB for each module");
@@ -130,7 +133,7 @@ async fn two_thousand_modules_are_loaded_soon_after_a_restart() -> Result<()> {
 
 /// The time that OPA takes to load the modules of `directory`.
 async fn loaded_by_opa(directory: &Path) -> Result<Duration> {
-    let directory = directory.to_str().context("a directory")?.to_owned();
+    let directory = directory.to_str().context("the path is not UTF-8")?.to_owned();
     let began = Instant::now();
     let opa = Opa::with(&[directory], None).await?;
     let took = began.elapsed();
@@ -145,11 +148,11 @@ async fn carrier_that_exceeds_the_limit_of_the_bundle_is_rejected_at_admission()
     let hub = ManagedWebhooks::start("rego-limit").await?;
     hub.world.write("first", tiny("first", 2_500)).await?;
     hub.world.until_ok("first").await?;
-    let error = wait::until("the webhook of carriers rejects it", LIMIT, || async {
+    let error = wait::until("the webhook rejects the ConfigMap", LIMIT, || async {
         // The API server calls a new webhook a moment after it was configured.
         let Err(error) = hub.world.write("second", tiny("second", 1_501)).await else {
             hub.world.delete("second").await?;
-            bail!("it is accepted");
+            bail!("the ConfigMap is admitted");
         };
         Ok(format!("{error:#}"))
     })
@@ -212,14 +215,14 @@ async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_o
     world.write("zero", json!({"b.rego": denies("b")})).await?;
     let controller = world.controller(&[]).await?;
     world.until_ok("zero").await?;
-    wait::until("a slow one waits for its check", LIMIT, || async {
+    wait::until("a slow module waits for its check", LIMIT, || async {
         for number in 0..SLOW {
             let status = world.status(&format!("slow-{number}")).await?.to_string();
             if status.contains("waits for its check, because other modules crash the check") {
                 return Ok(());
             }
         }
-        bail!("none does")
+        bail!("no slow module waits for its check")
     })
     .await?;
     for number in 0..SLOW {
@@ -248,7 +251,7 @@ fn nested_for_long() -> Result<String> {
             return Ok(text);
         }
     }
-    bail!("all are quick")
+    bail!("no module is slow")
 }
 
 #[tokio::test]
@@ -291,17 +294,17 @@ async fn module_that_takes_too_long_is_named_in_its_status_but_not_in_metrics() 
     let is_named =
         |status: &Value| status["status"] == "ok" && status["warnings"][0]["location"]["file"] == "slow.rego";
     // The search for the slow module finds none while the machine is busy.
-    let status = wait::until("the slow module is named", LIMIT, || async {
+    let status = wait::until("the status names the slow module", LIMIT, || async {
         review_response(&hub, "slow").await?;
         let status = hub.world.status("gates").await?;
-        ensure!(is_named(&status), "it says {status}");
+        ensure!(is_named(&status), "the status is {status}");
         Ok(status)
     })
     .await?;
     ensure!(status["warnings"].as_array().is_some_and(|warnings| warnings.len() == 1), "{status}");
-    let notes = wait::until("an Event", LIMIT, || async {
+    let notes = wait::until("an Event exists", LIMIT, || async {
         let notes = hub.world.events("PolicySlow", "gates").await?;
-        ensure!(!notes.is_empty(), "there is none");
+        ensure!(!notes.is_empty(), "there are no Events");
         Ok(notes)
     })
     .await?;

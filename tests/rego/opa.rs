@@ -76,7 +76,7 @@ async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
         ["policysync/installed".to_owned()].into_iter().chain(expected.iter().cloned()).collect();
     wait::until("OPA has the current modules and data", LIMIT, || async {
         let found = policies(opa).await?;
-        ensure!(found == expected, "it has {found:?}");
+        ensure!(found == expected, "OPA has {found:?}");
         Ok(())
     })
     .await
@@ -86,7 +86,7 @@ async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
 async fn until_filled(opa: &Opa) -> Result<()> {
     wait::until("OPA is filled", LIMIT, || async {
         let (_, marker) = opa.ask("GET", MARKER, Vec::new()).await?;
-        ensure!(marker["result"].is_string(), "its marker is {marker}");
+        ensure!(marker["result"].is_string(), "the marker is {marker}");
         Ok(())
     })
     .await
@@ -112,7 +112,7 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     ensure!(said["result"]["annotations"][PREFERENCES]["clusters"]["rego-opa-c1"]["weight"] == 1, "{said}");
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-opa-c2":{"weight":1}}}"#});
     let error = served.deployments().create(&PostParams::default(), &app("other", wish)?).await;
-    let error = error.err().context("it is let in")?.to_string();
+    let error = error.err().context("the write is admitted")?.to_string();
     ensure!(error.contains("cluster rego-opa-c2 is not certified for it"), "{error}");
 
     // A change of the fleet reaches OPA.
@@ -136,14 +136,19 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     );
 
     opa.kill();
-    let error = served.preferences().await.err().context("it is let in while OPA is away")?.to_string();
+    let error = served
+        .preferences()
+        .await
+        .err()
+        .context("the write is admitted while OPA is unreachable")?
+        .to_string();
     ensure!(
         error.contains(&format!("OPA at {}: ", opa.url())) && error.contains("Connection refused"),
         "{error}"
     );
     let metrics = served.controller.metrics().await?;
     let labels = [("query", "placement"), ("reason", "engine")];
-    ensure!(metrics.value("policy_sync_rego_errors_total", &labels)? >= 1.0, "it is not counted");
+    ensure!(metrics.value("policy_sync_rego_errors_total", &labels)? >= 1.0, "the error is not counted");
     let waits = served.world.until_refused("pci").await?;
     let message = waits["error"]["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("not in force yet: waits for its upload to OPA ("), "{waits}");
@@ -168,7 +173,7 @@ async fn dry_write(served: &DeploymentWebhooks, name: &str) -> Result<()> {
 async fn until_bad_writes_are_denied(served: &DeploymentWebhooks) -> Result<()> {
     wait::until("a bad write is denied", LIMIT, || async {
         let denied = dry_write(served, "bad").await.is_err_and(|error| error.to_string().contains("no"));
-        ensure!(denied, "it is let in");
+        ensure!(denied, "the write is admitted");
         dry_write(served, "good").await
     })
     .await
@@ -200,13 +205,18 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
             ("DELETE", POLICY, ""),
         ] {
             opa.ask(method, path, text.as_bytes().to_vec()).await?;
-            ensure!(dry_write(&served, "bad").await.is_err(), "round {round}: let in after {method} {path}");
+            ensure!(
+                dry_write(&served, "bad").await.is_err(),
+                "round {round}: the write is admitted after {method} {path}"
+            );
         }
     }
-    wait::until("good writes pass again", LIMIT, || async { dry_write(&served, "good").await }).await?;
+    wait::until("good writes are admitted again", LIMIT, || async { dry_write(&served, "good").await })
+        .await?;
 
     // A comparison finds changes that a query cannot detect.
-    let edited = before["result"]["raw"].as_str().context("no text")?.replace("\"no\"", "\"another\"");
+    let edited =
+        before["result"]["raw"].as_str().context("the module has no text")?.replace("\"no\"", "\"another\"");
     for (method, path, body) in [
         ("PUT", POLICY, edited.as_str()),
         ("DELETE", "/v1/data/rego-opa-edited", ""),
@@ -216,13 +226,13 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
         let count = changed().await?;
         let (status, said) = opa.ask(method, path, body.as_bytes().to_vec()).await?;
         ensure!(status.is_success(), "{method} {path}: {said}");
-        wait::until("it is put back", LIMIT, || async {
-            ensure!(changed().await? > count, "it is not noticed");
+        wait::until("the contents are restored", LIMIT, || async {
+            ensure!(changed().await? > count, "the change is not detected");
             let (_, now) = opa.ask("GET", POLICY, Vec::new()).await?;
             ensure!(now["result"]["raw"] == before["result"]["raw"], "{now}");
             ensure!(
                 dry_write(&served, "bad").await.is_err_and(|error| error.to_string().contains("no")),
-                "it is let in"
+                "the write is admitted"
             );
             Ok(())
         })
@@ -274,14 +284,14 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     until_bad_writes_are_denied(&served).await?;
     let module = async || anyhow::Ok(opa.ask("GET", POLICY, Vec::new()).await?.1["result"]["raw"].take());
     let before = module().await?;
-    let edited = before.as_str().context("no text")?.replace("\"no\"", "\"another\"");
+    let edited = before.as_str().context("the module has no text")?.replace("\"no\"", "\"another\"");
     let edit = async || {
         let (status, said) = opa.ask("PUT", POLICY, edited.clone().into_bytes()).await?;
         ensure!(status.is_success(), "{said}");
         Ok(())
     };
     let back_within = async |limit: Duration| {
-        wait::until("the module is back", limit, || async {
+        wait::until("the module is restored", limit, || async {
             let now = module().await?;
             ensure!(now == before, "{now}");
             Ok(())
@@ -295,17 +305,18 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
         Ok(())
     })
     .await?;
-    back_within(COMPARED).await.context("deleted")?;
+    back_within(COMPARED).await.context("after a deletion")?;
     edit().await?;
-    back_within(COMPARED).await.context("edited")?;
+    back_within(COMPARED).await.context("after an edit")?;
 
     // The last comparison was only a moment ago.
     edit().await?;
     proxy.mangles.store(true, Ordering::SeqCst);
-    ensure!(dry_write(&served, "good").await.is_err(), "it is let in by an answer of another shape");
+    ensure!(dry_write(&served, "good").await.is_err(), "the write is admitted after an unexpected response");
     proxy.mangles.store(false, Ordering::SeqCst);
-    back_within(AT_ONCE).await.context("after an unexpected answer")?;
-    wait::until("good writes pass again", LIMIT, || async { dry_write(&served, "good").await }).await?;
+    back_within(AT_ONCE).await.context("after an unexpected response")?;
+    wait::until("good writes are admitted again", LIMIT, || async { dry_write(&served, "good").await })
+        .await?;
     served.stop().await?;
     serving.abort();
     Ok(())
@@ -414,14 +425,14 @@ async fn opa_token_file_is_reloaded_when_it_changes() -> Result<()> {
         code == 503 && text.contains("[!]rego: OPA does not have the current modules and data"),
         "{code} {text}"
     );
-    ensure!(!text.contains("wrong") && !controller.log()?.contains("wrong"), "the token is told");
+    ensure!(!text.contains("wrong") && !controller.log()?.contains("wrong"), "the token is printed");
     fs::write(secured.path("token"), "secret\n")?;
     controller.ready().await?;
     world.until_ok("good").await?;
     // Modules of OPA's owner are left alone.
     ensure!(
         policies(&secured.opa).await?.iter().any(|id| id.ends_with("authz.rego")),
-        "its own policy is gone"
+        "the authorization module of OPA is deleted"
     );
     controller.terminate().await?;
     Ok(())
@@ -462,16 +473,16 @@ async fn shared_opa_is_filled_by_the_leader() -> Result<()> {
     until_filled(&opa).await?;
     let mut follower = world.launch(User::admin(), &[&url])?;
     follower.ready().await?;
-    ensure!(pushes(&leader).await? >= 1.0, "who leads has not filled it");
-    ensure!(!follower.is_leader().await?, "both lead");
+    ensure!(pushes(&leader).await? >= 1.0, "the leader has not filled OPA");
+    ensure!(!follower.is_leader().await?, "both replicas lead");
     opa.start_again().await?;
     until_filled(&opa).await?;
-    ensure!(pushes(&follower).await? == 0.0, "who does not lead fills it");
+    ensure!(pushes(&follower).await? == 0.0, "the follower fills OPA");
     leader.terminate().await?;
     follower.leads().await?;
     opa.start_again().await?;
     until_filled(&opa).await?;
-    ensure!(pushes(&follower).await? >= 1.0, "who leads now does not fill it");
+    ensure!(pushes(&follower).await? >= 1.0, "the new leader does not fill OPA");
     world.write("more", json!({"b.rego": denies("b")})).await?;
     world.until_ok("more").await?;
     until_policies(

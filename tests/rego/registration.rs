@@ -99,7 +99,7 @@ impl ManagedWebhooks {
 
     /// The running controller.
     pub(crate) fn controller(&self) -> Result<&Controller> {
-        self.controller.as_ref().context("nothing runs")
+        self.controller.as_ref().context("no controller runs")
     }
 
     /// Deletes the webhook configurations, as after a lockout, or installs them again.
@@ -174,7 +174,10 @@ impl ManagedWebhooks {
     }
 
     async fn until_registered(&self) -> Result<[Vec<Value>; 2]> {
-        self.until_entries("both entries", |[one, other]| one.len() == 1 && other.len() == 1).await
+        self.until_entries("both configurations have an entry", |[one, other]| {
+            one.len() == 1 && other.len() == 1
+        })
+        .await
     }
 
     /// Waits until the API server calls the webhook, a moment after it was configured.
@@ -183,9 +186,9 @@ impl ManagedWebhooks {
         let object = self.limits("dry", &Self::shop(&self.world.namespace));
         let (api, _) = api_for(self.client(), &object).await?;
         let object: DynamicObject = serde_json::from_value(object)?;
-        wait::until("the API server asks", LIMIT, || async {
+        wait::until("the API server calls the webhook", LIMIT, || async {
             let stored = api.create(&dry, &object).await?;
-            ensure!(stored.annotations().contains_key(SELECTOR), "it does not");
+            ensure!(stored.annotations().contains_key(SELECTOR), "the object has no selector");
             Ok(())
         })
         .await
@@ -218,7 +221,7 @@ fn bundle(entry: &Value) -> Result<String> {
 async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<()> {
     let name = "rego-entries";
     let mut hub = ManagedWebhooks::start(name).await?;
-    ensure!(hub.entries().await?.iter().all(Vec::is_empty), "there are entries without a policy");
+    ensure!(hub.entries().await?.iter().all(Vec::is_empty), "there are entries without a Rego policy");
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     hub.world.until_ok("places").await?;
     let [placement, policies] = hub.until_registered().await?;
@@ -226,10 +229,13 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
     hub.until_called().await?;
     let stored = hub.create_limits("limits").await?;
     ensure!(stored.annotations()[SELECTOR] == "region=eu", "{:?}", stored.annotations());
-    let error = hub.create_limits("bad").await.err().context("it is let in")?;
+    let error = hub.create_limits("bad").await.err().context("the write is admitted")?;
     ensure!(format!("{error:#}").contains("nothing is called bad"), "{error:#}");
     let gateway = hub.create(&hub.gateway("web", name)).await?;
-    ensure!(gateway.annotations().contains_key(SELECTOR), "a Gateway of our class is not reviewed");
+    ensure!(
+        gateway.annotations().contains_key(SELECTOR),
+        "a Gateway of the controller's class is not reviewed"
+    );
 
     // A Gateway of another controller, and exempt namespaces: by name, by pattern, by label, and the
     // namespace of the Rego policies.
@@ -251,7 +257,7 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
     let finalizer = json!({"metadata": {"finalizers": ["example.com/wait"]}});
     api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
     hub.stop().await?;
-    let error = hub.create_limits("later").await.err().context("it is let in unreviewed")?;
+    let error = hub.create_limits("later").await.err().context("the write is admitted without a review")?;
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
     hub.create(&hub.gateway("theirs-2", "somebodys")).await?;
     hub.create(&hub.limits("exempt", "kube-system")).await?;
@@ -263,9 +269,11 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
     hub.world.write("places", json!({"a.rego": format!("{PLACES}\n# mended\n")})).await?;
     hub.world.delete("places").await?;
     hub.run(&[]).await?;
-    hub.until_entries("no entries", |entries| entries.iter().all(Vec::is_empty)).await?;
+    hub.until_entries("the configurations have no entries", |entries| entries.iter().all(Vec::is_empty))
+        .await?;
     hub.stop().await?;
-    wait::until("nobody is asked", LIMIT, || async { hub.create_limits("free").await.map(drop) }).await?;
+    wait::until("writes are not reviewed", LIMIT, || async { hub.create_limits("free").await.map(drop) })
+        .await?;
     Ok(())
 }
 
@@ -291,13 +299,13 @@ async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
 
     hub.world.hub().stop_api_server();
     let stopped = Instant::now();
-    let least = wait::until("the outage is over", LIMIT, || async {
+    let least = wait::until("the outage ends", LIMIT, || async {
         let loaded = modules(controller, "loaded").await?;
-        ensure!(loaded < 1.0 || stopped.elapsed() > Duration::from_secs(30), "it goes on");
+        ensure!(loaded < 1.0 || stopped.elapsed() > Duration::from_secs(30), "the outage has not ended");
         Ok(loaded)
     })
     .await?;
-    ensure!(least == 1.0, "it forgets its policy after {:?}", stopped.elapsed());
+    ensure!(least == 1.0, "the Rego policy is unloaded after {:?}", stopped.elapsed());
     hub.world.hub().start_api_server().await?;
     hub.until_called().await?;
     let text = PLACES.replace("nothing is called bad", "nobody calls anything bad");
@@ -305,11 +313,11 @@ async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
     hub.world.until_ok("library").await?;
     let after = versions().await?;
     for (after, before) in after.iter().zip(&before) {
-        ensure!(after == before, "{after}\nis not\n{before}");
+        ensure!(after == before, "found {after}\nexpected {before}");
     }
     hub.world.write("places", json!({"a.rego": text})).await?;
-    wait::until("the new text is in force", LIMIT, || async {
-        let error = hub.create_limits("bad").await.err().context("it is let in")?;
+    wait::until("the new module is in force", LIMIT, || async {
+        let error = hub.create_limits("bad").await.err().context("the write is admitted")?;
         ensure!(format!("{error:#}").contains("nobody calls anything bad"), "{error:#}");
         Ok(())
     })
@@ -326,7 +334,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
     let away =
         format!("waits for its webhook registration (there is no MutatingWebhookConfiguration {name})");
     hub.until_status_contains(&[away]).await?;
-    let (_, ready) = hub.controller.as_ref().context("it runs")?.readiness().await?;
+    let (_, ready) = hub.controller.as_ref().context("no controller runs")?.readiness().await?;
     ensure!(
         ready.contains(&format!("[!]webhooks: there is no MutatingWebhookConfiguration {name}")),
         "{ready}"
@@ -351,7 +359,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
         {"op": "add", "path": "/webhooks/0/matchConditions/-", "value": never},
         {"op": "replace", "path": "/webhooks/0/rules/0/operations", "value": ["CREATE"]}]);
     api.patch(name, &PatchParams::default(), &Patch::Json::<()>(serde_json::from_value(edit)?)).await?;
-    hub.until_entries("the entry is as it was", |entries| {
+    hub.until_entries("the entry is restored", |entries| {
         let mut found = entries[0][0].clone();
         let has_bundle =
             found["clientConfig"].as_object_mut().is_some_and(|config| config.remove("caBundle").is_some());
@@ -368,7 +376,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
     let is_theirs = |entries: &[Vec<Value>; 2]| {
         entries[1].is_empty() && entries[0].len() == 1 && entries[0][0]["name"] == "theirs.example.com"
     };
-    hub.until_entries("theirs alone", is_theirs).await?;
+    hub.until_entries("only the entry of the other client exists", is_theirs).await?;
     Ok(())
 }
 
@@ -380,19 +388,19 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
     hub.world.until_ok("first").await?;
     let is_of = |entry: &Value, what: &str| entry["name"].as_str().is_some_and(|name| name.starts_with(what));
     let has_check = |[_, last]: &[Vec<Value>; 2]| last.iter().any(|entry| is_of(entry, "policies-"));
-    let [first, _] = hub.until_entries("the check", has_check).await?;
+    let [first, _] = hub.until_entries("the entry for checks of modules exists", has_check).await?;
     ensure!(
         !first.iter().any(|entry| is_of(entry, "placement-")),
-        "nothing says where objects go: {first:?}"
+        "unexpected entry for placement: {first:?}"
     );
     let faulty = "package admission\ndeny[{\"id\": \"b\"}] { foo.bar(1) }\n";
-    let error = wait::until("it is refused", LIMIT, || async {
+    let error = wait::until("the module is rejected", LIMIT, || async {
         // The API server calls a new webhook a moment after it was configured.
         let written = hub.world.write("second", json!({"b.rego": faulty})).await;
         let Err(error) = written else {
             // A fault that is already stored is not rejected again, so the object is deleted first.
             hub.world.delete("second").await?;
-            bail!("it is let in");
+            bail!("the write is admitted");
         };
         Ok(format!("{error:#}"))
     })
@@ -416,12 +424,12 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
     hub.world.until_ok("main").await?;
     // A module with an endless check is rejected, and other modules are checked afterwards.
     let hangs = format!("package admission\nx = {}1{}\n", "[".repeat(25), "]".repeat(25));
-    wait::until("it is refused", LIMIT, || async {
+    wait::until("the module is rejected", LIMIT, || async {
         let written = hub.world.write("fourth", json!({"d.rego": hangs})).await;
         // On a busy machine, the check may not have finished in time.
         let Err(error) = written else {
             hub.world.delete("fourth").await?;
-            bail!("it is let in");
+            bail!("the write is admitted");
         };
         ensure!(format!("{error:#}").contains("the check took more than 0.5 s"), "{error:#}");
         Ok(())
@@ -496,7 +504,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
             let dry = PostParams { dry_run: true, ..PostParams::default() };
             while !stop.load(Ordering::Relaxed) {
                 let stored = api.create(&dry, &object).await?;
-                ensure!(stored.annotations().contains_key(SELECTOR), "it is not reviewed");
+                ensure!(stored.annotations().contains_key(SELECTOR), "the object is not reviewed");
                 count.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -507,21 +515,21 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
         data.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
     };
     let authorities = |secret: &Secret| text(secret, "ca.crt").matches("BEGIN CERTIFICATE").count();
-    let renewed = wait::until("both are renewed", LIMIT, || async {
+    let renewed = wait::until("the authority and the certificate are renewed", LIMIT, || async {
         let secret = hub.secrets().get(&hub.secret()).await?;
-        ensure!(authorities(&secret) == 2 && text(&secret, "tls.crt") != first, "not yet");
+        ensure!(authorities(&secret) == 2 && text(&secret, "tls.crt") != first, "they are not renewed");
         Ok(secret)
     })
     .await?;
-    ensure!(text(&renewed, "ca.crt").contains(old.trim()), "the old authority is not trusted any more");
+    ensure!(text(&renewed, "ca.crt").contains(old.trim()), "the old authority is missing");
     let [placement, policies] = hub.until_registered().await?;
     for entry in [&placement[0], &policies[0]] {
-        wait::until("both are trusted", LIMIT, || async {
+        wait::until("the entry has both authorities", LIMIT, || async {
             let [placement, policies] = hub.entries().await?;
             let entry =
                 [&placement[0], &policies[0]].into_iter().find(|found| found["name"] == entry["name"]);
-            let bundle = bundle(entry.context("it is there")?)?;
-            ensure!(bundle == text(&renewed, "ca.crt"), "not yet");
+            let bundle = bundle(entry.context("the entry is missing")?)?;
+            ensure!(bundle == text(&renewed, "ca.crt"), "an authority is missing");
             Ok(())
         })
         .await?;
@@ -529,15 +537,15 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     // The certificate is replaced by the old one, and the new authority signs the next one.
     let patch = json!({"stringData": {"tls.crt": first, "tls.key": server_key.serialize_pem()}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    wait::until("it is renewed once more", LIMIT, || async {
+    wait::until("the certificate is renewed again", LIMIT, || async {
         let secret = hub.secrets().get(&hub.secret()).await?;
-        ensure!(text(&secret, "tls.crt") != first, "not yet");
+        ensure!(text(&secret, "tls.crt") != first, "the certificate is not renewed");
         Ok(())
     })
     .await?;
     let asked = count.load(Ordering::Relaxed);
-    wait::until("reviews go on", LIMIT, || async {
-        ensure!(count.load(Ordering::Relaxed) > asked + 50, "not yet");
+    wait::until("more reviews succeed", LIMIT, || async {
+        ensure!(count.load(Ordering::Relaxed) > asked + 50, "there are fewer than 50");
         Ok(())
     })
     .await?;
@@ -547,9 +555,9 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     }
 
     let until_another = async || {
-        wait::until("there is another", LIMIT, || async {
+        wait::until("the authority is created again", LIMIT, || async {
             let secret = hub.secrets().get(&hub.secret()).await?;
-            ensure!(authorities(&secret) == 1, "not yet");
+            ensure!(authorities(&secret) == 1, "the authority is missing");
             Ok(())
         })
         .await?;
@@ -592,7 +600,7 @@ async fn replicas_share_the_certificate_and_a_settled_hub_gets_no_writes() -> Re
     ensure!(hub.secrets().get(&hub.secret()).await?.resource_version() == secret.resource_version());
     ensure!(hub.entries().await? == entries);
     if second.readiness().await?.0 != 200 {
-        bail!("it is not ready");
+        bail!("the second replica is not ready");
     }
     hub.controller = Some(second);
     Ok(())
@@ -618,7 +626,7 @@ async fn missing_rights_to_write_webhook_configurations_are_reported() -> Result
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
     let parts = [format!("Secret default/{name}-webhook"), "cannot patch resource".to_owned()];
     hub.until_status_contains(&parts).await?;
-    wait::until("it says so", Duration::from_secs(20), || async {
+    wait::until("/readyz reports the error", Duration::from_secs(20), || async {
         let (code, text) = controller.readiness().await?;
         let says = [
             "[!]webhooks: no certificate yet, and no webhook is registered",

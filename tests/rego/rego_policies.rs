@@ -18,8 +18,10 @@ async fn until_loaded_reason(client: &Client, name: &str, reason: &str) -> Resul
     wait::until(&format!("{name} is {reason}"), LIMIT, || async {
         let policy = policies.get(name).await?;
         let conditions = policy.status.unwrap_or_default().conditions;
-        let loaded =
-            conditions.into_iter().find(|condition| condition.type_ == "Loaded").context("no condition")?;
+        let loaded = conditions
+            .into_iter()
+            .find(|condition| condition.type_ == "Loaded")
+            .context("condition Loaded is missing")?;
         ensure!(loaded.reason == reason, "{loaded:?}");
         ensure!(loaded.observed_generation == policy.metadata.generation, "{loaded:?}");
         Ok(loaded.message)
@@ -63,7 +65,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
         "{message}"
     );
     let events: Api<k8s_openapi::api::core::v1::Event> = Api::all(client.clone());
-    wait::until("the Event", LIMIT, || async {
+    wait::until("the Event exists", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items;
         let is_it = |event: &&k8s_openapi::api::core::v1::Event| {
             event.reason.as_deref() == Some("PolicyRefused")
@@ -81,7 +83,10 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
     // The API server rejects other values of the enumeration.
     let mut loud = policy("loud", &denies("a"));
     loud["spec"]["enforcement"] = "loud".into();
-    let error = format!("{:#}", apply(&client, &loud).await.err().context("the API takes it")?);
+    let error = format!(
+        "{:#}",
+        apply(&client, &loud).await.err().context("the API server accepts an invalid enforcement")?
+    );
     ensure!(error.contains("spec.enforcement"), "{error}");
     let mut warns = policy("good", &denies("a"));
     warns["spec"]["enforcement"] = "warn".into();

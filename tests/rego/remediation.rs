@@ -126,7 +126,7 @@ async fn until_objects(controller: &Controller, state: &str, count: f64) -> Resu
     wait::until(&format!("{count} objects are {state}"), LIMIT, || async {
         let found =
             controller.metrics().await?.value("policy_sync_placement_objects", &[("state", state)])?;
-        ensure!(found == count, "{found} are");
+        ensure!(found == count, "{found} objects are");
         Ok(())
     })
     .await
@@ -158,14 +158,17 @@ async fn existing_objects_are_placed_moved_and_restored_after_the_rego_policy_is
     for object in [&plain, &wished, &ours] {
         shop.until(object, Some("region=asia")).await?;
     }
-    ensure!(patches(&controller, "patched").await? == 6.0, "one patch each for two changes");
+    ensure!(patches(&controller, "patched").await? == 6.0, "expected two patches of three objects");
     // An edit by a developer is reviewed as well, and the developer's value is kept as the original.
     let edited = shop.limits("edited", json!({}));
     shop.apply(&edited).await?;
     shop.until(&edited, Some("region=asia")).await?;
     shop.merge(&edited, json!({SELECTOR: "region=mars"})).await?;
     shop.until(&edited, Some("region=asia")).await?;
-    for (object, why) in [(&theirs, "it is of another class"), (&ignored, "its Namespace is left alone")] {
+    for (object, why) in [
+        (&theirs, "a Gateway of another class is placed"),
+        (&ignored, "an object in an exempt Namespace is placed"),
+    ] {
         ensure!(!shop.get(object).await?.annotations().contains_key(SELECTOR), "{why}");
     }
     // A class that the controller starts to manage includes its Gateways.
@@ -200,7 +203,7 @@ async fn manual_objects_and_violations_are_reported_and_not_changed() -> Result<
     let parts = ["annotation kuadrant.io/remediate", "policy-sync placement apply", "\"region=eu\""];
     shop.until_event("PlacementDiffers", "by-hand", &parts).await?;
     until_objects(&controller, "manual", 1.0).await?;
-    ensure!(!shop.get(&by_hand).await?.annotations().contains_key(SELECTOR), "it was changed");
+    ensure!(!shop.get(&by_hand).await?.annotations().contains_key(SELECTOR), "the object was changed");
 
     shop.locate("asia").await?;
     shop.until_event("PlacementViolated", "bad", &["nothing bad goes to Asia"]).await?;
@@ -325,9 +328,9 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
     // The first object that moves for the third time is the last one that moves to this cluster.
     handles("bad", true).await?;
     let flapping = async || controller.metrics().await?.value("policy_sync_placement_flapping", &[]);
-    wait::until("the cluster is flapping", LIMIT, || async {
+    wait::until("one cluster is flapping", LIMIT, || async {
         let flapping = flapping().await?;
-        ensure!(flapping == 1.0, "{flapping} are");
+        ensure!(flapping == 1.0, "{flapping} clusters are flapping");
         Ok(())
     })
     .await?;
@@ -340,7 +343,7 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
     shop.until_event("PlacementUnsettled", "limits", &["managedclusters", "bad"]).await?;
     until_objects(&controller, "unsettled", 2.0).await?;
     let events: Api<Event> = Api::namespaced(shop.world.client.clone(), "default");
-    wait::until("the cluster's Event", LIMIT, || async {
+    wait::until("the Event of the cluster exists", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items;
         let mut told = events.iter().filter(|event| event.reason.as_deref() == Some("PlacementFlapping"));
         let name = told.next().and_then(|event| event.involved_object.name.as_deref());
@@ -359,7 +362,7 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
         anyhow::Ok(())
     };
     let beside = tokio::select! {
-        flips = flips => bail!("it flips no more: {flips:?}"),
+        flips = flips => bail!("the changes of the label ended: {flips:?}"),
         took = moves("other") => took?,
     };
     println!("a move takes {quiet:?}, and beside the flapping cluster {beside:?}");
@@ -384,8 +387,8 @@ async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() 
     let mut controller = shop.world.controller(&[]).await?;
     shop.world.write("places", shop.policy()).await?;
     // A process that is killed halfway leaves the rest to the next one.
-    wait::until("the first patches", LIMIT, || async {
-        ensure!(patches(&controller, "patched").await? > 0.0, "there are none");
+    wait::until("the first objects are patched", LIMIT, || async {
+        ensure!(patches(&controller, "patched").await? > 0.0, "no object is patched");
         Ok(())
     })
     .await?;
@@ -394,7 +397,7 @@ async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() 
     for number in 0..many {
         left += usize::from(!shop.get(&limits(number)).await?.annotations().contains_key(SELECTOR));
     }
-    ensure!(left > 0, "it was too fast");
+    ensure!(left > 0, "all objects were patched before the kill");
     controller = shop.world.controller(&[]).await?;
     for number in 0..many {
         shop.until(&limits(number), Some("region=eu")).await?;
@@ -408,7 +411,7 @@ async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() 
     let versions = || async {
         let mut versions = Vec::new();
         for number in 0..many {
-            versions.push(shop.get(&limits(number)).await?.resource_version().context("no version")?);
+            versions.push(shop.get(&limits(number)).await?.resource_version().context("no resourceVersion")?);
         }
         anyhow::Ok(versions)
     };
@@ -420,7 +423,7 @@ async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() 
     shop.apply(&late).await?;
     shop.until(&late, Some("region=asia")).await?;
     next.settled(shop.world.hub()).await?;
-    ensure!(versions().await? == before, "the next leader writes what is so already");
+    ensure!(versions().await? == before, "the next leader writes unchanged objects");
     ensure!(patches(&next, "patched").await? == 1.0);
     next.terminate().await.map(drop)
 }
@@ -435,6 +438,6 @@ async fn manual_flag_leaves_existing_objects_unchanged() -> Result<()> {
     shop.until_event("PlacementDiffers", "limits", &["--remediate manual", "\"region=eu\""]).await?;
     controller.settled(shop.world.hub()).await?;
     ensure!(patches(&controller, "patched").await? == 0.0);
-    ensure!(!shop.get(&limits).await?.annotations().contains_key(SELECTOR), "it was changed");
+    ensure!(!shop.get(&limits).await?.annotations().contains_key(SELECTOR), "the object was changed");
     controller.terminate().await.map(drop)
 }

@@ -66,7 +66,7 @@ fn secret(namespace: &str, name: &str, labels: Value) -> Value {
 /// Fails unless `text` contains `expected` and no planted value.
 fn is_clean(what: &str, text: &str, expected: &str) -> Result<()> {
     ensure!(!text.contains(PLANTED) && !text.contains("hunter2"), "{what}: {text}");
-    ensure!(text.contains(expected), "{what} does not say {expected:?}: {text}");
+    ensure!(text.contains(expected), "{what} does not contain {expected:?}: {text}");
     Ok(())
 }
 
@@ -95,12 +95,14 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
 
     let kind = "operand of the wrong type for";
     wait::until("a Secret is denied", LIMIT, || async {
-        let error = hub.create(&secret("vault", "new", json!({}))).await.err().context("it is let in")?;
-        is_clean("the answer", &format!("{error:#}"), kind)
+        let error =
+            hub.create(&secret("vault", "new", json!({}))).await.err().context("the write is admitted")?;
+        is_clean("the response", &format!("{error:#}"), kind)
     })
     .await?;
-    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
-    wait::until("the report", LIMIT, || async {
+    wait::until("the Event exists", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) })
+        .await?;
+    wait::until("the report has the error", LIMIT, || async {
         let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
             "metadata": {"name": hub.webhooks.name(), "namespace": "vault"}});
         let (api, name) = api_for(hub.client(), &report).await?;
@@ -108,7 +110,7 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
         is_clean("the report", &report.data.to_string(), kind)
     })
     .await?;
-    wait::until("/audit", LIMIT, || async {
+    wait::until("/audit returns the error", LIMIT, || async {
         let head = format!("GET /audit HTTP/1.1\r\nAuthorization: Bearer {reader}");
         let (code, text) = sent::ask(&hub.webhooks, &head, &[]).await?;
         ensure!(code == 200, "{code} {text}");
@@ -123,8 +125,8 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
         .output()
         .await?;
     is_clean("policy-sync audit", &String::from_utf8(audited.stdout)?, kind)?;
-    is_clean("its warnings", &String::from_utf8(audited.stderr)?, "")?;
-    is_clean("the carrier", &carrier(&hub, "fails").await?, "fails.rego")?;
+    is_clean("the warnings of policy-sync audit", &String::from_utf8(audited.stderr)?, "")?;
+    is_clean("the ConfigMap", &carrier(&hub, "fails").await?, "fails.rego")?;
     is_clean("the log", &hub.controller()?.log()?, "")
 }
 
@@ -136,8 +138,9 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
     hub.world.write("labels", json!({"labels.rego": LABELS})).await?;
     hub.world.until_ok("labels").await?;
     wait::until("a Secret without an owner is denied", LIMIT, || async {
-        let error = hub.create(&secret("vault", "a", json!({}))).await.err().context("it is let in")?;
-        is_clean("the answer", &format!("{error:#}"), "labels: no owner")
+        let error =
+            hub.create(&secret("vault", "a", json!({}))).await.err().context("the write is admitted")?;
+        is_clean("the response", &format!("{error:#}"), "labels: no owner")
     })
     .await?;
     hub.create(&secret("vault", "b", json!({"owner": "me"}))).await?;
@@ -148,8 +151,8 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
         Err(error) => format!("{error:#}"),
         Ok(()) => hub.world.until_refused("tells").await?.to_string(),
     };
-    is_clean("the policy", &refused, "reads the contents of a Secret")?;
-    wait::until("the Events", LIMIT, || async {
+    is_clean("the rejection", &refused, "reads the contents of a Secret")?;
+    wait::until("the Events exist", LIMIT, || async {
         is_clean("Events", &events(&hub).await?, "labels: no owner")
     })
     .await?;
@@ -181,9 +184,9 @@ async fn created_once(hub: &ManagedWebhooks, secret: &Value, expected: &str) -> 
     let told = |created: &Created| {
         // The body contains the Secret that was created.
         let error = if created.code.is_success() { "" } else { created.body.as_str() };
-        is_clean("the answer", &format!("{error}{}", created.warnings), expected)
+        is_clean("the response", &format!("{error}{}", created.warnings), expected)
     };
-    wait::until(&format!("{expected:?} is in the answer"), LIMIT, || async {
+    wait::until(&format!("the response contains {expected:?}"), LIMIT, || async {
         told(&created(hub, secret, "?dryRun=All").await?)
     })
     .await?;
@@ -219,9 +222,11 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
     ensure!(stored.code == StatusCode::CREATED, "{}: {}", stored.code, stored.body);
     // The Event of a later write shows that all Events about the warning have been written.
     let denied = created_once(&hub, &named("bad"), "bad: denied").await?;
-    is_clean("the answer", &denied.body, "bad: denied")?;
-    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, "bad: denied") })
-        .await?;
+    is_clean("the response", &denied.body, "bad: denied")?;
+    wait::until("the Event exists", LIMIT, || async {
+        is_clean("Events", &events(&hub).await?, "bad: denied")
+    })
+    .await?;
     is_clean("the log", &hub.controller()?.log()?, "")?;
 
     // A failed evaluation denies the write under each enforcement.
@@ -232,9 +237,10 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
     warn_by(&hub, "fails", FAILS).await?;
     let kind = "operand of the wrong type for";
     let denied = created_once(&hub, &named("new"), kind).await?;
-    is_clean("the answer", &denied.body, kind)?;
-    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
-    is_clean("the carrier", &carrier(&hub, "fails").await?, "fails")?;
+    is_clean("the response", &denied.body, kind)?;
+    wait::until("the Event exists", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) })
+        .await?;
+    is_clean("the ConfigMap", &carrier(&hub, "fails").await?, "fails")?;
     is_clean("the log", &hub.controller()?.log()?, "")
 }
 
@@ -276,12 +282,12 @@ async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_ne
         world.until_ok("works").await?;
         wait::until(&format!("OPA is filled, replicated: {is_replicated}"), LIMIT, || async {
             let (_, marker) = opa.ask("GET", "/v1/data/policysync/revision", Vec::new()).await?;
-            ensure!(marker["result"].is_string(), "its marker is {marker}");
+            ensure!(marker["result"].is_string(), "the marker is {marker}");
             let all = opa_contents(&opa).await?;
-            ensure!(all.contains("in-work"), "the work is not there");
+            ensure!(all.contains("in-work"), "the work is missing");
             ensure!(
                 !all.contains(PLANTED_IN_WORK) && !all.contains("hunter3"),
-                "it has the work's Secret: {all}"
+                "OPA has the Secret in the work: {all}"
             );
             ensure!(!all.contains("hunter2"), "{all}");
             ensure!(all.contains(PLANTED) == is_replicated, "{all}");
@@ -305,7 +311,7 @@ async fn aliases_of_secrets_reach_the_process_that_checks() -> Result<()> {
         ensure!(checked.faults.is_empty(), "{}", checked.faults);
         anyhow::Ok(checked.secrets.faults().len())
     };
-    ensure!(faults(names(&aliases)).await? == 1, "the read of passwords is not found");
-    ensure!(faults(names(&BTreeMap::new())).await? == 0, "passwords are Secrets without an alias");
+    ensure!(faults(names(&aliases)).await? == 1, "the reference to passwords is not detected");
+    ensure!(faults(names(&BTreeMap::new())).await? == 0, "passwords is read as Secrets without an alias");
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(crate) async fn drip(webhooks: &Webhooks, head: &str) -> Result<(u16, String
     };
     tokio::select! {
         answer = read(answers) => answer,
-        () = dripping => bail!("it sends no more"),
+        () = dripping => bail!("the client has stopped sending"),
     }
 }
 
@@ -66,8 +66,8 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     // An error after the response is ignored.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no response")?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status code")?;
     Ok((code, body.to_owned()))
 }
 
@@ -108,7 +108,7 @@ impl Connection {
                 let length = headers
                     .lines()
                     .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-                if text.len() >= head + 4 + length.context("no length")? {
+                if text.len() >= head + 4 + length.context("no Content-Length")? {
                     return Ok(String::from_utf8_lossy(&text).into_owned());
                 }
             }

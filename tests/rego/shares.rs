@@ -60,11 +60,11 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
     hub.run(&[limit]).await?;
     let denied = async |namespace: &str, name: &str, with: &str| {
         let created = hub.create(&template(namespace, name)).await;
-        let Err(error) = created else { anyhow::bail!("{namespace}/{name} is let in") };
+        let Err(error) = created else { anyhow::bail!("{namespace}/{name} is admitted") };
         ensure!(format!("{error:#}").contains(with), "{error:#}");
         Ok(())
     };
-    wait::until("the API server asks", LIMIT, || async {
+    wait::until("the API server calls the webhook", LIMIT, || async {
         let result = denied(&shop, "asked", "closed: denied").await;
         if result.is_err() {
             let _ = hub.delete(&template(&shop, "asked")).await;
@@ -77,16 +77,16 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
     for map in 0..maps {
         apply(hub.client(), &config_map(greedy, &format!("map-{map}"), keys)).await?;
     }
-    wait::until("its ConfigMaps are left out", LIMIT, || async {
+    wait::until("ConfigMaps of the large namespace are left out", LIMIT, || async {
         let metrics = hub.controller()?.metrics().await?;
         let left_out = metrics.value("policy_sync_rego_documents_left_out", &[("kind", "configmaps")])?;
-        ensure!(left_out >= maps as f64, "{left_out} are");
+        ensure!(left_out >= maps as f64, "{left_out} are left out");
         let bytes = metrics.value("policy_sync_rego_document_bytes", &[])?;
-        ensure!(bytes <= f64::from(1 << 20), "the others take {bytes} bytes");
+        ensure!(bytes <= f64::from(1 << 20), "the other objects have {bytes} bytes");
         Ok(())
     })
     .await?;
-    wait::until("its writes are denied", LIMIT, || async {
+    wait::until("writes in the large namespace are denied", LIMIT, || async {
         let result = denied(greedy, "own", "exceed its share of --replicate-bytes").await;
         if result.is_err() {
             let _ = hub.delete(&template(greedy, "own")).await;
@@ -110,10 +110,12 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
         warnings.len() == 1 && warnings[0].as_str().is_some_and(|text| text.starts_with(warning)),
         "{text}"
     );
-    ensure!(!text.contains(greedy), "it names the other namespace: {text}");
+    ensure!(!text.contains(greedy), "the response names the other namespace: {text}");
     delete(hub.client(), &config_map(&shop, "closed", 1)).await?;
-    wait::until("it is open", LIMIT, || async { hub.create(&template(&shop, "open")).await.map(drop) })
-        .await?;
+    wait::until("the write is admitted", LIMIT, || async {
+        hub.create(&template(&shop, "open")).await.map(drop)
+    })
+    .await?;
     for number in 0..20 {
         hub.create(&template(&shop, &format!("open-{number}"))).await?;
     }
@@ -123,12 +125,12 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
                 && status.to_string().contains("left out, because they exceed their share")
         })
         .await?;
-    wait::until("an Event is in its namespace", LIMIT, || async {
+    wait::until("an Event exists in the large namespace", LIMIT, || async {
         let events: kube::Api<k8s_openapi::api::core::v1::Event> =
             kube::Api::namespaced(hub.client().clone(), greedy);
         let events = events.list(&Default::default()).await?.items;
         let found = events.iter().any(|event| event.reason.as_deref() == Some("DocumentsLeftOut"));
-        ensure!(found, "there are {} others", events.len());
+        ensure!(found, "there are {} other Events", events.len());
         Ok(())
     })
     .await?;
@@ -137,7 +139,7 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
     for map in 0..maps {
         hub.delete(&config_map(greedy, &format!("map-{map}"), 0)).await?;
     }
-    wait::until("its writes pass again", LIMIT, || async {
+    wait::until("writes in the large namespace are admitted again", LIMIT, || async {
         hub.create(&template(greedy, "after")).await.map(drop)
     })
     .await?;

@@ -91,5 +91,5 @@ pub(crate) async fn with_fault(
         stand_in.stop().await;
     }
     webhooks.renew()?;
-    checked.with_context(|| format!("while it is {fault:?}"))
+    checked.with_context(|| format!("with the fault {fault:?}"))
 }

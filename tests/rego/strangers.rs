@@ -59,7 +59,7 @@ fn memory(controller: &Controller) -> Result<u64> {
 }
 
 async fn is_alive(controller: &Controller) -> Result<()> {
-    let (code, text) = timeout(LIMIT, controller.readiness()).await.context("/readyz is silent")??;
+    let (code, text) = timeout(LIMIT, controller.readiness()).await.context("/readyz does not respond")??;
     ensure!(code == 200, "{code} {text}");
     Ok(())
 }
@@ -125,8 +125,8 @@ async fn idle_connections_of_unknown_clients_deny_no_write_after_a_restart_of_th
     hub.world.write("denies", json!({"denies.rego": DENIES})).await?;
     hub.world.until_ok("denies").await?;
     let until_called = async || {
-        wait::until("the API server asks", LIMIT, || async {
-            let denied = hub.create(&template(&shop, "bad")).await.err().context("it is let in")?;
+        wait::until("the API server calls the webhook", LIMIT, || async {
+            let denied = hub.create(&template(&shop, "bad")).await.err().context("the write is admitted")?;
             ensure!(format!("{denied:#}").contains("it is bad"), "{denied:#}");
             Ok(())
         })
@@ -140,9 +140,9 @@ async fn idle_connections_of_unknown_clients_deny_no_write_after_a_restart_of_th
     }
     let connecting = futures::stream::iter(0..IDLE).map(|_| idle(&hub)).buffer_unordered(32);
     let held: Vec<_> = connecting.collect().await;
-    println!("{} of {IDLE} connections had an answer", held.iter().flatten().count());
+    println!("{} of {IDLE} connections had a response", held.iter().flatten().count());
     is_alive(hub.controller()?).await?;
-    ensure!(descriptors(hub.controller()?)? < DESCRIPTORS - 100, "the reserve is used up");
+    ensure!(descriptors(hub.controller()?)? < DESCRIPTORS - 100, "the reserve of descriptors is used up");
 
     // A restarted API server has no open connections.
     hub.world.hub().stop_api_server();

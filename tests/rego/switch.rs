@@ -68,9 +68,12 @@ async fn without_the_flag_no_rego_resources_are_watched_or_served() -> Result<()
     controller.ready().await?;
     controller.leads().await?;
     controller.settled(world.hub()).await?;
-    let asked = wait::until("the log of the hub", LIMIT, || async {
+    let asked = wait::until("the audit log of the hub has requests", LIMIT, || async {
         let asked = all_requests_of(world.hub(), "rego-off")?;
-        ensure!(asked.iter().any(|request| request.object().resource == "gateways"), "it has none yet");
+        ensure!(
+            asked.iter().any(|request| request.object().resource == "gateways"),
+            "there is no request for Gateways"
+        );
         Ok(asked)
     })
     .await?;

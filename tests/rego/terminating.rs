@@ -29,7 +29,7 @@ fn forged(mut object: Value) -> Value {
 }
 
 fn is_denied(written: Result<DynamicObject>, what: &str) -> Result<()> {
-    let error = written.err().with_context(|| format!("{what} is let in"))?;
+    let error = written.err().with_context(|| format!("{what}: the write is admitted"))?;
     ensure!(format!("{error:#}").contains("fine: denied"), "{what}: {error:#}");
     Ok(())
 }
@@ -51,8 +51,8 @@ async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> 
     until_denied(&hub, &shop).await?;
 
     let bad = template(&shop, "forged", "no");
-    is_denied(apply(hub.client(), &forged(bad.clone())).await, "an applied object that claims to terminate")?;
-    is_denied(hub.create(&forged(bad)).await, "a created object that claims to terminate")?;
+    is_denied(apply(hub.client(), &forged(bad.clone())).await, "an apply with a deletionTimestamp")?;
+    is_denied(hub.create(&forged(bad)).await, "a create with a deletionTimestamp")?;
 
     let object = held(&shop, "held");
     hub.create(&object).await?;
@@ -61,11 +61,11 @@ async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> 
     for (what, patch) in [
         ("a label of a terminating object", json!({"metadata": {"labels": {"fine": "no"}}})),
         (
-            "a label beside its finalizers",
+            "a label and the finalizers of a terminating object",
             json!({"metadata": {"labels": {"fine": "no"}, "finalizers": null}}),
         ),
         (
-            "its contents",
+            "the template of a terminating object",
             json!({"metadata": {"labels": {"fine": "no"}}, "template": {"spec": {"nodeName": "n"}}}),
         ),
     ] {
@@ -76,24 +76,24 @@ async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> 
     stored.data["template"]["spec"]["nodeName"] = "node".into();
     stored.labels_mut().insert("fine".to_owned(), "no".to_owned());
     let replaced = api.replace("held", &PostParams::default(), &stored).await;
-    is_denied(replaced.map_err(Into::into), "the whole object")?;
+    is_denied(replaced.map_err(Into::into), "a replacement of a terminating object")?;
 
     // No replica runs.
     hub.create(&held(&ends, "held")).await?;
     hub.create(&template(&ends, "free", "yes")).await?;
     hub.stop().await?;
     let error = merge(&hub, &object, json!({"metadata": {"labels": {"more": "yes"}}})).await;
-    let error = error.err().context("it is let in unreviewed")?;
+    let error = error.err().context("the write is admitted without a review")?;
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
     let mut stored = api.get("held").await?;
     stored.finalizers_mut().push("example.com/second".to_owned());
     stored.finalizers_mut().retain(|finalizer| finalizer != FINALIZER);
     let error = api.replace("held", &PostParams::default(), &stored).await.err();
-    let error = error.context("the API server takes a new finalizer of a terminating object")?;
+    let error = error.context("the API server accepts a new finalizer of a terminating object")?;
     ensure!(format!("{error:#}").contains("no new finalizers can be added"), "{error:#}");
     merge(&hub, &object, json!({"metadata": {"finalizers": null}})).await?;
-    wait::until("the object is gone", LIMIT, || async {
-        ensure!(api.get_opt("held").await?.is_none(), "it is there");
+    wait::until("the object is deleted", LIMIT, || async {
+        ensure!(api.get_opt("held").await?.is_none(), "the object exists");
         Ok(())
     })
     .await?;
@@ -103,13 +103,13 @@ async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> 
     let (api, _) = api_for(hub.client(), &held(&ends, "held")).await?;
     wait::until("the Namespace's objects are terminating", LIMIT, || async {
         let stored = api.get("held").await?;
-        ensure!(stored.metadata.deletion_timestamp.is_some(), "not yet");
+        ensure!(stored.metadata.deletion_timestamp.is_some(), "the object is not terminating");
         Ok(())
     })
     .await?;
     merge(&hub, &held(&ends, "held"), json!({"metadata": {"finalizers": null}})).await?;
-    wait::until("the Namespace is gone", LIMIT, || async {
-        ensure!(namespaces.get_opt(&ends).await?.is_none(), "it is there");
+    wait::until("the Namespace is deleted", LIMIT, || async {
+        ensure!(namespaces.get_opt(&ends).await?.is_none(), "the Namespace exists");
         Ok(())
     })
     .await

@@ -68,7 +68,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     }
     let deployments = served.deployments();
     let shop = app("shop", json!({"requires-pci": "true"}))?;
-    let shop = wait::until("the fleet is known", LIMIT, || async {
+    let shop = wait::until("the clusters are loaded", LIMIT, || async {
         // Until the clusters are known, the Rego policy has none to choose from.
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         deployments.create(&dry, &shop).await?;
@@ -81,10 +81,10 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     let wish =
         json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-placed-c2":{"weight":1}}}"#});
     let error = deployments.create(&PostParams::default(), &app("other", wish.clone())?).await;
-    let error = error.err().context("it is let in")?.to_string();
+    let error = error.err().context("the write is admitted")?.to_string();
     let words = "other handles card data: cluster rego-placed-c2 is not certified for it";
     ensure!(error.contains(words), "{error}");
-    wait::until("the Event", LIMIT, || async {
+    wait::until("the Event exists", LIMIT, || async {
         let told = served.world.events("PlacementRefused", "other").await?;
         ensure!(told == [words], "{told:?}");
         Ok(())
@@ -92,7 +92,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     .await?;
     let patch = json!({"metadata": {"annotations": wish}});
     let error = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(&patch)).await;
-    ensure!(error.is_err(), "a wish that replaces what the policy has set is let in");
+    ensure!(error.is_err(), "a change of the annotation of the Rego policy is admitted");
     // Values that users set for annotations of the Rego policy are ignored.
     let forged =
         json!({"metadata": {"annotations": {"kuadrant.io/placed-by-policy": "{}", "requires-pci": null}}});
@@ -104,7 +104,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     // The webhook that checks modules would reject the write, so its configuration is deleted first.
     let (checks, name) = api_for(&served.world.client, &served.webhooks.configurations()[1]).await?;
     checks.delete(&name, &DeleteParams::default()).await?;
-    wait::until("it is written", LIMIT, || async {
+    wait::until("the ConfigMap is written", LIMIT, || async {
         let broken = json!({"b.rego": "package io.k8s.federation.admission\n{"});
         served.world.write("broken", broken).await
     })
@@ -112,19 +112,22 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     served.world.until_refused("broken").await?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let error = deployments.create(&dry, &app("third", json!({}))?).await;
-    let error = error.err().context("it is let in")?.to_string();
+    let error = error.err().context("the write is admitted")?.to_string();
     ensure!(error.contains("Rego policy rego-placed/broken/b.rego is unavailable"), "{error}");
     served.world.delete("broken").await?;
-    wait::until("it is let in", LIMIT, || async {
+    wait::until("the write is admitted", LIMIT, || async {
         Ok(deployments.create(&dry, &app("third", json!({}))?).await.map(drop)?)
     })
     .await?;
-    ensure!(served.world.events("PlacementRefused", "third").await?.is_empty(), "a dry run is told");
+    ensure!(served.world.events("PlacementRefused", "third").await?.is_empty(), "a dry run has an Event");
     served.webhooks.install(&served.world.client).await?;
     let metrics = served.controller.metrics().await?;
     for verdict in ["changed", "denied", "failed", "allowed"] {
         let labels = [("path", "/placement"), ("verdict", verdict)];
-        ensure!(metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0, "none is {verdict}");
+        ensure!(
+            metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0,
+            "no request has the verdict {verdict}"
+        );
     }
     served.stop().await
 }
@@ -203,11 +206,13 @@ async fn clients_that_send_nothing_delay_no_other_and_lose_their_connection() ->
     let mut silent = sent::connect(&served.webhooks).await?;
     let honest = review("{}");
     let asking = tokio::time::timeout(Duration::from_millis(2_500), served.post(&honest));
-    let (code, text) = asking.await.context("the claims hold it up")??;
+    let (code, text) = asking.await.context("unfinished requests delay the review")??;
     ensure!(code == 200, "{code} {text}");
     let mut nothing = Vec::new();
     // The connection is closed, with or without a response.
-    let _ = tokio::time::timeout(LIMIT, silent.read_to_end(&mut nothing)).await.context("it stays")?;
+    let _ = tokio::time::timeout(LIMIT, silent.read_to_end(&mut nothing))
+        .await
+        .context("the silent connection is not closed")?;
     served.stop().await
 }
 
@@ -239,7 +244,7 @@ async fn endless_bodies_of_unknown_clients_delay_no_review_from_another_address(
     // Until the connections of the strangers have timed out.
     while !sending.is_empty() {
         let asking = tokio::time::timeout(Duration::from_millis(2_000), served.post(&honest));
-        let (code, text) = asking.await.context("the strangers delay it")??;
+        let (code, text) = asking.await.context("unknown clients delay the review")??;
         ensure!(code == 200, "{code} {text}");
         while let Some(answer) = sending.try_join_next() {
             answers.push(answer?);
@@ -317,9 +322,12 @@ async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many
         answered += of_one;
         refused += not;
     }
-    ensure!(answered + refused == 600 * 17 && answered > 1_000, "{answered} and {refused}");
+    ensure!(
+        answered + refused == 600 * 17 && answered > 1_000,
+        "{answered} evaluated and {refused} rejected"
+    );
     let more = memory(&served.controller)?.saturating_sub(before) / 1024;
-    ensure!(more < 100, "{more} MiB more");
+    ensure!(more < 100, "the memory grew by {more} MiB");
     served.stop().await
 }
 
@@ -327,7 +335,7 @@ async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many
 fn memory(controller: &Controller) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", controller.pid()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    line.trim().trim_end_matches(" kB").parse().context("no number")
+    line.trim().trim_end_matches(" kB").parse().context("VmRSS is not a number")
 }
 
 #[tokio::test]
@@ -348,7 +356,7 @@ async fn renewed_certificate_is_served_without_errors() -> Result<()> {
         if found != first {
             break;
         }
-        ensure!(start.elapsed() < LIMIT, "the old one is still served");
+        ensure!(start.elapsed() < LIMIT, "the old certificate is still served");
     }
     served.stop().await
 }

@@ -130,7 +130,7 @@ impl World {
     pub(crate) async fn until_status(&self, name: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         wait::until(&format!("the status of {name}"), LIMIT, || async {
             let status = self.status(name).await?;
-            ensure!(is(&status), "it says {status}");
+            ensure!(is(&status), "the status is {status}");
             Ok(status)
         })
         .await
@@ -148,11 +148,11 @@ impl World {
     /// seconds.
     pub(crate) async fn until_newer_than(&self, name: &str) -> Result<()> {
         let created = self.config_maps().get(name).await?.metadata.creation_timestamp;
-        wait::until("a later second", LIMIT, || async {
+        wait::until("a later creation time", LIMIT, || async {
             self.write("clock", json!({})).await?;
             let now = self.config_maps().get("clock").await?.metadata.creation_timestamp;
             self.delete("clock").await?;
-            ensure!(now > created, "it is the same second");
+            ensure!(now > created, "the creation time is the same");
             Ok(())
         })
         .await
@@ -178,7 +178,7 @@ pub(crate) async fn modules(controller: &Controller, state: &str) -> Result<f64>
 pub(crate) async fn until_loaded(controller: &Controller, count: usize) -> Result<()> {
     wait::until(&format!("{count} modules are loaded"), LIMIT, || async {
         let (loaded, pending) = (modules(controller, "loaded").await?, modules(controller, "pending").await?);
-        ensure!((loaded, pending) == (count as f64, 0.0), "{loaded} are, {pending} are pending");
+        ensure!((loaded, pending) == (count as f64, 0.0), "{loaded} are loaded, {pending} are pending");
         Ok(())
     })
     .await

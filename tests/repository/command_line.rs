@@ -143,5 +143,5 @@ fn command_line_documentation_is_up_to_date() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "{} is not what the code says: set POLICY_SYNC_UPDATE=1 once", path.display());
+    assert!(written == page, "{} is outdated: set POLICY_SYNC_UPDATE=1 to update it", path.display());
 }

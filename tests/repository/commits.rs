@@ -72,7 +72,7 @@ fn commit_subjects_are_short_imperatives() {
     let checked = [commits, "--max-count=1"].map(|range| text(&["log", "-z", "--format=%B", range]));
     let messages: Vec<&str> =
         checked.iter().flat_map(|text| text.split_terminator('\0')).map(str::trim_end).collect();
-    assert!(!messages.is_empty(), "git names no commit");
+    assert!(!messages.is_empty(), "git lists no commits");
     println!("{} commit messages", messages.len());
     let faults: Vec<String> = messages.iter().filter_map(|message| fault(message)).collect();
     assert!(faults.is_empty(), "{faults:#?}");

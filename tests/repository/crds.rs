@@ -15,9 +15,5 @@ fn crd_of_rego_policies_is_up_to_date() {
         fs::write(&path, &definition).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == definition,
-        "{} is not what the code says: set POLICY_SYNC_UPDATE=1 once",
-        path.display()
-    );
+    assert!(written == definition, "{} is outdated: set POLICY_SYNC_UPDATE=1 to update it", path.display());
 }

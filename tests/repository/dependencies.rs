@@ -136,7 +136,7 @@ fn is_private(package: &Package) -> bool {
 
 /// The reason why `license` is rejected.
 fn fault(license: Option<&str>, allowed: &BTreeSet<String>) -> Option<String> {
-    let Some(license) = license else { return Some("names no licence".into()) };
+    let Some(license) = license else { return Some("the license is missing".into()) };
     // Old crates separate licenses with `/`.
     match Expression::parse_mode(license, ParseMode::LAX) {
         Err(error) => Some(format!("{license}: {error}")),
@@ -178,7 +178,7 @@ fn licence_is_evaluated_as_an_expression() {
 #[test]
 fn banned_crates_are_not_dependencies() {
     let bans = rules().bans;
-    assert_eq!(bans.multiple_versions, "allow", "nothing else is checked here");
+    assert_eq!(bans.multiple_versions, "allow", "this test supports no other value");
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for package in packages() {
         versions.entry(package.name).or_default().insert(package.version);
@@ -186,18 +186,18 @@ fn banned_crates_are_not_dependencies() {
     for ban in bans.deny {
         let found = versions.get(&ban.name).map_or(0, BTreeSet::len);
         let allowed = usize::from(ban.deny_multiple_versions);
-        assert!(found <= allowed, "{} is there in {found} versions: {}", ban.name, ban.reason);
+        assert!(found <= allowed, "{} has {found} versions: {}", ban.name, ban.reason);
     }
 }
 
 #[test]
 fn dependencies_have_no_wildcard_versions() {
     let bans = rules().bans;
-    assert!(bans.wildcards == "deny" && bans.allow_wildcard_paths, "nothing else is checked here");
+    assert!(bans.wildcards == "deny" && bans.allow_wildcard_paths, "this test supports no other value");
     for package in packages().iter().filter(|package| is_private(package)) {
         let mut wildcards = package.dependencies.iter().filter(|dependency| dependency.req == "*");
         let found = wildcards.find(|dependency| dependency.path.is_none());
-        assert!(found.is_none(), "{} takes any version of {}", package.name, found.unwrap().name);
+        assert!(found.is_none(), "{} accepts any version of {}", package.name, found.unwrap().name);
     }
 }
 
@@ -206,11 +206,13 @@ fn dependencies_come_from_crates_io() {
     let sources = rules().sources;
     assert!(
         sources.unknown_registry == "deny" && sources.unknown_git == "deny",
-        "nothing else is checked here"
+        "this test supports no other value"
     );
     for package in packages() {
         match package.source.as_deref() {
-            None => assert!(is_private(&package), "{} is here, but not of this workspace", package.name),
+            None => {
+                assert!(is_private(&package), "{} has no source and is not in this workspace", package.name)
+            }
             Some(source) => {
                 let expected = "registry+https://github.com/rust-lang/crates.io-index";
                 assert_eq!(source, expected, "{} {}", package.name, package.version);

@@ -50,11 +50,15 @@ fn links_have_targets() {
         for link in links(&text).filter(|link| !link.starts_with("https://")) {
             let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
-            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            assert!(target.exists(), "{}: the target of {link} does not exist", page.display());
             if !fragment.is_empty() {
                 let target = fs::read_to_string(target).unwrap();
                 let mut headings = target.lines().filter(|line| line.starts_with('#'));
-                assert!(headings.any(|h| anchor(h) == fragment), "{}: {link} leads nowhere", page.display());
+                assert!(
+                    headings.any(|h| anchor(h) == fragment),
+                    "{}: the anchor of {link} does not exist",
+                    page.display()
+                );
             }
         }
     }
@@ -73,7 +77,7 @@ fn architecture_page_names_existing_paths() {
     };
     for path in &paths {
         let found = [Some(root().join(path)), Some(source.join(path)), in_crate(path)];
-        assert!(found.into_iter().flatten().any(|path| path.exists()), "there is no {path}");
+        assert!(found.into_iter().flatten().any(|path| path.exists()), "{path} does not exist");
     }
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let folder = format!("crates/{}/", entry.unwrap().file_name().display());
@@ -111,7 +115,7 @@ fn every_flag_of_the_controller_is_documented() {
 fn pinned(tools: &str, module: &str) -> String {
     let pins = fs::read_to_string(root().join(format!("hack/testenv/tools/{tools}/go.mod"))).unwrap();
     let mut lines = pins.lines().filter_map(|line| line.split_once(&format!("{module} v")));
-    let (_, version) = lines.next().unwrap_or_else(|| panic!("{tools} pins no {module}"));
+    let (_, version) = lines.next().unwrap_or_else(|| panic!("go.mod of {tools} does not require {module}"));
     version.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
@@ -163,11 +167,11 @@ fn security_page_names_existing_tests_for_every_attack() {
     for row in rows {
         let cell = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
         let tests: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
-        assert!(!tests.is_empty(), "no test: {row}");
+        assert!(!tests.is_empty(), "the row has no test: {row}");
         for test in tests {
-            assert!(code.contains(&format!("fn {test}()")), "{test} is no test: {row}");
+            assert!(code.contains(&format!("fn {test}()")), "the test {test} does not exist: {row}");
             count += 1;
         }
     }
-    assert!(count > 10, "{count} tests");
+    assert!(count > 10, "only {count} tests");
 }

@@ -24,8 +24,8 @@ fn rows<'p>(page: &'p str, head: &str) -> BTreeMap<&'p str, usize> {
 /// The row whose text contains `words`.
 fn row(rows: &BTreeMap<&str, usize>, words: &str) -> usize {
     let mut found = rows.iter().filter(|(what, _)| what.contains(words));
-    let (_, size) = found.next().unwrap_or_else(|| panic!("no {words}"));
-    assert!(found.next().is_none(), "several rows have {words}");
+    let (_, size) = found.next().unwrap_or_else(|| panic!("no row contains {words}"));
+    assert!(found.next().is_none(), "several rows contain {words}");
     *size
 }
 
@@ -43,11 +43,14 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     let values: Value = serde_saphyr::from_str(&read("charts/policy-sync/values.yaml")).unwrap();
     let limit = values["resources"]["limits"]["memory"].as_str().unwrap().strip_suffix("Mi").unwrap();
     let page = read("docs/memory.md");
-    assert!(page.contains(&format!("`resources.limits.memory`, is {limit} MiB")), "the chart has {limit}Mi");
+    assert!(
+        page.contains(&format!("`resources.limits.memory`, is {limit} MiB")),
+        "docs/memory.md does not have the chart's limit of {limit}Mi"
+    );
     let mut parts = rows(&page, "part");
     let together = parts.remove("together").unwrap();
     assert_eq!(parts.values().sum::<usize>(), together, "{parts:?}");
-    assert!(together <= limit.parse().unwrap(), "{together} MiB in {limit}Mi");
+    assert!(together <= limit.parse().unwrap(), "{together} MiB exceed the limit of {limit}Mi");
 
     let check = usize::try_from(confined::MEMORY_LIMIT >> 20).unwrap();
     assert_eq!(row(&parts, "one check"), check);
@@ -68,5 +71,8 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     };
     let all = together + more.iter().map(|(what, size)| often(what) * size).sum::<usize>();
     let all = format!("{},{:03} MiB", all / 1_000, all % 1_000);
-    assert!(page.contains(&format!("and all the other rows, that is {all}.")), "all of it is {all}");
+    assert!(
+        page.contains(&format!("and all the other rows, that is {all}.")),
+        "docs/memory.md does not have the sum {all}"
+    );
 }

@@ -15,7 +15,9 @@ fn read(path: &str) -> String {
 
 /// The labels and annotations in the tables under a heading, without those whose names depend on the object.
 fn documented(page: &str, heading: &str) -> BTreeSet<(MetadataKind, String)> {
-    let (_, rest) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let (_, rest) = page
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("the heading {heading} is missing"));
     let section = rest.split("\n## ").next().unwrap();
     let mut found = BTreeSet::new();
     for cell in section.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split(" | ")) {

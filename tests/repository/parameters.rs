@@ -39,7 +39,7 @@ fn every_key_is_shown_with_its_default() {
     assert_eq!(shown, defaults);
     let config_map = fs::read_to_string(folder().join("examples/every-key.yaml")).unwrap();
     for key in serde_json::to_value(&defaults).unwrap().as_object().unwrap().keys() {
-        assert!(config_map.contains(&format!("\"{key}\":")), "{key} is not shown");
+        assert!(config_map.contains(&format!("\"{key}\":")), "the example does not contain {key}");
     }
 }
 
@@ -54,5 +54,5 @@ fn json_schema_is_up_to_date() {
         fs::write(&path, &schema).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == schema, "{} is not what the code says: set POLICY_SYNC_UPDATE=1 once", path.display());
+    assert!(written == schema, "{} is outdated: set POLICY_SYNC_UPDATE=1 to update it", path.display());
 }

@@ -106,7 +106,7 @@ fn rules() -> BTreeSet<String> {
 #[tokio::test]
 async fn every_rule_of_the_style_finds_its_violation() {
     let known: BTreeSet<String> = VIOLATIONS.iter().map(|(rule, _)| (*rule).to_owned()).collect();
-    assert_eq!(known, rules(), "the rules of the style, and those with a violation");
+    assert_eq!(known, rules(), "each rule of the style needs one violation");
 
     let folder = tempfile::tempdir().unwrap();
     let mut expected = BTreeSet::new();

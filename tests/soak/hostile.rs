@@ -86,7 +86,7 @@ async fn check_unchanged(
     let start = Instant::now();
     while start.elapsed() < WATCHED {
         let now = theirs(server, users);
-        as_expected(&now, users).context("settled, and then changed")?;
+        as_expected(&now, users).context("the works changed after they had settled")?;
         not_made_anew(before.keys(), before, &now)?;
         for (name, work) in &now {
             // The tenant's objects may need other permissions.
@@ -129,9 +129,9 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
 
     let written = attack.end().await?;
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
-    settled(&server, &controllers).await.context("once the attackers had gone")?;
-    as_expected(&works_where(&server, is_trusted), &users).context("once the attackers had gone")?;
-    users.check_statuses().context("once the attackers had gone")?;
+    settled(&server, &controllers).await.context("after the attack")?;
+    as_expected(&works_where(&server, is_trusted), &users).context("after the attack")?;
+    users.check_statuses().context("after the attack")?;
     a_restart_writes_nothing(&server, &mut controllers).await?;
     Ok(longest)
 }
@@ -140,7 +140,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
 fn hostile_spokes_and_tenants_do_not_affect_others() -> Result<()> {
     let of_mob = AtomicUsize::new(0);
     let waited = each_seed(4, 2, async |seed, rounds| one_seed(seed, rounds, &of_mob).await)?;
-    let (longest, of_mob) = (waited.iter().max().context("no seed was told")?, of_mob.into_inner());
+    let (longest, of_mob) = (waited.iter().max().context("no seed was run")?, of_mob.into_inner());
     println!("{} seeds: users waited for {:.1} s at most", waited.len(), longest.as_secs_f64());
     ensure!(of_mob > waited.len(), "the tenant had only {of_mob} works");
     Ok(())

@@ -146,9 +146,10 @@ fn not_made_anew<'n>(
 ) -> Result<()> {
     for name in names {
         if let Some(before) = before.get(name) {
-            let after =
-                after.get(name).with_context(|| format!("{name} was wanted throughout, and is gone"))?;
-            ensure!(after.uid == before.uid, "{name} was wanted throughout, and was made anew");
+            let after = after
+                .get(name)
+                .with_context(|| format!("{name} was expected at all times, but is missing"))?;
+            ensure!(after.uid == before.uid, "{name} was expected at all times, but was recreated");
         }
     }
     Ok(())
@@ -160,7 +161,7 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
     while since.elapsed() < QUIET {
         ensure!(
             start.elapsed() < LIMIT,
-            "it does not settle: its last write was {}",
+            "the controller does not settle: its last write was {}",
             controllers.last_write()
         );
         sleep(POLL_INTERVAL).await;
@@ -251,6 +252,6 @@ fn random_actions_and_faults_end_in_the_expected_state() -> Result<()> {
         sum(|outcome| outcome.faults),
         sum(|outcome| outcome.starts),
     );
-    ensure!(sum(|outcome| outcome.faults) > 10 * outcome.len(), "hardly anything went wrong");
+    ensure!(sum(|outcome| outcome.faults) > 10 * outcome.len(), "too few faults occurred");
     Ok(())
 }

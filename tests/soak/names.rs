@@ -250,7 +250,7 @@ impl Hub {
             self.show(&GATEWAYS.all(), gateway(name, name, "shop", None), self.version());
         }
         let made = self.settles().await;
-        assert!(made.len() >= NAMES, "{} works were made", made.len());
+        assert!(made.len() >= NAMES, "only {} works were created", made.len());
         for mut work in made.iter().skip(NAMES / 2).cloned() {
             for _ in 0..2 {
                 hostile.work(&mut work);
@@ -284,7 +284,7 @@ impl Hub {
                 .any(|(name, cluster, _)| name.0 == key.name && cluster.0 == key.namespace)
         };
         for work in made.iter().take(NAMES / 2).map(work) {
-            assert!(!is_there(&work), "{work} is left");
+            assert!(!is_there(&work), "{work} still exists");
         }
         // Works whose identifying metadata the spoke has removed belong to the spoke, and the controller does
         // not delete them.
@@ -293,7 +293,7 @@ impl Hub {
         }
         self.settles().await;
         let kept = self.mirror.read().view(self.clock.now()).works().count();
-        assert!(kept <= 2, "{kept} works are left");
+        assert!(kept <= 2, "{kept} works still exist");
     }
 }
 
@@ -314,5 +314,9 @@ fn memory_does_not_grow_with_names_that_come_and_go() {
     });
     stop.cancel();
     let names = WAVES * 2 * NAMES;
-    assert!(held.bytes_current < LIMIT, "{names} names left {} KiB", held.bytes_current / 1024);
+    assert!(
+        held.bytes_current < LIMIT,
+        "{} KiB are still allocated after {names} names",
+        held.bytes_current / 1024
+    );
 }

@@ -181,12 +181,12 @@ impl World {
                 let cluster = CLUSTERS[self.rng.usize(..CLUSTERS.len())];
                 let region = if self.regions[cluster] == "eu" { "us" } else { "eu" };
                 self.locate(cluster, region).await?;
-                Ok(format!("{cluster} is in {region}"))
+                Ok(format!("{cluster} moves to {region}"))
             }
             1 => {
                 let region = if self.region == "eu" { "us" } else { "eu" };
                 self.choose(region).await?;
-                Ok(format!("the shop chooses {region}"))
+                Ok(format!("the shop selects {region}"))
             }
             _ => {
                 self.write_policy(round).await?;
@@ -217,11 +217,14 @@ impl World {
         for (name, expected) in [("good", false), ("bad", true)] {
             let is_denied =
                 self.is_denied(name, &json!({})).with_context(|| format!("the review of {name}"))?;
-            ensure!(is_denied == expected, "denied: {is_denied}, for {name}");
+            ensure!(is_denied == expected, "{name}: denied is {is_denied}, expected {expected}");
         }
         let costly = self.is_denied("good", &json!({COSTLY: "0123456789abcdef"}));
         let reason = costly.as_ref().map_err(RegoQueryError::reason);
-        ensure!(matches!(reason, Err("time" | "memory")), "the review of a costly object: {costly:?}");
+        ensure!(
+            matches!(reason, Err("time" | "memory")),
+            "the review of a costly object returned {costly:?}"
+        );
         Ok(())
     }
 
@@ -244,7 +247,7 @@ impl World {
         let objects = self.server.objects();
         let selector = |namespace: &str, name: &str| {
             let key = format!("ratelimitpolicies.kuadrant.io {namespace}/{name}");
-            let policy = objects.get(&key).with_context(|| format!("there is no {key}"))?;
+            let policy = objects.get(&key).with_context(|| format!("{key} does not exist"))?;
             anyhow::Ok(policy["metadata"]["annotations"][CLUSTER_SELECTOR].as_str().map(str::to_owned))
         };
         let expected = self.expected();
@@ -305,7 +308,7 @@ impl World {
 
 async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
     let mut world = World::begin(seed).await?;
-    world.until_placed().await.context("at the start")?;
+    world.until_placed().await.context("before the attack")?;
     let attack = Attackers::begin(&world.server, seed, ATTACK_EVERY, &[]).await?;
     let mut seen = HostileEffects::default();
     for round in 1..=rounds {
@@ -319,7 +322,7 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
     let written = attack.end().await?;
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     sleep(BETWEEN).await;
-    world.until_placed().await.context("once the attackers had gone")?;
+    world.until_placed().await.context("after the attack")?;
     Ok(seen)
 }
 

@@ -20,6 +20,6 @@ fn kind_that_becomes_direct_affects_the_topology() {
         found::resolved(&gvr, Resolution::Resolved(info))
     };
     assert!(bears(resolved(false)));
-    assert!(!bears(resolved(false)), "it is as before");
+    assert!(!bears(resolved(false)), "the kind is still not direct");
     assert!(bears(resolved(true)));
 }

@@ -73,7 +73,7 @@ fn parent_references_with_different_ports_have_separate_conditions() {
     ];
     let said = route(&world, "r");
     let accepted: Vec<&str> = said.iter().map(|entry| &*entry[0]).collect();
-    assert_eq!(accepted.len(), 3, "of one that is there twice, one: {accepted:?}");
+    assert_eq!(accepted.len(), 3, "a duplicate parentRef has one entry: {accepted:?}");
     assert!(accepted[0].starts_with("Accepted=True"), "{accepted:?}");
     assert!(accepted[1].contains("no listener on port 81"), "{accepted:?}");
     assert!(accepted[2].contains("no listener on port 82"), "{accepted:?}");
@@ -191,7 +191,7 @@ fn conditions_name_policies_of_all_paths_without_values() {
         "RateLimitPolicyAffected=True Affected: in force: shop/a, shop/rule; not in force: shop/top"
     );
     assert_eq!(of(&said[1]), "RateLimitPolicyAffected=True Affected: in force: shop/rule, shop/top");
-    assert_eq!(route(&world(2), "r"), said, "a limit is nothing that is said");
+    assert_eq!(route(&world(2), "r"), said, "a changed limit does not change the conditions");
 }
 
 #[test]
@@ -207,11 +207,7 @@ fn direct_policies_are_listed_at_their_target_only() {
         json!({"Retry.x.io": "above", "target": "Gateway/web", "times": 3}),
     ];
     assert_eq!(route(&world, "r")[0][2..], ["RetryAffected=True Affected: in force: shop/here".to_owned()]);
-    assert_eq!(
-        route(&world, "s")[0].len(),
-        2,
-        "what is in force at the Gateway alone is none of the route's"
-    );
+    assert_eq!(route(&world, "s")[0].len(), 2, "a direct policy on the Gateway does not affect the route");
     assert_eq!(gateway(&world, 6), ["RetryAffected=True Affected: affected by shop/above"]);
 }
 
@@ -246,7 +242,7 @@ fn last_condition_lists_the_kinds_without_a_condition() {
     let of_route = &route(&world, "r")[0];
     assert_eq!(of_route.len(), 8);
     assert_eq!(of_route[7], "FAffected=True Affected: in force: shop/p; and policies of 2 more kinds: G, H");
-    assert!(gateway(&world, 0).is_empty(), "others have taken all the room");
+    assert!(gateway(&world, 0).is_empty(), "the Gateway has no room for further conditions");
 }
 
 #[test]

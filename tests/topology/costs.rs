@@ -48,7 +48,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
                 assert!(black_box(CarrierContents::from_object(object)).is_some())
             })];
         }
-        other => panic!("nothing watches {other}"),
+        other => panic!("no watch of {other}"),
     };
     sources.into_iter().map(row).collect()
 }
@@ -81,7 +81,7 @@ fn hostile_object_costs_at_most_five_times_as_much_as_a_plain_one() {
             let times = (0..3).map(|_| times(&reader, [&hostile, &plain])).fold(f64::INFINITY, f64::min);
             println!("{plural}, {name}: {times:.2}");
             if times > TIMES {
-                faults.push(format!("{plural}, {name}: {times:.1} times as much"));
+                faults.push(format!("{plural}, {name}: {times:.1} times the cost of the plain object"));
             }
         }
     }

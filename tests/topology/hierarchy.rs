@@ -125,7 +125,7 @@ fn policy_generated_from_a_copy_is_not_a_local_policy() {
         let (mut copy, generated) = (policy("copy", 1), policy("made", 2));
         copy["annotations"] = json!({"kuadrant.io/policy-synced": "hub/limits"});
         let mut own = json!({source: "made", "target": "Gateway/web"});
-        assert_eq!(count(&[copy.clone(), generated.clone(), own.clone()]), 1, "the cluster's own {source}");
+        assert_eq!(count(&[copy.clone(), generated.clone(), own.clone()]), 1, "a local {source}");
         own["annotations"] = json!({"kuadrant.io/policy-synced": "hub/made"});
         assert_eq!(count(&[copy, generated, own]), 0, "{source}");
     }

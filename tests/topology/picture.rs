@@ -48,8 +48,8 @@ fn all_is_in_its_box(svg: &Document<'_>) {
                 let (right, bottom) = (left + number(*node, "width"), top + number(*node, "height"));
                 left <= x && end <= right && top < y && y <= bottom
             };
-            assert!(boxes.iter().any(fits), "{shown:?} runs out of its box");
-            assert!(shown.is_ascii() || text.has_attribute("textLength"), "{shown:?} may be of any width");
+            assert!(boxes.iter().any(fits), "{shown:?} exceeds its box");
+            assert!(shown.is_ascii() || text.has_attribute("textLength"), "{shown:?} has no fixed width");
         }
     }
 }
@@ -93,7 +93,7 @@ fn gateway_is_shown_with_listeners_routes_and_backends() {
         "! TargetNotFound: HTTPRoute shop/…",
     ];
     for text in shown {
-        assert!(texts.iter().any(|found| found == text), "{text:?} in {texts:#?}");
+        assert!(texts.iter().any(|found| found == text), "{text:?} is missing in {texts:#?}");
     }
     all_is_in_its_box(&svg);
     let pages: Vec<_> = svg.descendants().filter_map(|node| node.attribute("href")).collect();
@@ -101,7 +101,7 @@ fn gateway_is_shown_with_listeners_routes_and_backends() {
     assert!(pages.contains(&"/objects/ratelimitpolicy.kuadrant.io:shop/top"), "{pages:?}");
     let titles: Vec<_> = svg.descendants().filter(|node| node.has_tag_name("title")).collect();
     let is_whole = |node: &&Node<'_, '_>| node.text() == Some("AuthPolicy shop/one, AuthPolicy shop/two");
-    assert!(titles.iter().any(|node| is_whole(&node)), "the mark names its policies");
+    assert!(titles.iter().any(|node| is_whole(&node)), "no title lists both policies");
     // From class to Gateway, from listener to route, and from rule to port.
     let lines = svg.descendants().filter(|node| node.attribute("d").is_some_and(|d| d.contains('C')));
     assert_eq!(lines.count(), 3);
@@ -119,7 +119,7 @@ fn objects_with_faults_are_shown_first_and_omitted_ones_are_counted() {
     let named = |words: &str| {
         routes.iter().position(|tile| tile.object.as_ref().is_some_and(|object| object.words == words))
     };
-    assert_eq!(named("HTTPRoute shop/z-nowhere"), Some(99), "what is not attached stands last");
+    assert_eq!(named("HTTPRoute shop/z-nowhere"), Some(99), "the unattached route is the last one shown");
     assert_eq!(named("HTTPRoute shop/r-099"), None);
     assert_eq!(routes[100].rows[0].text, "31 more routes");
 }
@@ -168,7 +168,7 @@ fn rejected_routes_and_listeners_are_in_the_picture() {
     let picture = Picture::new(&TopologyReport::new(&graph, scope, Vec::new()));
     let rows = picture.columns.iter().flat_map(|(_, tiles)| tiles).flat_map(|tile| &tile.rows);
     let rows: Vec<&str> = rows.map(|row| &*row.title).collect();
-    assert!(rows.contains(&"HTTPRoute shop/elsewhere"), "it is refused, and in the picture: {rows:#?}");
+    assert!(rows.contains(&"HTTPRoute shop/elsewhere"), "the rejected route is missing: {rows:#?}");
     assert!(rows.iter().any(|row| row.starts_with("same: HTTP 80 *: HostnameConflict")), "{rows:#?}");
 }
 
@@ -212,7 +212,7 @@ fn a_hundred_routes_of_sixteen_rules_take_less_than_200_kib() {
         ),
     );
     let svg = drawn(&world);
-    assert!(svg.len() < 200 * 1024, "{} bytes", svg.len());
+    assert!(svg.len() < 200 * 1024, "the picture has {} bytes", svg.len());
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn topology_has_as_much_detail_as_fits() {
     let mut last = usize::MAX;
     for limit in (0..=whole.dot.len()).rev().step_by(50) {
         let found = text(&graph, limit);
-        assert!(found.dot.len() <= limit.max(60), "{limit}: {} bytes", found.dot.len());
-        assert!(found.dot.len() <= last, "less room, more text");
+        assert!(found.dot.len() <= limit.max(60), "limit {limit}: {} bytes", found.dot.len());
+        assert!(found.dot.len() <= last, "a lower limit gives a longer text");
         last = found.dot.len();
         assert!(found.dot.starts_with("strict digraph {\n") && found.dot.ends_with("}\n"));
         if details.last() != Some(&found.detail.to_string()) {

@@ -53,18 +53,18 @@ async fn is_silent(hub: &Restored, controller: Controller) -> Result<()> {
     let before = hub.works().await?;
     let earlier = again.settled(hub.control_plane()).await?.len();
     // The audit log distinguishes users, not processes, and all processes run as the same user.
-    ensure!(hub.works().await? == before, "works have changed");
+    ensure!(hub.works().await? == before, "works changed");
     again.terminate().await?;
     let third = start(hub).await?;
     let later = third.settled(hub.control_plane()).await?;
-    ensure!(later.len() == earlier, "a restart wrote {:#?}", &later[earlier..]);
+    ensure!(later.len() == earlier, "the restarted controller wrote {:#?}", &later[earlier..]);
     Ok(())
 }
 
 #[tokio::test]
 async fn recorded_hubs_are_taken_over_without_recreating_works() -> Result<()> {
     let recordings = Recording::all()?;
-    ensure!(!recordings.is_empty() && recordings.len() <= 3, "{} are recorded", recordings.len());
+    ensure!(!recordings.is_empty() && recordings.len() <= 3, "{} recordings", recordings.len());
     for recording in recordings {
         let version = recording.version.clone();
         let hub = Restored::new(&recording).await.with_context(|| version.clone())?;
@@ -74,9 +74,9 @@ async fn recorded_hubs_are_taken_over_without_recreating_works() -> Result<()> {
         let writes = controller.settled(hub.control_plane()).await?;
         changed_at_most_once(&writes).with_context(|| version.clone())?;
         let after = hub.works().await?;
-        ensure!(before.uids() == after.uids(), "{version}: other works are there");
+        ensure!(before.uids() == after.uids(), "{version}: works were recreated");
         if version == env!("CARGO_PKG_VERSION") {
-            ensure!(writes.is_empty(), "what this version has left it changes itself: {writes:#?}");
+            ensure!(writes.is_empty(), "this version changed its own recording: {writes:#?}");
         }
         is_silent(&hub, controller).await.with_context(|| version.clone())?;
     }
@@ -102,10 +102,10 @@ async fn works_of_a_newer_version_are_patched_once_and_its_lease_is_kept() -> Re
     let before = hub.works().await?;
     let controller = start(&hub).await?;
     let writes = controller.settled(hub.control_plane()).await?;
-    ensure!(!writes.is_empty(), "what a newer version does differently is not seen");
+    ensure!(!writes.is_empty(), "changes by a newer version are not reverted");
     changed_at_most_once(&writes)?;
     let after = hub.works().await?;
-    ensure!(before.uids() == after.uids(), "other works are there");
+    ensure!(before.uids() == after.uids(), "works were recreated");
     for (name, spec) in after.specs() {
         ensure!(written.get(&name) == Some(spec), "{name} is {spec}");
     }
@@ -147,24 +147,24 @@ async fn parameters_of_a_newer_version_freeze_until_they_are_reverted() -> Resul
         .await
     };
     let conditions = accepted("False").await?;
-    ensure!(conditions.contains("addedLater"), "it does not name the key: {conditions}");
+    ensure!(conditions.contains("addedLater"), "the message does not contain the key: {conditions}");
     controller.settled(hub.control_plane()).await?;
-    ensure!(hub.works().await? == before, "works have changed");
+    ensure!(hub.works().await? == before, "works changed");
 
     let (maps, name) = api_for(&client, &written).await?;
     let patch = json!({ "data": written["data"] });
     maps.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     accepted("True").await?;
     controller.settled(hub.control_plane()).await?;
-    ensure!(hub.works().await? == before, "works have changed");
+    ensure!(hub.works().await? == before, "works changed");
 
     // The controller still owns the works: it withdraws a deleted policy.
     let policy = recording.of_kind("RateLimitPolicy").next().context("no policy")?.clone();
     let (policies, name) = api_for(&client, &policy).await?;
     policies.delete(&name, &DeleteParams::default()).await?;
-    wait::until("its works are withdrawn", LIMIT, || async {
+    wait::until("the works of the policy are being deleted", LIMIT, || async {
         let deleting = hub.works().await?.deleting();
-        ensure!(deleting == 2, "{deleting} are");
+        ensure!(deleting == 2, "{deleting} works are being deleted");
         Ok(())
     })
     .await

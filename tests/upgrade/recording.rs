@@ -119,7 +119,7 @@ async fn record() -> Result<Vec<Value>> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
     let hub = fleet.hub();
     let tenant = Tenant::new(hub, BINARY.as_ref(), TENANT, &["eu-1", "us-1"]).await?;
-    ensure!(tenant.controller_name() == CONTROLLER, "the tenant has another controller");
+    ensure!(tenant.controller_name() == CONTROLLER, "the tenant has another controller name");
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(TENANT, "limits", "web");
     let mut auth = auth_policy(TENANT, "auth", "web");
@@ -138,7 +138,7 @@ async fn record() -> Result<Vec<Value>> {
     let mut recorded = Vec::new();
     for (api_version, kind) in KINDS {
         let mut found = objects(hub, api_version, kind).await?;
-        ensure!(!found.is_empty(), "there is no {kind}");
+        ensure!(!found.is_empty(), "no {kind}");
         found.sort_by_key(place);
         for object in &mut found {
             let metadata = object["metadata"].as_object_mut().context("no metadata")?;
@@ -162,7 +162,7 @@ async fn the_present_version_is_recorded() -> Result<()> {
     let kinds: Vec<Value> =
         Recording::present()?.objects.into_iter().map(|object| object["kind"].clone()).collect();
     for (_, kind) in KINDS {
-        ensure!(kinds.iter().any(|recorded| recorded == kind), "there is no {kind} in it");
+        ensure!(kinds.iter().any(|recorded| recorded == kind), "no {kind} in the recording");
     }
     Ok(())
 }

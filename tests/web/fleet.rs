@@ -76,7 +76,7 @@ async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
     let hub = HubClient::new(config, RequestTimeout::default()).unwrap();
     let controller = ControllerName::new(&tenant.controller_name());
     let live = Arc::new(Live::start(hub, client, controller, Some(tenant.name())).await.unwrap());
-    wait::until("all is listed", LIMIT, || async {
+    wait::until("all policies and clusters are listed", LIMIT, || async {
         let matrix = matrix(&live, MatrixQuery::default());
         ensure!(matrix.policies == policies && matrix.clusters == Some(2), "{matrix:#?}");
         Ok(())
@@ -135,7 +135,7 @@ async fn matrix_cells_match_the_status_command() {
     // No policy has only been applied, and all clusters are available.
     let other = [PolicyState::Applied, PolicyState::Unreachable];
     let expected = PolicyState::ALL.into_iter().filter(|state| !other.contains(state)).collect();
-    assert_eq!(states, expected, "not every state is tried");
+    assert_eq!(states, expected, "not every state is covered");
     let all = printed(&tenant, &["status", "policies", "-n", "web-matrix"]);
     let all = all["items"].as_array().unwrap();
     assert_eq!(shown.policies, all.len());
@@ -165,7 +165,7 @@ async fn worst_states_come_first_and_filters_apply() {
     let clusters = policy_sync_api::selector::parse("region=us").unwrap();
     let us = of(MatrixQuery { clusters, ..MatrixQuery::default() });
     assert_eq!(us.columns.iter().map(|column| &*column.cluster.0).collect::<Vec<_>>(), ["us-1"]);
-    assert!(!names(&us).contains(&"invalid".to_owned()), "it is for eu-1 alone");
+    assert!(!names(&us).contains(&"invalid".to_owned()), "the policy selects only eu-1");
     let out_of_sync = of(MatrixQuery { not_synced: true, ..MatrixQuery::default() });
     assert_eq!(out_of_sync.rows.len(), all.not_synced);
     assert!(out_of_sync.rows.iter().all(|row| !row.in_sync));

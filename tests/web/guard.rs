@@ -127,7 +127,7 @@ async fn requests_get_the_documented_responses() {
         let response = send(&site.host, &request(line, headers)).await.unwrap();
         assert_eq!(response.status, *status, "{line} {headers:?}: {response:?}");
         is_guarded(&response);
-        assert!(!response.body.contains(&site.key), "{line}: the key");
+        assert!(!response.body.contains(&site.key), "{line}: the response contains the key");
         if *line == "HEAD /" {
             assert_eq!(response.body, "");
         }
@@ -185,7 +185,7 @@ async fn idle_and_oversized_requests_block_no_other_clients() {
     let mut slow = TcpStream::connect(&site.host).await.unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nHost").await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(30), slow.read_to_end(&mut Vec::new())).await;
-    assert!(ended.is_ok(), "it is still waited for");
+    assert!(ended.is_ok(), "the server still waits for the request head");
     // The open page still gets events.
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", false, &[])])).await;
     let told = async {

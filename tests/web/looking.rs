@@ -66,7 +66,7 @@ async fn change_is_shown_at_once_and_keeps_focus_and_input() {
         took.push(began.elapsed());
     }
     // Single changes may be slow on a busy machine.
-    assert!(took.iter().min() < Some(&Duration::from_secs(2)), "a change shows after {took:?}");
+    assert!(took.iter().min() < Some(&Duration::from_secs(2)), "a change appears only after {took:?}");
     browser.until_text("#live", |text| text.contains("web-change limits")).await;
     assert_eq!(browser.script("return document.activeElement.getAttribute('href')").await, json!(link));
     assert_eq!(browser.script("return document.getElementById('legend').open").await, json!(true));

@@ -202,7 +202,11 @@ async fn screenshots_show_a_fleet_in_all_states() -> Result<()> {
         browser.until_text("main", |text| texts.iter().all(|shown| text.contains(shown))).await;
         browser.fit(PAGE_WIDTH).await;
         let picture = browser.page.screenshot().await?;
-        ensure!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{path}: {} bytes", picture.len());
+        ensure!(
+            picture.starts_with(b"\x89PNG") && picture.len() > 10_000,
+            "{path}: the screenshot has {} bytes",
+            picture.len()
+        );
         fs::write(folder.join(name), picture)?;
     }
     browser.end().await;

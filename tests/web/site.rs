@@ -69,7 +69,7 @@ impl Site {
 
     /// Waits until `holds` accepts the page, and returns it.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(&str) -> bool) -> String {
-        let shown = wait::until("the page says so", LIMIT, || async {
+        let shown = wait::until("the page has the expected content", LIMIT, || async {
             let page = self.get(path).await;
             ensure!(holds(&page.body), "{page:?}");
             Ok(page.body)

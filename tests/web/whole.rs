@@ -109,7 +109,7 @@ async fn check_accessibility(feature: &str, value: &str) {
             assert_eq!(is_on, json!(true), "{feature}: {value}");
             let text = browser.text("main").await;
             assert!(text.contains(says), "{path}: {text}");
-            assert!(browser.width().await <= width, "{path} scrolls sideways at {width}");
+            assert!(browser.width().await <= width, "{path} scrolls horizontally at a width of {width}");
             if path != "/nowhere" {
                 browser.is_quiet(&site).await;
             }

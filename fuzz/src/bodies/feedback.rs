@@ -76,12 +76,12 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
     let mut applied = BTreeSet::new();
     let mut said = BTreeMap::new();
     for key in keys {
-        let work = hub.works.get_mut(&key).expect("a work that is there");
+        let work = hub.works.get_mut(&key).expect("the work exists");
         if work["metadata"]["annotations"]["kuadrant.io/parent"] != *limits().to_string() {
             continue;
         }
         let index =
-            (0..statuses.len()).find(|index| cluster(*index) == key.0).expect("a cluster of the list");
+            (0..statuses.len()).find(|index| cluster(*index) == key.0).expect("the cluster is in the list");
         let copy = &work["spec"]["workload"]["manifests"][1];
         let revision = copy["metadata"]["annotations"]["kuadrant.io/revision"].clone();
         let mut status = statuses[index].clone();
@@ -99,15 +99,18 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
     let annotations = match hub.fold(&limits()).fold {
         Fold::Write { annotations, .. } => Some(annotations),
         Fold::Settled => None,
-        Fold::Contested { contest, .. } => panic!("nobody else owns anything: {contest:?}"),
+        Fold::Contested { contest, .. } => panic!("unexpected conflict: {contest:?}"),
     };
     hub.write_fold(&limits());
-    assert_eq!(hub.fold(&limits()).fold, Fold::Settled, "what is written is not what is planned");
-    let object =
-        hub.objects.values().find(|object| object["metadata"]["name"] == "limits").expect("it is there");
+    assert_eq!(hub.fold(&limits()).fold, Fold::Settled, "a plan remains after writing");
+    let object = hub
+        .objects
+        .values()
+        .find(|object| object["metadata"]["name"] == "limits")
+        .expect("the policy exists");
     let found = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     for (key, text) in annotations.iter().flatten() {
-        assert_eq!(found[*key], **text, "what is written is what is planned");
+        assert_eq!(found[*key], **text, "annotation {key} differs from the plan");
     }
     let sync_annotation = read(&found, statuses.len(), other_bytes, &applied);
     if let Some((detail, entries)) = &sync_annotation
@@ -125,7 +128,7 @@ fn check_ancestors(entry: &Synced, said: Option<&Vec<ConditionStatus>>) {
         let shown = shown.unwrap_or_else(|| panic!("{condition_type} is missing: {entry:?}"));
         assert!(
             ancestors::rank(&shown.status) <= ancestors::rank(status),
-            "{shown:?}, but one says {status}"
+            "{shown:?}, but an ancestor has {status}"
         );
     }
 }
@@ -157,19 +160,21 @@ fn read(
     assert!(ours <= OWN_ANNOTATIONS_LIMIT, "{ours} bytes");
     assert!(ours == 0 || ours + other_bytes <= ANNOTATIONS_LIMIT, "{ours} and {other_bytes} bytes");
     let text = |key: &str| found.get(key)?.as_str();
-    let entries: Vec<Synced> = serde_json::from_str(text(POLICIES_SYNCED)?).expect("a list of entries");
-    let summary: Summary = serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?).expect("a summary");
+    let entries: Vec<Synced> =
+        serde_json::from_str(text(POLICIES_SYNCED)?).expect("the annotation is a list of entries");
+    let summary: Summary =
+        serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?).expect("the annotation is a summary");
     let detail = text(POLICIES_SYNCED_DETAIL)?.to_owned();
     assert_eq!(summary.clusters, clusters);
     let expected: Vec<String> = (0..entries.len()).map(cluster).collect();
     assert!(entries.iter().map(|entry| &*entry.cluster.0).eq(expected.iter()), "{entries:?}");
     assert!(entries.iter().all(|entry| entry.name == "limits" && entry.namespace == "kuadrant-shop"));
-    assert!(summary.applied <= applied.len(), "{summary:?}, but only {applied:?} say so");
+    assert!(summary.applied <= applied.len(), "{summary:?}, but only {applied:?} have applied it");
     if detail == "full" || detail == "minimal" {
         assert_eq!(entries.len(), clusters);
         check_summary(&summary, &entries, detail == "full");
         for entry in entries.iter().filter(|entry| entry.applied) {
-            assert!(applied.contains(&*entry.cluster.0), "{entry:?} does not say so");
+            assert!(applied.contains(&*entry.cluster.0), "{entry:?}, but the cluster has not applied it");
         }
     } else {
         assert!(detail == "keys" || detail == format!("first {} of {clusters}", entries.len()), "{detail}");
@@ -201,7 +206,12 @@ fn assert_same(with: &SyncAnnotation, without: &SyncAnnotation, silenced: usize)
     let others = |entries: &[Synced]| -> Vec<Synced> {
         entries.iter().filter(|entry| *entry.cluster.0 != *cluster(silenced)).cloned().collect()
     };
-    assert_eq!(others(with), others(without), "{} changes what is told of another", cluster(silenced));
+    assert_eq!(
+        others(with),
+        others(without),
+        "the status of {} changes the entry of another cluster",
+        cluster(silenced)
+    );
 }
 
 /// Whether `status` contains everything that is needed to count as applied.

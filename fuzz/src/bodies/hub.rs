@@ -181,15 +181,15 @@ impl Hub {
     fn show(&mut self, address: &(Source, ObjectKey)) {
         self.version += 1;
         let version = self.version;
-        let object = self.objects.get_mut(address).expect("what is shown is there");
+        let object = self.objects.get_mut(address).expect("the object exists");
         object["metadata"]["resourceVersion"] = version.to_string().into();
         let text = object.to_string();
         self.show_text(&address.0, &address.1, &text);
     }
 
     fn show_text(&self, source: &Source, key: &ObjectKey, text: &str) {
-        let object: HubObject = serde_json::from_str(text).expect("it was read before");
-        let row = source.prune(&object, &ControllerName::new(CONTROLLER)).expect("objects come from it");
+        let object: HubObject = serde_json::from_str(text).expect("the object was parsed before");
+        let row = source.prune(&object, &ControllerName::new(CONTROLLER)).expect("the source has objects");
         self.change(SourceEvent::Applied {
             source: source.clone(),
             key: key.clone(),
@@ -279,7 +279,7 @@ fn schema() -> Schema {
         "rules": {"type": "object", "additionalProperties": rule, "maxProperties": 3},
         "list": {"type": "array", "items": rule, "oneOf": [{"minItems": 1}, {"maxItems": 0}]},
     }});
-    Schema::new(&serde_json::from_value(spec).expect("it is a schema"))
+    Schema::new(&serde_json::from_value(spec).expect("the schema is valid"))
 }
 
 /// Whether `text` is a valid name of an object, with or without dots.

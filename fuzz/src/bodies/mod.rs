@@ -34,6 +34,6 @@ pub const ALL: [(&str, Body); 8] = [
 ///
 /// If a property is violated, or no body has this name.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, body) = ALL.iter().find(|(known, _)| *known == name).expect("a body of that name");
+    let (_, body) = ALL.iter().find(|(known, _)| *known == name).expect("a body has this name");
     body(data);
 }

@@ -31,11 +31,11 @@ pub fn body(data: &[u8]) {
 
 fn check_report(fault: &ParamsError) {
     let text = fault.to_string();
-    assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
+    assert!(!text.chars().any(char::is_control), "more than one line: {text:?}");
     assert!(text.len() <= LIMIT, "{} bytes: {text:?}", text.len());
     let of_the_whole =
         fault.fault.starts_with("not JSON: ") || fault.fault.starts_with("expected an object, ");
-    assert!(of_the_whole || !fault.place.is_empty(), "without a place: {text:?}");
+    assert!(of_the_whole || !fault.place.is_empty(), "the place is missing: {text:?}");
 }
 
 fn is_usable(params: &Params) {
@@ -48,7 +48,7 @@ fn is_usable(params: &Params) {
         }
         for field in &policy.status_fields {
             assert!(!field.name.starts_with('_') && !field.name.is_empty());
-            StatusPath::parse(&field.path).expect("accepted paths can be read");
+            StatusPath::parse(&field.path).expect("accepted paths are valid");
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn body(data: &[u8]) {
         hub
     };
     let (mut hub, again) = (run(), run());
-    assert_eq!(text(&hub), text(&again), "the same hub has two plans");
+    assert_eq!(text(&hub), text(&again), "the same hub has two different plans");
     hub.write();
     holds(&hub);
     hub.wait(3_600_000);
@@ -49,7 +49,7 @@ fn holds(hub: &Hub) {
         within_placement(hub, &origin, &plan);
         for (cluster, outcome) in &plan.outcomes {
             let Outcome::Work(work) = outcome else { continue };
-            let spec = work.spec().expect("it was made once");
+            let spec = work.spec().expect("the planned work is valid");
             let (companions, copy) = is_whole(&origin, work, &spec);
             if origin.as_gateway().is_some() {
                 let copies =
@@ -57,7 +57,7 @@ fn holds(hub: &Hub) {
                 check_copied_secrets(hub, origin.object(), copies, &companions);
                 is_of_the_downstream_class(hub, origin.object(), copy);
             } else {
-                assert!(companions.is_empty(), "something travels with a policy");
+                assert!(companions.is_empty(), "the work of a policy has other manifests");
                 references_are_placed(hub, &origin, &cluster.0, work, copy);
                 only_matching_patches_differ(hub, &origin, &cluster.0, copy);
             }
@@ -77,7 +77,7 @@ fn within_placement(hub: &Hub, origin: &Origin, plan: &WorksPlan) {
     let there = hub.clusters_of(origin, |_| true);
     for (cluster, outcome) in &plan.outcomes {
         let kept = matches!(outcome, Outcome::Kept(_)) && there.contains(&*cluster.0);
-        assert!(kept || placed.contains(&*cluster.0), "{origin} is planned for {cluster}: {outcome:?}");
+        assert!(kept || placed.contains(&*cluster.0), "{origin} is not placed on {cluster}: {outcome:?}");
     }
 }
 
@@ -88,7 +88,10 @@ fn is_whole<'w>(
     spec: &'w ManifestWorkSpec,
 ) -> (Vec<&'w Value>, &'w Value) {
     let downstream = format!("{PREFIX}{}", &origin.object().namespace);
-    assert!(downstream.len() <= 63 && downstream != "kuadrant-system", "no copy may be in {downstream}");
+    assert!(
+        downstream.len() <= 63 && downstream != "kuadrant-system",
+        "no copy may have the namespace {downstream}"
+    );
     assert!(work.name.0.len() <= 63, "{}", work.name);
     let manifests = &spec.workload.manifests;
     let [namespace, companions @ .., copy] = manifests.as_slice() else {
@@ -98,7 +101,7 @@ fn is_whole<'w>(
     assert_eq!(copy.0["metadata"]["namespace"], *downstream);
     assert_eq!(copy.0["metadata"]["name"], *origin.object().name);
     let keys = |value: &Value, known: &[&str]| {
-        let fields = value.as_object().expect("it is an object");
+        let fields = value.as_object().expect("the value is an object");
         assert!(fields.keys().all(|key| known.contains(&key.as_str())), "{fields:?}");
     };
     keys(&copy.0, &["apiVersion", "kind", "metadata", "spec"]);
@@ -125,7 +128,7 @@ fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
 }
 
 fn is_of_the_downstream_class(hub: &Hub, key: &ObjectKey, copy: &Value) {
-    let params = params(hub, key).expect("the class of a Gateway that is copied is ours");
+    let params = params(hub, key).expect("a copied Gateway has a class of the controller");
     assert_eq!(copy["spec"]["gatewayClassName"], params.downstream_class);
     assert_eq!(copy["metadata"]["labels"]["kuadrant.io/managed"], "true");
 }
@@ -144,14 +147,14 @@ fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &Plann
         let name = reference["name"].as_str().expect("a reference has a name");
         let key = ObjectKey::new(namespace, name);
         assert!(hub.placed(&key).contains(cluster), "{reference} is not placed on {cluster}");
-        let params = params(hub, &key).expect("the class of a Gateway that is referred to is ours");
+        let params = params(hub, &key).expect("a target has a class of the controller");
         let lists = params.lists(Role::Policy, origin.kind());
-        assert!(lists, "its class does not list {}", origin.kind());
+        assert!(lists, "the class does not list {}", origin.kind());
         names.insert(name);
     }
-    assert!(!names.is_empty(), "a copy without a reference");
-    let told: BTreeSet<&str> =
-        serde_json::from_str(&work.annotations["kuadrant.io/gateways"]).expect("a list of names");
+    assert!(!names.is_empty(), "the copy has no target");
+    let told: BTreeSet<&str> = serde_json::from_str(&work.annotations["kuadrant.io/gateways"])
+        .expect("the annotation is a list of names");
     assert_eq!(told, names);
 }
 
@@ -164,11 +167,11 @@ fn only_matching_patches_differ(hub: &Hub, origin: &Origin, cluster: &str, copy:
         .unwrap_or_default();
     let overrides =
         policy["metadata"]["annotations"]["kuadrant.io/cluster-overrides"].as_str().unwrap_or("[]");
-    let overrides: Value = serde_json::from_str(overrides).expect("overrides that are used are JSON");
+    let overrides: Value = serde_json::from_str(overrides).expect("applied overrides are JSON");
     let mut wanted = policy["spec"].clone();
-    for item in overrides.as_array().expect("overrides that are used are a list") {
+    for item in overrides.as_array().expect("applied overrides are a list") {
         let selector = item["clusterSelector"].as_str().expect("a selector is a string");
-        if parse(selector).expect("a selector that is used can be read").matches(&labels) {
+        if parse(selector).expect("the selector of an applied override is valid").matches(&labels) {
             let patch = &item["patch"];
             assert!(patch.get("targetRef").is_none() && patch.get("targetRefs").is_none(), "{patch}");
             merge(&mut wanted, patch);
@@ -178,7 +181,7 @@ fn only_matching_patches_differ(hub: &Hub, origin: &Origin, cluster: &str, copy:
     let mut found = copy["spec"].clone();
     normalize(&mut found);
     for spec in [&mut wanted, &mut found] {
-        let fields = spec.as_object_mut().expect("a spec that is copied is an object");
+        let fields = spec.as_object_mut().expect("a copied spec is an object");
         ["targetRef", "targetRefs"].iter().for_each(|key| drop(fields.remove(*key)));
     }
     assert_eq!(found, wanted);
@@ -194,7 +197,7 @@ fn merge(target: &mut Value, patch: &Value) {
         *target = json!({});
     }
     for (key, value) in patch {
-        let fields = target.as_object_mut().expect("it is one by now");
+        let fields = target.as_object_mut().expect("the target is an object");
         if value.is_null() {
             fields.remove(key);
         } else {

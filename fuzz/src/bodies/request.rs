@@ -14,7 +14,7 @@ pub fn body(data: &[u8]) {
         Ok(request) => request,
         Err(error) => {
             let text = error.to_string();
-            assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
+            assert!(!text.chars().any(char::is_control), "more than one line: {text:?}");
             return;
         }
     };
@@ -23,28 +23,28 @@ pub fn body(data: &[u8]) {
     let graph = Graph::build(&graph_input);
     let ask = |request: Option<Request>| {
         let report = EffectiveReport::new(&graph, &Scope::default(), request, Vec::new());
-        serde_json::to_value(report).expect("a report can be written")
+        serde_json::to_value(report).expect("a report is serializable")
     };
     let answered = ask(Some(request.clone()));
-    assert_eq!(answered, ask(Some(request.clone())), "asked again it answers something else");
+    assert_eq!(answered, ask(Some(request.clone())), "a repeated request has another result");
     let all = ask(None);
     let answers = answered["answers"].as_array().expect("a list");
     let choices = request.choices(&graph).chosen;
-    assert!(answers.len() <= choices.len(), "more answers than choices");
+    assert!(answers.len() <= choices.len(), "more results than choices");
     for answer in answers {
         let path = &answer["path"];
         let is_there = |other: &&Value| other["path"] == *path;
         assert!(
             all["answers"].as_array().expect("a list").iter().any(|other| is_there(&other)),
-            "{path} is no path"
+            "{path} does not exist"
         );
     }
     for choice in choices {
         let listener = graph.listener(choice.listener).expect("a listener");
-        assert!(request.port.is_none_or(|port| port == listener.port), "another port answers");
+        assert!(request.port.is_none_or(|port| port == listener.port), "a chosen listener has another port");
         assert!(
             graph.links(choice.listener).any(|route| route == choice.route),
-            "a route that is not attached answers"
+            "a chosen route is not attached"
         );
     }
 }

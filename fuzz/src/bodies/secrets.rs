@@ -24,7 +24,7 @@ pub(super) fn check_copied_secrets(hub: &Hub, key: &ObjectKey, copies: bool, com
     let allowed = if copies { allowed(hub, key) } else { BTreeSet::new() };
     let downstream = |(namespace, name): &(String, String)| (format!("{PREFIX}{namespace}"), name.clone());
     let carried: BTreeSet<_> = of("Secret").map(address).collect();
-    assert_eq!(carried, allowed.iter().map(downstream).collect(), "of {key}");
+    assert_eq!(carried, allowed.iter().map(downstream).collect(), "Secrets of {key}");
 
     let own = format!("{PREFIX}{}", key.namespace);
     for secret in of("Secret") {
@@ -57,7 +57,7 @@ pub(super) fn check_copied_secrets(hub: &Hub, key: &ObjectKey, copies: bool, com
     let known = |object: &&Value| {
         ["Namespace", "ReferenceGrant", "Secret"].iter().any(|kind| object["kind"] == **kind)
     };
-    assert!(companions.iter().all(known), "something else travels");
+    assert!(companions.iter().all(known), "the work has a manifest of another kind");
 }
 
 /// The Secrets that the Gateway's listeners reference and may use, by namespace and name.

@@ -26,7 +26,7 @@ pub fn body(data: &[u8]) {
         }
         Err(error) => {
             let text = error.to_string();
-            assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
+            assert!(!text.chars().any(char::is_control), "more than one line: {text:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn body(data: &[u8]) {
         printed[1]
     );
     list.reverse();
-    assert_eq!(self::printed(&list), printed, "the order of objects changes what is printed");
+    assert_eq!(self::printed(&list), printed, "the order of objects changes the output");
 }
 
 /// Parses the objects, and keeps the first of each identity.
@@ -51,7 +51,7 @@ fn printed(list: &[HubObject]) -> [String; 3] {
     let graph_input = objects.graph_input();
     let graph = Graph::build(&graph_input);
     let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
-    let json = serde_json::to_string(&report).expect("a report can be written");
+    let json = serde_json::to_string(&report).expect("a report is serializable");
     [json, dot::dot(&report), tree::tree(&report).join("\n")]
 }
 
@@ -73,19 +73,19 @@ fn holds(json: &Value) {
     assert!(is_sorted(&paths), "paths are not sorted: {paths:?}");
     let (nodes, links): (BTreeSet<&str>, BTreeSet<Vec<&str>>) =
         (nodes.into_iter().collect(), links.into_iter().collect());
-    assert!(links.iter().flatten().all(|end| nodes.contains(end)), "a link leads nowhere");
+    assert!(links.iter().flatten().all(|end| nodes.contains(end)), "a link has an unknown node");
     let goes = |path: &Vec<&str>| path.windows(2).all(|pair| links.contains(pair));
-    assert!(paths.iter().all(goes), "a path goes along no link");
+    assert!(paths.iter().all(goes), "a path has an unknown link");
     let counts: BTreeSet<&str> = list("policies")
         .iter()
         .filter(|policy| policy["counts"] == true)
         .filter_map(|policy| policy["id"].as_str())
         .collect();
     for path in list("paths") {
-        assert!(!texts(&path["hostnames"]).is_empty(), "a path without hosts: {path}");
+        assert!(!texts(&path["hostnames"]).is_empty(), "a path has no hostnames: {path}");
         for id in path["effective"].as_object().expect("an object").values() {
             let effective = &json["effective"][id.as_str().expect("an id")];
-            assert!(effective["rules"].is_object(), "{id} is nowhere");
+            assert!(effective["rules"].is_object(), "{id} is missing");
             assert!(texts(&effective["sources"]).iter().all(|source| counts.contains(source)), "{effective}");
         }
     }

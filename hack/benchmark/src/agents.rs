@@ -23,7 +23,7 @@ pub(super) fn report(work: &ManifestWork, text: &str) -> Result<PreparedRequest>
     let patch = Patch::Merge(json!({ "status": report.status_of(work) }));
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
-        .context("making an answer")?;
+        .context("building a status request")?;
     Ok(raw::with_metadata_response(request))
 }
 

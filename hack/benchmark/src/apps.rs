@@ -32,9 +32,10 @@ pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Resul
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let body = serde_json::to_vec(&app(namespace, &format!("app-{number}")))?;
     let request = Requests::new(DEPLOYMENTS.within(namespace)).create(&dry, body);
-    let placed: Value = hub.request(request.context("making a create")?).await.context("writing an app")?;
+    let placed: Value =
+        hub.request(request.context("building a create request")?).await.context("creating an app")?;
     let preferences = placed["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
-    preferences.map(str::to_owned).context("it is not placed")
+    preferences.map(str::to_owned).context("the app is not placed")
 }
 
 /// Creates apps at an interval, and returns the time when the first one is placed.
@@ -49,7 +50,7 @@ pub(super) async fn placed(hub: &Client, namespace: &'static str) -> Result<Inst
                     apps.spawn(async move { place(&hub, namespace, number).await.map(|_| Instant::now()) });
                     number += 1;
                 }
-                Some(answer) = apps.join_next() => match answer.context("asking ended early")? {
+                Some(answer) = apps.join_next() => match answer.context("a request panicked")? {
                     Ok(at) => return Ok(at),
                     Err(error) => last = Some(error),
                 },

@@ -109,8 +109,8 @@ pub(super) async fn in_opa(bundle: &Bundle, data: Value) -> Result<(Server, Engi
     let server = Server::start().await?;
     let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);
     let engine = Evaluator::Opa(opa.clone()).engine(bundle)?.with_data(data.into())?;
-    let contents = engine.opa_engine().context("it is not OPA that evaluates")?.contents().clone();
-    push(&opa, bundle, None, &contents).await.context("filling OPA")?;
+    let contents = engine.opa_engine().context("the engine is not OPA")?.contents().clone();
+    push(&opa, bundle, None, &contents).await.context("pushing to OPA")?;
     Ok((server, engine))
 }
 
@@ -154,17 +154,17 @@ impl QueryArm {
             },
             Query::Deny => {
                 let denied = self.snapshot.query_value(ADMISSION.0, ADMISSION.1, &value.clone().into())?;
-                match serde_json::to_value(denied).context("reading an answer")? {
+                match serde_json::to_value(denied).context("parsing the result")? {
                     Value::Array(denied) if !denied.is_empty() => Ok(Value::Array(denied)),
-                    other => bail!("nothing is denied: {other}"),
+                    other => bail!("the object is not denied: {other}"),
                 }
             }
             Query::Review | Query::ReviewOfIngress(_) => {
                 let answer: Value =
-                    serde_json::from_slice(&self.review(body)?).context("reading an answer")?;
+                    serde_json::from_slice(&self.review(body)?).context("parsing the response")?;
                 match answer["response"]["status"]["code"] == 403 {
                     true => Ok(answer),
-                    false => bail!("it is not denied: {answer}"),
+                    false => bail!("the object is not denied: {answer}"),
                 }
             }
         }
@@ -175,7 +175,7 @@ impl QueryArm {
         for object in self.objects.iter() {
             let (one, other) = (self.answer(object)?, other.answer(object)?);
             if one != other {
-                bail!("{:?}: {one} is not {other}", self.question);
+                bail!("{:?}: {one} differs from {other}", self.question);
             }
         }
         Ok(())

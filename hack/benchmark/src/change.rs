@@ -139,7 +139,7 @@ async fn work(hub: &MeasuredHub, cluster: &str, name: &str) -> Result<ManifestWo
 /// The patch that the controller would send for `work` with this limit.
 fn patch(mut work: ManifestWork, limit: &Value) -> Result<PreparedRequest> {
     let place = work.spec.workload.manifests.last_mut().and_then(|copy| copy.0.pointer_mut(LIMIT));
-    *place.context("a work without a limit")? = limit.clone();
+    *place.context("no limit in the work")? = limit.clone();
     let metadata = &work.metadata;
     let mut patch = vec![
         json!({ "op": "test", "path": "/metadata/uid", "value": metadata.uid }),
@@ -152,9 +152,9 @@ fn patch(mut work: ManifestWork, limit: &Value) -> Result<PreparedRequest> {
             json!({ "op": "add", "path": path, "value": value })
         }));
     }
-    let patch = serde_json::from_value(Value::Array(patch)).context("making a patch")?;
+    let patch = serde_json::from_value(Value::Array(patch)).context("building a patch request")?;
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch(&work.name_any(), &PatchParams::default(), &Patch::<()>::Json(patch))
-        .context("making a patch")?;
+        .context("building a patch request")?;
     Ok(raw::with_metadata_response(request))
 }

@@ -22,7 +22,8 @@ const APART: [&str; 6] = [
 impl Counts {
     /// All requests so far, including rejected ones.
     pub(super) async fn now(client: &Client) -> Result<Self> {
-        let request = http::Request::get("/metrics").body(Vec::new()).context("asking for metrics")?;
+        let request =
+            http::Request::get("/metrics").body(Vec::new()).context("building the metrics request")?;
         let text = client.request_text(request).await.context("reading the API server's metrics")?;
         Ok(Self::parse(&text))
     }

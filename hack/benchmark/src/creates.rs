@@ -57,7 +57,8 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
 async fn patch(hub: &Client) -> Result<Value> {
     let app = serde_json::to_vec(&apps::app(PLACED, "patch"))?;
     let create = Requests::new(DEPLOYMENTS.within(PLACED)).create(&PostParams::default(), app);
-    let placed: Value = hub.request(create.context("making a create")?).await.context("creating an app")?;
+    let placed: Value =
+        hub.request(create.context("building a create request")?).await.context("creating an app")?;
     let annotations = &placed["metadata"]["annotations"];
     Ok(json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]))
 }

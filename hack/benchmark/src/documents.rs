@@ -203,11 +203,14 @@ pub(super) async fn clear(hub: &Client, kind: Kind, namespaces: impl Iterator<It
     for namespace in namespaces {
         let objects = Requests::new(kind.within(&namespace));
         let delete = objects.delete_collection(&DeleteParams::background(), &ListParams::default());
-        raw::send(hub, vec![delete.context("making a delete")?], 1).await.context("deleting objects")?;
-        wait::until("the objects go", LIMIT, || async {
-            let list = objects.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
+        raw::send(hub, vec![delete.context("building a delete request")?], 1)
+            .await
+            .context("deleting objects")?;
+        wait::until("the objects are deleted", LIMIT, || async {
+            let list =
+                objects.list_metadata(&ListParams::default().limit(1)).context("building a list request")?;
             let left: ObjectList<PartialObjectMeta> = hub.request(list).await?;
-            ensure!(left.items.is_empty(), "{namespace} has some left");
+            ensure!(left.items.is_empty(), "objects exist in {namespace}");
             Ok(())
         })
         .await?;

@@ -34,10 +34,10 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     let reviewer = Reviewer::start(hub, NAMESPACE, options.documents, &[rego_policies::exempt()]).await?;
     progress(&format!("{} changes a second for {} s", options.rate, options.load));
     let share = processor_share(hub, reviewer.controller.pid(), options).await?;
-    progress(&format!("{} documents among them", options.changes));
+    progress(&format!("{} documents are measured during the changes", options.changes));
     let known = tokio::select! {
         known = known(hub, options.changes) => known?,
-        ended = change(&hub.client, options, usize::MAX) => bail!("no more changes: {ended:?}"),
+        ended = change(&hub.client, options, usize::MAX) => bail!("the changes ended: {ended:?}"),
     };
     reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
@@ -73,9 +73,10 @@ async fn change(hub: &Client, options: &Options, count: usize) -> Result<()> {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let patch = Patch::Merge(json!({"metadata": {"labels": {"turn": number.to_string()}}}));
             let pods = Requests::new(PODS.within(&documents::namespace(index)));
-            let patch = pods.patch(name, &PatchParams::default(), &patch).context("making a patch")?;
+            let patch =
+                pods.patch(name, &PatchParams::default(), &patch).context("building a patch request")?;
             let patch = raw::with_metadata_response(patch);
-            hub.request::<IgnoredAny>(patch).await.map(drop).context("changing a pod")
+            hub.request::<IgnoredAny>(patch).await.map(drop).context("patching a pod")
         }
     });
     changed.await.map(drop)
@@ -91,7 +92,7 @@ async fn known(hub: &MeasuredHub, changes: usize) -> Result<Vec<Duration>> {
         apply(&hub.client, &cluster).await?;
         let written = Instant::now();
         while apps::place(&hub.client, NAMESPACE, number).await?.contains(name) != is_certified {
-            ensure!(written.elapsed() < LIMIT, "no answer knows {name}");
+            ensure!(written.elapsed() < LIMIT, "the placement does not reflect the change of {name}");
         }
         known.push(written.elapsed());
     }

@@ -74,13 +74,13 @@ impl WorkBody {
         (work.metadata.name, work.metadata.namespace) = (metadata.name, metadata.namespace);
         (work.metadata.labels, work.metadata.annotations) = (metadata.labels, metadata.annotations);
         work.status = None;
-        Ok(Self { cluster, body: serde_json::to_vec(&work).context("writing a work as JSON")? })
+        Ok(Self { cluster, body: serde_json::to_vec(&work).context("serializing a work")? })
     }
 
     /// The request that creates the work.
     pub(super) fn create(&self) -> Result<PreparedRequest> {
         let create = raw::works_of(&self.cluster).create(&PostParams::default(), self.body.clone());
-        Ok(raw::with_metadata_response(create.context("making a create")?))
+        Ok(raw::with_metadata_response(create.context("building a create request")?))
     }
 }
 
@@ -96,12 +96,12 @@ fn app() -> Value {
 impl MeasuredHub {
     /// Starts the hub and creates everything except works.
     pub(super) async fn start(options: &Options) -> Result<Self> {
-        ensure!(options.controller.is_file(), "{} is no program", options.controller.display());
+        ensure!(options.controller.is_file(), "{} is not a file", options.controller.display());
         let fleet = Fleet::start(FleetOptions::spokes([])).await?;
         let client = fleet.hub().client()?;
         let clusters: Vec<String> =
             (0..options.clusters).map(|index| format!("cluster-{index:04}")).collect();
-        let scene = Self::set(&client, &clusters).await.context("setting the scene")?;
+        let scene = Self::set(&client, &clusters).await.context("creating the objects of the benchmark")?;
         let (binary, quiet) = (options.controller.clone(), options.quiet);
         let works = Arc::default();
         let mut hub = Self {
@@ -294,7 +294,7 @@ impl MeasuredHub {
             Ok(())
         })
         .await?;
-        ensure!(stored.len() == self.size(), "{} works in place of {}", stored.len(), self.size());
+        ensure!(stored.len() == self.size(), "{} works, expected {}", stored.len(), self.size());
         Ok(stored)
     }
 
@@ -331,14 +331,14 @@ impl MeasuredHub {
         let deletes = clusters.iter().map(|cluster| {
             raw::works_of(cluster)
                 .delete_collection(&DeleteParams::background(), &selector)
-                .context("making a delete")
+                .context("building a delete request")
         });
         raw::send(&self.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.context("deleting works")?;
         let list = selector.limit(1);
         for cluster in clusters {
-            wait::until("the works go", LIMIT, || async {
+            wait::until("the works are deleted", LIMIT, || async {
                 let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
-                ensure!(works.list_metadata(&list).await?.items.is_empty(), "{cluster} has some left");
+                ensure!(works.list_metadata(&list).await?.items.is_empty(), "works exist in {cluster}");
                 Ok(())
             })
             .await?;

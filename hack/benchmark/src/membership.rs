@@ -182,6 +182,6 @@ fn delete(work: &ManifestWork) -> Result<PreparedRequest> {
     let preconditions = Preconditions { uid: work.metadata.uid.clone(), resource_version: None };
     let parameters = DeleteParams::background().preconditions(preconditions);
     let name = work.metadata.name.as_deref().unwrap_or_default();
-    let delete = raw::works_of(CLUSTER).delete(name, &parameters).context("making a delete")?;
+    let delete = raw::works_of(CLUSTER).delete(name, &parameters).context("building a delete request")?;
     Ok(raw::with_metadata_response(delete))
 }

@@ -125,8 +125,9 @@ async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool)
 /// Two raw bursts; the second reverts the first.
 async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[Duration; 2]> {
     let list = Requests::new(DEPLOYMENTS.everywhere()).list(&ListParams::default().labels(MOVES));
-    let apps: ObjectList<DynamicObject> = hub.client.request(list.context("making a list")?).await?;
-    ensure!(apps.items.len() == count, "{} apps in place of {count}", apps.items.len());
+    let apps: ObjectList<DynamicObject> =
+        hub.client.request(list.context("building a list request")?).await?;
+    ensure!(apps.items.len() == count, "{} apps, expected {count}", apps.items.len());
     let mut took = [Duration::ZERO; 2];
     for (took, more) in took.iter_mut().zip([" ", ""]) {
         let patches = apps.items.iter().map(|app| patch(app, more)).collect::<Result<Vec<_>>>()?;
@@ -150,5 +151,5 @@ fn patch(app: &DynamicObject, more: &str) -> Result<PreparedRequest> {
     let patch = Patch::Merge(json!({"metadata": {"uid": app.uid(), "annotations": set}}));
     let apps = Requests::new(DEPLOYMENTS.within(&app.namespace().unwrap_or_default()));
     let patch = apps.patch(&app.name_any(), &PatchParams::default(), &patch);
-    Ok(raw::with_metadata_response(patch.context("making a patch")?))
+    Ok(raw::with_metadata_response(patch.context("building a patch request")?))
 }

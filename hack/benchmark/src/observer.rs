@@ -56,8 +56,9 @@ impl Observer {
     /// Watches the objects at `path` (`/apis/<group>/<version>/<resource>`) that have `labels`.
     pub(super) async fn start(client: &Client, path: &str, labels: &str) -> Result<Self> {
         let request = Request::new(path);
-        let newest = request.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
-        let newest: ObjectList<HubObject> = client.request(newest).await.context("listing")?;
+        let newest =
+            request.list_metadata(&ListParams::default().limit(1)).context("building a list request")?;
+        let newest: ObjectList<HubObject> = client.request(newest).await.context("listing objects")?;
         let mut version = newest.metadata.resource_version.unwrap_or_default();
         let (sender, seen) = mpsc::unbounded_channel();
         let (client, params) = (client.clone(), WatchParams::default().labels(labels));
@@ -76,7 +77,7 @@ impl Observer {
     /// Waits for the next event.
     pub(super) async fn next(&mut self) -> Result<ObservedEvent> {
         let seen = tokio::time::timeout(EVENT_TIMEOUT, self.seen.recv()).await;
-        seen.context("nothing happened any more")?.context("the watch ended")?
+        seen.context("no event within the limit")?.context("the watch ended")?
     }
 
     /// All pending events, without waiting.
@@ -128,7 +129,7 @@ async fn watch(
     version: &mut String,
     sender: &mpsc::UnboundedSender<Result<ObservedEvent>>,
 ) -> Result<()> {
-    let watch = request.watch_metadata(params, version).context("making a watch")?;
+    let watch = request.watch_metadata(params, version).context("building a watch request")?;
     let mut events = std::pin::pin!(client.request_events::<WatchedObject>(watch).await.context("watching")?);
     while let Some(event) = events.try_next().await.context("watching")? {
         let (what, object) = match event {
@@ -139,7 +140,7 @@ async fn watch(
                 *version = bookmark.metadata.resource_version;
                 continue;
             }
-            WatchEvent::Error(status) => bail!("the watch was refused: {}", status.message),
+            WatchEvent::Error(status) => bail!("the watch was rejected: {}", status.message),
         };
         let WatchedMetadata { name, namespace, resource_version } = object.metadata;
         *version = resource_version;

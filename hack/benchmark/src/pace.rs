@@ -40,7 +40,7 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
     T: Send + 'static,
 {
-    let mut every = interval(Duration::from_secs(1) / u32::try_from(rate).context("a rate")?);
+    let mut every = interval(Duration::from_secs(1) / u32::try_from(rate).context("the rate is too large")?);
     let mut sent = JoinSet::new();
     for number in 0..count {
         let due = every.tick().await;
@@ -51,7 +51,7 @@ where
     }
     let mut completed = Vec::new();
     while let Some(one) = sent.join_next().await {
-        completed.push(one.context("a request ended early")??);
+        completed.push(one.context("a request panicked")??);
     }
     Ok(completed)
 }
@@ -68,7 +68,7 @@ pub(super) async fn create(
         let (hub, object) = (hub.clone(), object(numbers.start + number));
         let create = Requests::new(path).create(&PostParams::default(), object.to_string().into_bytes());
         async move {
-            let create = raw::with_metadata_response(create.context("making a create")?);
+            let create = raw::with_metadata_response(create.context("building a create request")?);
             hub.request::<IgnoredAny>(create).await.map(drop).context("creating an object")
         }
     })

@@ -15,7 +15,7 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let data = documents::data(options.documents);
     let embedded = Evaluator::Embedded.engine(&bundle)?.with_data(data.clone().into())?;
     let (_server, in_opa) = in_opa(&bundle, data).await?;
-    progress("questions to the embedded engine and to OPA");
+    progress("queries of the embedded engine and of OPA");
     let arms = [Query::Placement, Query::Deny].map(|question| {
         let arm = |engine: &Engine| QueryArm::new(engine.clone(), question);
         [arm(&embedded), arm(&in_opa)]
@@ -25,7 +25,7 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
         arms.iter().try_for_each(|[embedded, in_opa]| embedded.agrees(in_opa))?;
         take_turns(&arms.into_iter().flatten().collect::<Vec<_>>(), turns)
     });
-    let samples = asked.await.context("asking ended early")??;
+    let samples = asked.await.context("the measurement panicked")??;
     let mut measures = Vec::new();
     let rows = [("placement over 100 clusters", 0.6), ("deny of 20 policies", 0.3)];
     for ((what, goal), took) in rows.into_iter().zip(samples.chunks(2)) {

@@ -54,12 +54,12 @@ pub(super) async fn send(
         senders.spawn(async move {
             loop {
                 let Some(request) = waiting.lock().next() else { return anyhow::Ok(()) };
-                client.request::<IgnoredAny>(request).await.context("a raw request")?;
+                client.request::<IgnoredAny>(request).await.context("sending a raw request")?;
             }
         });
     }
     while let Some(sent) = senders.join_next().await {
-        sent.context("a raw writer ended early")??;
+        sent.context("a raw writer panicked")??;
     }
     Ok(started.elapsed())
 }
@@ -88,11 +88,11 @@ pub(super) async fn list(config: &kube::Config, labels: &str) -> Result<(Duratio
 async fn list_by(config: &kube::Config, labels: &str, page: u32) -> Result<(Duration, usize)> {
     let started = Instant::now();
     // A new connection, as in a process that starts.
-    let client = Client::try_from(config.clone()).context("making a client")?;
+    let client = Client::try_from(config.clone()).context("creating a client")?;
     let mut params = ListParams::default().labels(labels).limit(page);
     let mut found = 0;
     loop {
-        let request = Requests::new(WORKS).list(&params).context("making a list")?;
+        let request = Requests::new(WORKS).list(&params).context("building a list request")?;
         let works: ObjectList<ManifestWork> = client.request(request).await.context("listing works")?;
         found += works.items.len();
         match works.metadata.continue_.filter(|token| !token.is_empty()) {

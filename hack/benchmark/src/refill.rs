@@ -103,5 +103,5 @@ async fn listens(address: &str) -> Result<Instant> {
         }
         Instant::now()
     };
-    timeout(LIMIT, connected).await.context("OPA does not listen")
+    timeout(LIMIT, connected).await.context("OPA does not accept connections")
 }

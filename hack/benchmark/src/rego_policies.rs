@@ -130,9 +130,9 @@ async fn until_says(
     label: (&str, &str),
     expected: usize,
 ) -> Result<()> {
-    wait::until(&format!("{metric} says {expected}"), LIMIT, || async {
+    wait::until(&format!("{metric} is {expected}"), LIMIT, || async {
         let found = controller.metrics().await?.value(metric, &[label])?;
-        ensure!(found == sample::count(expected), "it says {found}");
+        ensure!(found == sample::count(expected), "it is {found}");
         Ok(())
     })
     .await

@@ -78,7 +78,7 @@ pub(super) fn print(measures: &[Measure]) {
 
 /// Writes the results as JSON.
 pub(super) fn write(path: &Path, measures: &[Measure]) -> Result<()> {
-    let text = serde_json::to_string_pretty(measures).context("writing results as JSON")?;
+    let text = serde_json::to_string_pretty(measures).context("serializing the results")?;
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))

@@ -18,7 +18,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Me
     let before = Counts::now(&hub.client).await?;
     for run in 1..=runs {
         let (listed, found) = raw::list(&hub.hub().client_config(), &hub.selector()).await?;
-        ensure!(found >= hub.size(), "the raw lister found {found} works");
+        ensure!(found >= hub.size(), "the raw list has {found} works");
         let (ready, running) = hub.start_controller().await?;
         hub.quiet().await?;
         running.terminate().await?;

@@ -33,7 +33,11 @@ impl Sample {
     pub(super) fn quantile(&self, part: f64) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
         let place = part.clamp(0.0, 1.0) * count(last);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the last")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and the last index"
+        )]
         let below = place.floor() as usize;
         let above = (below + 1).min(last);
         self.0[below] + (self.0[above] - self.0[below]) * place.fract()
@@ -41,7 +45,7 @@ impl Sample {
 }
 
 /// A count as a float.
-#[expect(clippy::cast_precision_loss, reason = "nobody counts to 2⁵² here")]
+#[expect(clippy::cast_precision_loss, reason = "counts are below 2⁵²")]
 pub(super) fn count(count: usize) -> f64 {
     count as f64
 }

@@ -37,10 +37,10 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
             engines.iter().map(move |engine| QueryArm::new(engine.clone(), question))
         })
         .collect();
-    progress("questions among more documents, and of more policies");
+    progress("queries with more documents and with more policies");
     let turns = options.turns;
     let asked = tokio::task::spawn_blocking(move || take_turns(&arms, turns));
-    let samples = asked.await.context("asking ended early")??;
+    let samples = asked.await.context("the measurement panicked")??;
     let documents = format!("{} documents over {}, p50", counts[1], counts[0]);
     let rows = [
         (format!("placement, {documents}"), DOCUMENTS_GOAL),

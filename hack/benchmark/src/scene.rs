@@ -83,7 +83,7 @@ impl Scene {
     pub(super) async fn remove(&self, policies: Range<usize>) -> Result<()> {
         let deletes = policies.map(|index| {
             let delete = Requests::new(self.path()).delete(&policy(index), &DeleteParams::background());
-            delete.context("making a delete")
+            delete.context("building a delete request")
         });
         let deleted = raw::send(&self.client, deletes.collect::<Result<_>>()?, AT_ONCE).await;
         deleted.map(drop).context("deleting policies")
@@ -94,7 +94,7 @@ impl Scene {
         let rates = json!([{ "limit": limit, "window": "10s" }]);
         let patch = Patch::Merge(json!({ "spec": { "limits": { "all": { "rates": rates } } } }));
         let request = Requests::new(self.path()).patch(&policy(index), &PatchParams::default(), &patch);
-        raw::send(&self.client, vec![request.context("making a patch")?], 1).await.map(drop)
+        raw::send(&self.client, vec![request.context("building a patch request")?], 1).await.map(drop)
     }
 
     /// Requests that write the current annotations of the policies as `controller` does.
@@ -102,7 +102,8 @@ impl Scene {
         let manager = controller.hub_field_manager();
         let (gvr, kind) =
             (GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), "RateLimitPolicy");
-        let list = Requests::new(self.path()).list(&ListParams::default()).context("making a list")?;
+        let list =
+            Requests::new(self.path()).list(&ListParams::default()).context("building a list request")?;
         let policies: ObjectList<DynamicObject> =
             self.client.request(list).await.context("listing policies")?;
         let annotate = |policy: &DynamicObject| {
@@ -113,7 +114,7 @@ impl Scene {
                 Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
             let uid = policy.uid().unwrap_or_default();
             let request = annotate_request(&manager, (&gvr, kind), &origin, &uid, &found.collect());
-            Ok(raw::with_metadata_response(request.context("making a patch")?))
+            Ok(raw::with_metadata_response(request.context("building a patch request")?))
         };
         policies.items.iter().map(annotate).collect()
     }
@@ -150,8 +151,8 @@ async fn create(
     at_once: usize,
 ) -> Result<()> {
     let requests = objects.into_iter().map(|(path, object)| {
-        let body = serde_json::to_vec(&object).context("writing an object as JSON")?;
-        Requests::new(path).create(&PostParams::default(), body).context("making a create")
+        let body = serde_json::to_vec(&object).context("serializing an object")?;
+        Requests::new(path).create(&PostParams::default(), body).context("building a create request")
     });
     raw::send(client, requests.collect::<Result<_>>()?, at_once).await.map(drop)
 }

@@ -28,7 +28,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec
     hub.quiet().await?;
     let before = Memory::of_process(controller.pid())?;
     progress(&format!("{patches} patches of {} KiB", CONDITIONS.len() * BYTES / 1024));
-    let cluster = hub.clusters.first().context("there is no cluster")?;
+    let cluster = hub.clusters.first().context("no cluster")?;
     let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
     let work = works.get(&hub.scene.work(&hub.controller(), 0)).await.context("reading a work")?;
     let requests = (0..patches).map(|turn| patch(&work, turn));
@@ -56,6 +56,6 @@ fn patch(work: &ManifestWork, turn: usize) -> Result<PreparedRequest> {
     let patch = Patch::Merge(json!({ "status": answer.status_of(work) }));
     let request = raw::works_of(&work.namespace().unwrap_or_default())
         .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
-        .context("making a patch")?;
+        .context("building a patch request")?;
     Ok(raw::with_metadata_response(request))
 }

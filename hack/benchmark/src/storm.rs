@@ -47,7 +47,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
             folds.entry(seen.name).or_default().push(seen.at);
         }
     }
-    let last_fold = folds.values().flatten().max().context("nothing was folded")?;
+    let last_fold = folds.values().flatten().max().context("no status was written")?;
     let after = |moment: Instant| last_fold.saturating_duration_since(moment).as_secs_f64();
     let count: usize = folds.values().map(Vec::len).sum();
     let most = folds.values().map(|folds| writes_a_window(folds)).fold(0.0, f64::max);

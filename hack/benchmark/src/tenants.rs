@@ -115,7 +115,7 @@ async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> 
         for turn in 0_usize.. {
             tokio::join!(touch(hub, turn), tokio::time::sleep(EVERY)).0?;
         }
-        bail!("there are no more turns")
+        bail!("no more turns")
     };
     tokio::select! {
         touched = touching => touched,
@@ -128,10 +128,12 @@ async fn watch_changes(
     hub: &MeasuredHub,
 ) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
     let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
-    let newest = requests.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
-    let newest: ObjectList<HubObject> = hub.client.request(newest).await.context("listing")?;
+    let newest =
+        requests.list_metadata(&ListParams::default().limit(1)).context("building a list request")?;
+    let newest: ObjectList<HubObject> = hub.client.request(newest).await.context("listing policies")?;
     let version = newest.metadata.resource_version.unwrap_or_default();
-    let watch = requests.watch(&WatchParams::default().timeout(290), &version).context("making a watch")?;
+    let watch =
+        requests.watch(&WatchParams::default().timeout(290), &version).context("building a watch request")?;
     let mut events = Box::pin(hub.client.request_events::<HubObject>(watch).await.context("watching")?);
     let (sender, told) = mpsc::unbounded_channel();
     let telling = tokio::spawn(async move {
@@ -159,12 +161,12 @@ async fn change_raw(
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/raw": index.to_string() } } }));
     let patches = hub.clusters.iter().map(|cluster| {
         let patch = raw::works_of(cluster).patch(&work, &PatchParams::default(), &patch);
-        patch.map(raw::with_metadata_response).context("making a patch")
+        patch.map(raw::with_metadata_response).context("building a patch request")
     });
     let patches: Vec<_> = patches.collect::<Result<_>>()?;
     hub.scene.change(policy, 1_000_000 + index).await?;
     let started = Instant::now();
-    while told.recv().await.context("nothing is told any more")? == NAME {}
+    while told.recv().await.context("the watch ended")? == NAME {}
     let sent = raw::send(&hub.client, patches, RAW_AT_ONCE);
     let (sent, first) = tokio::join!(sent, observer.until(1, |seen| seen.name == work));
     sent?;
@@ -222,7 +224,7 @@ async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/turn": turn.to_string() } } }));
     let requests = TENANTS.map(|tenant| {
         let patch = Requests::new(path(tenant)).patch(NAME, &PatchParams::default(), &patch);
-        patch.map(raw::with_metadata_response).context("making a patch")
+        patch.map(raw::with_metadata_response).context("building a patch request")
     });
     raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }
@@ -244,7 +246,9 @@ async fn leave(hub: &MeasuredHub) -> Result<()> {
     let gateways = |tenant| format!("/apis/gateway.networking.k8s.io/v1/namespaces/{tenant}/gateways");
     let deletes = TENANTS.into_iter().flat_map(|tenant| [path(tenant), gateways(tenant)]).map(|path| {
         let all = ListParams::default();
-        Requests::new(path).delete_collection(&DeleteParams::background(), &all).context("making a delete")
+        Requests::new(path)
+            .delete_collection(&DeleteParams::background(), &all)
+            .context("building a delete request")
     });
     raw::send(&hub.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }

@@ -27,12 +27,13 @@ impl Memory {
     /// Resets the peak of the process `pid`.
     pub(super) fn reset_peak(pid: u32) -> Result<()> {
         let path = format!("/proc/{pid}/clear_refs");
-        fs::write(&path, "5").with_context(|| format!("writing {path}: this needs Linux"))
+        fs::write(&path, "5").with_context(|| format!("writing {path}, which requires Linux"))
     }
 
     fn parse(status: &str) -> Result<Self> {
         let mib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("a missing line")?;
+            let line =
+                status.lines().find_map(|line| line.strip_prefix(name)).context("a line is missing")?;
             let kib = line.trim_start_matches(':').trim().trim_end_matches(" kB");
             kib.parse::<f64>().map(|kib| kib / KIB_A_MIB).with_context(|| format!("{name}{line}"))
         };
@@ -47,19 +48,19 @@ pub(super) fn processor_time(pid: u32) -> Result<Duration> {
 
 fn parse_time(stat: &str) -> Result<Duration> {
     // The program's name is in parentheses and may contain spaces: fields are counted after it.
-    let (_, fields) = stat.rsplit_once(") ").context("no name in parentheses")?;
+    let (_, fields) = stat.rsplit_once(") ").context("no closing parenthesis")?;
     let ticks: f64 = fields
         .split(' ')
         .skip(11)
         .take(2)
-        .map(|field| field.parse::<f64>().context("a field that is no number"))
+        .map(|field| field.parse::<f64>().context("a field is not a number"))
         .sum::<Result<f64>>()?;
     Ok(Duration::from_secs_f64(ticks / TICKS))
 }
 
 fn read(pid: u32, file: &str) -> Result<String> {
     let path = format!("/proc/{pid}/{file}");
-    fs::read_to_string(&path).with_context(|| format!("reading {path}: this needs Linux"))
+    fs::read_to_string(&path).with_context(|| format!("reading {path}, which requires Linux"))
 }
 
 #[cfg(test)]

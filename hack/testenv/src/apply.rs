@@ -60,14 +60,13 @@ pub async fn delete(client: &Client, object: &Value) -> Result<()> {
 
 /// The API for the kind and namespace of `object`, and the object's name.
 pub async fn api_for(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> {
-    let object: DynamicObject =
-        serde_json::from_value(object.clone()).context("reading an object to apply")?;
-    let types = object.types.as_ref().context("an object without apiVersion and kind")?;
-    let gvk = GroupVersionKind::try_from(types).context("reading an apiVersion")?;
+    let object: DynamicObject = serde_json::from_value(object.clone()).context("parsing the object")?;
+    let types = object.types.as_ref().context("no apiVersion or kind")?;
+    let gvk = GroupVersionKind::try_from(types).context("parsing the apiVersion")?;
     let (resource, scope): (ApiResource, _) = {
         let (resource, capabilities) = pinned_kind(client, &gvk)
             .await
-            .with_context(|| format!("looking for {}/{}", gvk.api_version(), gvk.kind))?;
+            .with_context(|| format!("discovering {}/{}", gvk.api_version(), gvk.kind))?;
         (resource, capabilities.scope)
     };
     let api = match (&scope, object.namespace()) {

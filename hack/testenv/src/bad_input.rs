@@ -42,8 +42,8 @@ pub fn holds(name: &str, table: &str) -> Result<()> {
             return Ok(());
         }
         let page = path.display();
-        ensure!(section == found, "{page}, {name}: the page has{section}but the tests found{found}");
+        ensure!(section == found, "{page}, section {name}: the page has{section}but the tests found{found}");
         return Ok(());
     }
-    bail!("no page in {} has a section {name}", folder.display())
+    bail!("no section {name} on the pages in {}", folder.display())
 }

@@ -157,7 +157,7 @@ pub async fn axe() -> Result<PathBuf> {
 }
 
 async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(make).await.context("the build ended early")?
+    tokio::task::spawn_blocking(make).await.context("the build panicked")?
 }
 
 /// Creates [`directory`] if it is missing.
@@ -236,10 +236,10 @@ fn once(
     let parent = path.parent().unwrap_or(directory);
     fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
     let started = Instant::now();
-    progress(&format!("making {} from {}; the first time takes minutes", path.display(), pins.version));
-    make(path).with_context(|| format!("making {}", path.display()))?;
+    progress(&format!("building {} from {}; the first build takes minutes", path.display(), pins.version));
+    make(path).with_context(|| format!("building {}", path.display()))?;
     fs::write(&stamp, &pins.text).with_context(|| format!("writing {}", stamp.display()))?;
-    progress(&format!("made {} in {} s", path.display(), started.elapsed().as_secs()));
+    progress(&format!("built {} in {} s", path.display(), started.elapsed().as_secs()));
     Ok(path.to_owned())
 }
 
@@ -250,7 +250,7 @@ fn lock(path: &Path) -> Result<File> {
         .open(path)
         .with_context(|| format!("opening {}", path.display()))?;
     if file.try_lock().is_err() {
-        progress("another process is building: waiting for it");
+        progress("waiting for the build of another process");
         file.lock().with_context(|| format!("locking {}", path.display()))?;
     }
     Ok(file)

@@ -52,7 +52,7 @@ impl Browser {
         let mut command = Command::new("chromedriver");
         command.arg(format!("--port={}", port.number()));
         let driver = Running::start(command);
-        driver.prints("that it has started", |line| line.contains("started successfully")).await;
+        driver.prints("the start message", |line| line.contains("started successfully")).await;
         let mut all = vec![
             "--headless=new",
             "--disable-gpu",
@@ -103,7 +103,7 @@ impl Browser {
 
     /// Waits until the text of `selector` passes `holds`, and returns it.
     pub async fn until_text(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
-        wait::until("the page says so", LIMIT, || async {
+        wait::until("the text of the page is as expected", LIMIT, || async {
             // The element may be missing while the page replaces it.
             let element =
                 self.page.find(Locator::Css(selector)).await.with_context(|| selector.to_owned())?;
@@ -117,8 +117,8 @@ impl Browser {
 
     /// Waits until the address passes `holds`. A click may return before the browser opens the next page.
     pub async fn until_address(&self, holds: impl Fn(&str) -> bool) {
-        wait::until("the address is so", LIMIT, || async {
-            let address = self.page.current_url().await.context("asking for the address")?;
+        wait::until("the address is as expected", LIMIT, || async {
+            let address = self.page.current_url().await.context("reading the address")?;
             ensure!(holds(address.as_str()), "{address}");
             Ok(())
         })
@@ -182,7 +182,7 @@ impl Browser {
             }
             passed.push(found[1].clone());
         }
-        panic!("{href} is not among {passed:?}");
+        panic!("no {href} in {passed:?}");
     }
 
     /// Presses a key.

@@ -57,9 +57,8 @@ impl Authority {
         let mut params = parameters(name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let key = KeyPair::generate().context("making the authority's key")?;
-        let issuer =
-            CertifiedIssuer::self_signed(params, key).context("signing the authority's certificate")?;
+        let key = KeyPair::generate().context("generating the CA's key")?;
+        let issuer = CertifiedIssuer::self_signed(params, key).context("signing the CA's certificate")?;
         Ok(Self { issuer })
     }
 
@@ -84,7 +83,7 @@ impl Authority {
     fn server_with(&self, mut params: CertificateParams) -> Result<Identity> {
         params.subject_alt_names = vec![
             SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            SanType::DnsName("localhost".try_into().context("naming localhost")?),
+            SanType::DnsName("localhost".try_into().context("encoding localhost")?),
         ];
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
@@ -101,7 +100,7 @@ impl Authority {
     fn sign(&self, mut params: CertificateParams) -> Result<Identity> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate().context("making a key")?;
+        let key = KeyPair::generate().context("generating a key")?;
         let certificate = params.signed_by(&key, &self.issuer).context("signing a certificate")?;
         Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
     }
@@ -115,7 +114,7 @@ impl std::fmt::Debug for Authority {
 
 /// A key pair for service account tokens: private and public key, both as PEM.
 pub fn signing_key() -> Result<(String, String)> {
-    let key = KeyPair::generate().context("making the key of service accounts")?;
+    let key = KeyPair::generate().context("generating the key of service accounts")?;
     Ok((key.serialize_pem(), key.public_key_pem()))
 }
 

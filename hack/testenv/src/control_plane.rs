@@ -139,7 +139,7 @@ impl ControlPlane {
 
     /// A new administrator client. It is bound to the current runtime, so each test needs its own.
     pub fn client(&self) -> Result<Client> {
-        Client::try_from(self.admin.clone()).with_context(|| format!("making a client of {}", self.name))
+        Client::try_from(self.admin.clone()).with_context(|| format!("creating a client for {}", self.name))
     }
 
     /// The configuration of an administrator client, for use on another runtime.
@@ -165,7 +165,7 @@ impl ControlPlane {
     pub async fn client_for(&self, user: &User) -> Result<Client> {
         let config = self.access(user)?.config().await?;
         Client::try_from(config)
-            .with_context(|| format!("making a client of {} for {}", self.name, user.name))
+            .with_context(|| format!("creating a client for {} as {}", self.name, user.name))
     }
 
     /// Process ids of the running servers.
@@ -185,7 +185,8 @@ impl ControlPlane {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
             self.check(&[servers::ETCD, servers::API_SERVER])?;
-            let request = http::Request::get("/readyz").body(Vec::new()).context("asking for readiness")?;
+            let request =
+                http::Request::get("/readyz").body(Vec::new()).context("building the readiness request")?;
             if let Ok(Ok(_)) =
                 tokio::time::timeout(Duration::from_secs(5), client.request_text(request)).await
             {

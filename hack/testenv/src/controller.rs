@@ -146,8 +146,8 @@ impl Controller {
     ///
     /// Returns an error if it is not the leader in time.
     pub async fn leads(&self) -> Result<()> {
-        wait::until("the controller leads", LIMIT, || async {
-            ensure!(self.is_leader().await?, "{}", self.server.failure("follows"));
+        wait::until("the controller is the leader", LIMIT, || async {
+            ensure!(self.is_leader().await?, "{}", self.server.failure("is not the leader"));
             Ok(())
         })
         .await
@@ -210,7 +210,7 @@ impl Controller {
     pub async fn settled(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         let mut seen = usize::MAX;
         let mut since = std::time::Instant::now();
-        wait::until_seen("the controller settles", SETTLED_WITHIN, QUIET / 20, || {
+        wait::until_seen("the controller stops writing", SETTLED_WITHIN, QUIET / 20, || {
             let writes = self.writes(hub);
             let counted = writes.as_ref().map_or(0, Vec::len);
             if counted != seen {
@@ -220,7 +220,7 @@ impl Controller {
             let quiet = since.elapsed();
             async move {
                 let writes = writes?;
-                ensure!(quiet >= QUIET, "its last write was {quiet:?} ago: {:?}", writes.last());
+                ensure!(quiet >= QUIET, "last write {quiet:?} ago: {:?}", writes.last());
                 Ok(writes)
             }
         })
@@ -253,7 +253,7 @@ impl Controller {
     /// Returns an error if the process does not exist.
     pub fn signal(&self, name: &str) -> Result<()> {
         let status = Command::new("kill").arg(format!("-{name}")).arg(self.server.pid().to_string()).status();
-        ensure!(status.context("sending a signal")?.success(), "the controller was not there");
+        ensure!(status.context("sending a signal")?.success(), "the controller does not run");
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl Controller {
         self.signal("TERM")?;
         let ended = wait::until("the controller stops", LIMIT, || {
             let ended = self.server.ended();
-            async move { ended?.context("it still runs") }
+            async move { ended?.context("the process still runs") }
         })
         .await?;
         ensure!(ended.success(), "the controller ended with {ended}");
@@ -291,11 +291,14 @@ async fn get(port: u16, path: &str) -> Result<(u16, String)> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.context("connecting")?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.context("asking")?;
+    stream.write_all(request.as_bytes()).await.context("sending the request")?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.context("reading the answer")?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
-    let code =
-        head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("an answer without a code")?;
+    stream.read_to_string(&mut answer).await.context("reading the response")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("a response without a body")?;
+    let code = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .context("a response without a status code")?;
     Ok((code, body.to_owned()))
 }

@@ -89,7 +89,7 @@ pub fn generated(side: ClusterType) -> Result<Vec<Crd>> {
         ClusterType::Hub => ocm::hub(),
         ClusterType::Spoke => ocm::spoke(),
     }
-    .context("generating the CRDs of Open Cluster Management")?;
+    .context("generating the CRDs of OCM")?;
     crds.extend(policies::all().context("reading the sample policies' CRDs")?);
     Ok(crds)
 }

@@ -121,7 +121,7 @@ impl Fleet {
             // A separate runtime: the runtime of a test ends with the test, and with it every task that was
             // spawned there.
             let started = shared_runtime()?.spawn(Self::start(options));
-            started.await.context("the shared fleet's start ended early")?
+            started.await.context("the start of the shared fleet panicked")?
         };
         cell.get_or_try_init(start).await
     }
@@ -152,7 +152,7 @@ async fn register(hub: &Client, options: &FleetOptions) -> Result<()> {
         apply_all(hub, &rights::on_hub(name)).await
     }))
     .await
-    .context("registering the spokes on the hub")?;
+    .context("creating the spokes' objects on the hub")?;
     Ok(())
 }
 

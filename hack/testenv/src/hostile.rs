@@ -144,7 +144,7 @@ fn strings<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value>
     }
     match strings {
         Value::Object(strings) => strings,
-        _ => unreachable!("it has just been made one"),
+        _ => unreachable!("it is an object"),
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         for _ in 0..2_000 {
             hostile.work(&mut work);
             hostile.respond(&mut work);
-            serde_json::from_value::<ManifestWork>(work.clone()).expect("a work");
+            serde_json::from_value::<ManifestWork>(work.clone()).expect("not a ManifestWork");
         }
     }
 
@@ -230,20 +230,20 @@ mod tests {
             for operation in operations {
                 let (Operation::Write(object) | Operation::Delete(object)) = operation;
                 let text = object.to_string();
-                assert!(text.len() < 1_048_576, "{} is larger than etcd takes", object["kind"]);
+                assert!(text.len() < 1_048_576, "{} exceeds etcd's limit", object["kind"]);
                 let kind = object["kind"].as_str().unwrap();
                 let moves = [
-                    ("claims to terminate", object["metadata"]["deletionTimestamp"].is_string()),
+                    ("has a deletion timestamp", object["metadata"]["deletionTimestamp"].is_string()),
                     ("has expressions", text.contains("RegularExpression")),
                     ("is large", text.len() > 300_000),
                     ("has many keys", text.contains("key-3000")),
-                    ("is placed by hand", text.contains("kuadrant.io/remediate")),
+                    ("has a remediate annotation", text.contains("kuadrant.io/remediate")),
                 ];
                 seen.extend(moves.iter().filter(|(_, made)| *made).map(|(name, _)| format!("{kind} {name}")));
             }
         }
         for kind in ["ConfigMap", "Gateway", "HTTPRoute", "RateLimitPolicy", "Secret"] {
-            for name in ["claims to terminate", "is placed by hand"] {
+            for name in ["has a deletion timestamp", "has a remediate annotation"] {
                 assert!(seen.contains(&format!("{kind} {name}")), "{kind} {name}: {seen:?}");
             }
         }

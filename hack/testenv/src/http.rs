@@ -36,12 +36,13 @@ pub async fn send(host: &str, request: &[u8]) -> Result<Response> {
     let mut response = Vec::new();
     let ended = stream.read_to_end(&mut response).await;
     if response.is_empty() {
-        ended.context("reading an answer")?;
+        ended.context("reading the response")?;
     }
     let text = String::from_utf8_lossy(&response);
-    let (head, body) = text.split_once("\r\n\r\n").with_context(|| format!("no answer: {text:?}"))?;
+    let (head, body) =
+        text.split_once("\r\n\r\n").with_context(|| format!("incomplete response: {text:?}"))?;
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status")?.parse()?;
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status code")?.parse()?;
     let headers = lines.filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
     Ok(Response { status, headers, body: body.to_owned() })

@@ -30,7 +30,7 @@ pub struct Access {
 impl Access {
     /// Writes the kubeconfig, readable only by the current user of the machine.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_saphyr::to_string(&self.kubeconfig()?).context("writing a kubeconfig as YAML")?;
+        let text = serde_saphyr::to_string(&self.kubeconfig()?).context("serializing the kubeconfig")?;
         if path.exists() {
             fs::remove_file(path).with_context(|| format!("replacing {}", path.display()))?;
         }
@@ -46,10 +46,10 @@ impl Access {
     /// The client configuration.
     pub async fn config(&self) -> Result<kube::Config> {
         let kubeconfig: Kubeconfig =
-            serde_json::from_value(self.kubeconfig()?).context("reading a kubeconfig of our own")?;
+            serde_json::from_value(self.kubeconfig()?).context("parsing the generated kubeconfig")?;
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
-            .with_context(|| format!("configuring a client of {}", self.cluster))
+            .with_context(|| format!("creating a client for {}", self.cluster))
     }
 
     fn kubeconfig(&self) -> Result<serde_json::Value> {

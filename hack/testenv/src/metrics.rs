@@ -38,7 +38,8 @@ impl Metrics {
     /// Returns an error if a line cannot be parsed.
     pub fn parse(text: String) -> Result<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        let series = lines.map(|line| series(line).with_context(|| format!("not a line of metrics: {line}")));
+        let series =
+            lines.map(|line| series(line).with_context(|| format!("invalid line of metrics: {line}")));
         Ok(Self { series: series.collect::<Result<_>>()?, text })
     }
 
@@ -56,8 +57,8 @@ impl Metrics {
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64> {
         let mut found = self.with(name, labels);
         let value = found.next().map(|series| series.value);
-        ensure!(found.next().is_none(), "there is more than one {name} {labels:?} in {}", self.text);
-        value.with_context(|| format!("there is no {name} {labels:?} in {}", self.text))
+        ensure!(found.next().is_none(), "several {name} {labels:?} in {}", self.text);
+        value.with_context(|| format!("no {name} {labels:?} in {}", self.text))
     }
 
     /// All values of `label` in series called `name`.
@@ -110,7 +111,7 @@ impl Metrics {
             .spawn()
             .context("starting promtool")?;
         let mut input = linter.stdin.take().context("promtool has no input")?;
-        input.write_all(self.text.as_bytes()).await.context("telling promtool")?;
+        input.write_all(self.text.as_bytes()).await.context("writing to promtool")?;
         drop(input);
         let output = linter.wait_with_output().await.context("waiting for promtool")?;
         let found = [output.stdout, output.stderr].concat();

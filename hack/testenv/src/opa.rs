@@ -85,8 +85,8 @@ impl Opa {
         let server =
             self.server.insert(self.runtime_directory.spawn("opa", &self.program, &self.arguments)?);
         let address = ("127.0.0.1", self.port.number());
-        let opened = wait::until("OPA listens", STARTS_WITHIN, || async {
-            tokio::net::TcpStream::connect(address).await.context("nobody listens").map(drop)
+        let opened = wait::until("OPA accepts connections", STARTS_WITHIN, || async {
+            tokio::net::TcpStream::connect(address).await.context("connecting to OPA").map(drop)
         });
         opened.await.map_err(|error| server.failure(&format!("did not start: {error:#}")))
     }

@@ -137,7 +137,7 @@ fn take(tables: &mut Tables, source: Source, event: watcher::Result<watcher::Eve
     match event {
         Ok(event) => tables.take(source, event),
         Err(error) => {
-            tracing::debug!(?source, %error, "a watch of the policy controller failed");
+            tracing::debug!(?source, %error, "watch of the policy controller failed");
             tables.failed(source);
         }
     }

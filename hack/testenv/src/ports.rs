@@ -31,7 +31,7 @@ impl Port {
         let start = process::id().wrapping_mul(97);
         for _ in 0..COUNT {
             let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-            let number = u16::try_from(FIRST + offset).context("a port beyond 65535")?;
+            let number = u16::try_from(FIRST + offset).context("port beyond 65535")?;
             let path = locks.join(number.to_string());
             let lock = File::options()
                 .create(true)

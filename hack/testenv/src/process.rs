@@ -91,7 +91,7 @@ impl RuntimeDirectory {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .context("starting sh to watch over the servers")?;
+            .context("starting the watchdog")?;
         let orders = process.stdin.take();
         Ok(Self { inner: Arc::new(Inner { path, watchdog: Mutex::new(Watchdog { process, orders }) }) })
     }
@@ -115,7 +115,7 @@ impl RuntimeDirectory {
         environment: &[(&str, &str)],
     ) -> Result<Server> {
         let log = self.path().join(format!("{name}.log"));
-        anyhow::ensure!(program.is_file(), "{} is no program", program.display());
+        anyhow::ensure!(program.is_file(), "{} is not a file", program.display());
         let child = Command::new("sh")
             .args(["-c", LAUNCHER, name])
             .arg(&log)
@@ -136,7 +136,7 @@ impl RuntimeDirectory {
     fn orders(&self) -> Result<Stdio> {
         let watchdog = self.watchdog();
         let orders = watchdog.orders.as_ref().context("the watchdog has ended")?;
-        Ok(orders.as_fd().try_clone_to_owned().context("sharing the watchdog's pipe")?.into())
+        Ok(orders.as_fd().try_clone_to_owned().context("duplicating the watchdog's pipe")?.into())
     }
 
     fn forget(&self, pid: u32) -> std::io::Result<()> {
@@ -182,7 +182,7 @@ impl Server {
 
     /// The exit status, or `None` while it runs.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().with_context(|| format!("asking for the state of {}", self.name))
+        self.child.try_wait().with_context(|| format!("reading the state of {}", self.name))
     }
 
     /// Returns an error with the end of the log if the server is not running.

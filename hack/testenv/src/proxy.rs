@@ -228,7 +228,7 @@ fn broken() -> Response {
 fn refusal(code: u16) -> Response {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "made up", "reason": "MadeUp", "code": code,
+        "message": "injected fault", "reason": "MadeUp", "code": code,
     });
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (code, [("content-type", "application/json")], status.to_string()).into_response()

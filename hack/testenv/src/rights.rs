@@ -174,7 +174,8 @@ pub async fn may(client: &Client, verb: &str, resource: &str, group: &str, names
         ..Default::default()
     };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await.context("asking for rights")?;
+    let answer =
+        reviews.create(&PostParams::default(), &review).await.context("creating an access review")?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 

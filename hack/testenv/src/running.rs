@@ -86,7 +86,7 @@ impl Running {
     pub async fn ends(&mut self) -> Option<i32> {
         let ended = wait::until("the process ends", LIMIT, || {
             let ended = self.child.try_wait();
-            async move { ended?.context("it still runs") }
+            async move { ended?.context("the process still runs") }
         });
         ended.await.unwrap().code()
     }

@@ -85,7 +85,7 @@ impl Spoke {
         let mut agent = self.agent.lock().await;
         if agent.is_none() {
             let started = self.runtime.spawn(agent::spawn(self.agent_config.clone()));
-            let started = started.await.context("the agent's start ended early")?;
+            let started = started.await.context("the start of the agent panicked")?;
             *agent = Some(started.with_context(|| format!("starting the work agent of {}", self.name()))?);
         }
         Ok(())
@@ -105,9 +105,9 @@ impl Spoke {
             let plane_client = self.plane.client_config();
             let started = self.runtime.spawn(async move {
                 // Created on this runtime, to which the client is bound.
-                policy_controller::spawn(Client::try_from(plane_client).context("making a client")?).await
+                policy_controller::spawn(Client::try_from(plane_client).context("creating a client")?).await
             });
-            let started = started.await.context("the policy controller's start ended early")?;
+            let started = started.await.context("the start of the policy controller panicked")?;
             *controller =
                 Some(started.with_context(|| format!("starting the policy controller of {}", self.name()))?);
         }
@@ -126,11 +126,11 @@ impl Spoke {
 /// learns of that later. An agent that starts earlier is rejected and backs off.
 async fn authorized(plane: &ControlPlane) -> Result<()> {
     let agent = plane.client_for(&rights::spoke_user()).await?;
-    wait::until("the agent's rights", AUTHORIZED_WITHIN, || async {
+    wait::until("the agent's permissions are effective", AUTHORIZED_WITHIN, || async {
         for (resource, group, namespace) in rights::AGGREGATED {
             ensure!(
                 rights::may(&agent, "create", resource, group, namespace).await?,
-                "the agent may not create {resource} yet"
+                "the agent may not create {resource}"
             );
         }
         Ok(())

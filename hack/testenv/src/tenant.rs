@@ -165,7 +165,7 @@ impl<'h> Tenant<'h> {
     /// Returns an error if the hub rejects it.
     pub async fn merge(&self, object: &Value, patch: &Value) -> Result<DynamicObject> {
         let (api, name) = api_for(&self.client, object).await?;
-        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.context("merging")
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.context("patching")
     }
 
     /// Gets the current state of an object.
@@ -187,10 +187,10 @@ impl<'h> Tenant<'h> {
         let (api, name) = api_for(&self.client, object).await?;
         let uid = api.get(&name).await.with_context(|| format!("reading {name}"))?.metadata.uid;
         api.delete(&name, &DeleteParams::background()).await.with_context(|| format!("deleting {name}"))?;
-        wait::until(&format!("{name} goes"), LIMIT, || async {
+        wait::until(&format!("{name} is deleted"), LIMIT, || async {
             // The controller may have created another object of this name.
             let found = api.get_opt(&name).await?;
-            ensure!(found.is_none_or(|found| found.metadata.uid != uid), "it is still there");
+            ensure!(found.is_none_or(|found| found.metadata.uid != uid), "the object exists");
             Ok(())
         })
         .await
@@ -248,7 +248,7 @@ impl<'h> Tenant<'h> {
             work.namespace().as_deref() == Some(cluster)
                 && work.name_any().starts_with(&format!("{readable}-"))
         };
-        works.find(fits).with_context(|| format!("{cluster} has no work {readable}"))
+        works.find(fits).with_context(|| format!("no work {readable} in {cluster}"))
     }
 
     /// Waits until `fits` accepts a work.
@@ -264,7 +264,7 @@ impl<'h> Tenant<'h> {
     ) -> Result<ManifestWork> {
         wait::until(&format!("work {readable} of {cluster} is as expected"), LIMIT, || async {
             let work = self.work(cluster, readable).await?;
-            ensure!(fits(&work), "it is {}", json!({"metadata": work.metadata, "spec": work.spec}));
+            ensure!(fits(&work), "it has {}", json!({"metadata": work.metadata, "spec": work.spec}));
             Ok(work)
         })
         .await
@@ -281,7 +281,7 @@ impl<'h> Tenant<'h> {
         let status = json!({ "status": report.status_of(work) });
         let patched =
             api.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(status)).await;
-        patched.map(drop).context("answering for an agent")
+        patched.map(drop).context("patching the work's status")
     }
 
     /// Waits until `fits` accepts the spokes' status in the annotations of `policy`.
@@ -294,10 +294,9 @@ impl<'h> Tenant<'h> {
         policy: &Value,
         fits: impl Fn(&[Synced], &Summary) -> bool,
     ) -> Result<(Vec<Synced>, Summary)> {
-        wait::until("the fold is as expected", LIMIT, || async {
+        wait::until("the status annotations are as expected", LIMIT, || async {
             let annotations = self.annotations(policy).await?;
-            let text =
-                |key: &str| annotations.get(key).with_context(|| format!("there is no annotation {key}"));
+            let text = |key: &str| annotations.get(key).with_context(|| format!("no annotation {key}"));
             let entries: Vec<Synced> = serde_json::from_str(text(POLICIES_SYNCED)?)?;
             let summary: Summary = serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?)?;
             ensure!(fits(&entries, &summary), "found {annotations:?}");

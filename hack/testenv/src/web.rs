@@ -27,7 +27,7 @@ pub struct Pages {
 /// Returns an error if the address has another form.
 pub fn parts(address: &str) -> Result<(&str, &str)> {
     let parts = address.strip_prefix("http://").and_then(|rest| rest.split_once("/?key="));
-    parts.with_context(|| format!("{address:?} is no address with a key"))
+    parts.with_context(|| format!("{address:?} is not an address with a key"))
 }
 
 /// The cookie header with the key.
@@ -45,7 +45,7 @@ impl Pages {
     #[allow(clippy::unwrap_used)]
     pub async fn start(command: Command) -> Self {
         let process = Running::start(command);
-        let lines = process.prints("its address", |line| line.starts_with("http://")).await;
+        let lines = process.prints("the address is printed", |line| line.starts_with("http://")).await;
         let (host, key) = parts(lines.last().unwrap()).unwrap();
         Self { host: host.to_owned(), key: key.to_owned(), process }
     }
@@ -83,7 +83,7 @@ impl Pages {
     pub async fn events(&self) -> Result<Events> {
         let mut stream = TcpStream::connect(&self.host).await.context("connecting")?;
         let request = request("GET /events", &[&self.host_line(), &self.cookie()]);
-        stream.write_all(&request).await.context("asking for what changes")?;
+        stream.write_all(&request).await.context("requesting events")?;
         let mut events = Events(BufReader::new(stream).lines());
         // Skips the response's head.
         while !events.line().await?.is_empty() {}
@@ -97,7 +97,7 @@ pub struct Events(Lines<BufReader<TcpStream>>);
 
 impl Events {
     async fn line(&mut self) -> Result<String> {
-        self.0.next_line().await.context("reading what changes")?.context("nothing more is told")
+        self.0.next_line().await.context("reading events")?.context("the event stream ended")
     }
 
     /// The data of the next event: the paths of changed pages.

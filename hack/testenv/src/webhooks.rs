@@ -69,7 +69,7 @@ impl Webhooks {
     }
 
     fn files(&self) -> Result<&Files> {
-        self.files.as_ref().context("the controller makes its certificate itself")
+        self.files.as_ref().context("the controller creates its own certificate")
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {

@@ -81,13 +81,13 @@ impl Demo {
     /// Stops the controller.
     pub(super) async fn stop_controller(&self) -> Result<()> {
         let controller = self.controller.lock().await.take();
-        controller.context("it is already stopped")?.terminate().await.map(drop)
+        controller.context("the controller is already stopped")?.terminate().await.map(drop)
     }
 
     /// Scrapes the controller's metrics.
     pub(super) async fn metrics(&self) -> Result<Metrics> {
         let controller = self.controller.lock().await;
-        controller.as_ref().context("it is already stopped")?.metrics().await
+        controller.as_ref().context("the controller is already stopped")?.metrics().await
     }
 
     /// Path of the administrator's kubeconfig for the hub.

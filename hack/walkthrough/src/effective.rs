@@ -50,12 +50,14 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     report.step("Users of us-1 create their own policy again, and the team repeats the command");
     apply(&demo.spoke("us-1")?, &sync::theirs()).await?;
     let fold = enforced(demo, 1).await?;
-    let entry =
-        fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("us-1 reports nothing")?;
+    let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("no entry for us-1")?;
     let said = entry.conditions.iter().find(|condition| condition.condition_type == ENFORCED);
     let said =
-        said.and_then(|condition| condition.message.as_deref()).context("us-1 does not report the reason")?;
-    ensure!(said.contains(&format!("{DOWNSTREAM}/ours")), "us-1 does not name its own policy: {said}");
+        said.and_then(|condition| condition.message.as_deref()).context("no message of Enforced for us-1")?;
+    ensure!(
+        said.contains(&format!("{DOWNSTREAM}/ours")),
+        "the message does not name the local policy: {said}"
+    );
     let mut expected = above("eu-1", "");
     expected.extend(rules(100));
     expected.extend([format!("    RateLimitPolicy {SHOP}/limits: Enforced"), String::new()]);
@@ -116,7 +118,11 @@ fn check_output(demo: &Demo, report: &Report, expected: &[String]) -> Result<()>
     let output =
         Command::new(demo.program()).args(ARGUMENTS).arg("--kubeconfig").arg(demo.kubeconfig()).output()?;
     let (answer, error) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success() && error.is_empty(), "it exited with {}: {error}{answer}", output.status);
+    ensure!(
+        output.status.success() && error.is_empty(),
+        "the command exited with {}: {error}{answer}",
+        output.status
+    );
     for line in answer.lines() {
         report.print(format!("   {line}").trim_end());
     }
@@ -124,7 +130,12 @@ fn check_output(demo: &Demo, report: &Report, expected: &[String]) -> Result<()>
     for (found, expected) in lines.iter().zip(expected) {
         ensure!(found == expected, "the line is {found:?}, expected {expected:?}");
     }
-    ensure!(lines.len() == expected.len(), "it has {} lines, expected {}", lines.len(), expected.len());
+    ensure!(
+        lines.len() == expected.len(),
+        "the output has {} lines, expected {}",
+        lines.len(),
+        expected.len()
+    );
     report.print_result("each line has the expected text");
     Ok(())
 }

@@ -99,8 +99,8 @@ async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> 
     let trial: DynamicObject = serde_json::from_value(object.clone())?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     // The API server learns of a new webhook with a delay.
-    wait::until("it is rejected", LIMIT, || async {
-        let error = api.create(&dry_run, &trial).await.err().context("it is admitted")?;
+    wait::until("the object is rejected", LIMIT, || async {
+        let error = api.create(&dry_run, &trial).await.err().context("the object is admitted")?;
         ensure!(error.to_string().contains(words), "{error}");
         Ok(())
     })
@@ -112,15 +112,15 @@ async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
     let words = "ingress-conflict: host shop.example.com is taken by Ingress shop/front";
     let other = ingress("other", "shop.example.com");
     until_refused(hub, &other, words).await?;
-    let error = apply(hub, &other).await.err().context("it is admitted")?;
+    let error = apply(hub, &other).await.err().context("the Ingress is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
     report.print_result("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
-    wait::until("an Event", LIMIT, || async {
+    wait::until("an Event AdmissionDenied exists", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items.into_iter();
         let mut told = events.filter(|event| event.reason.as_deref() == Some("AdmissionDenied"));
-        let told = told.find_map(|event| event.message).context("it does not exist")?;
+        let told = told.find_map(|event| event.message).context("no such Event")?;
         ensure!(told == words, "{told}");
         Ok(())
     })
@@ -154,7 +154,7 @@ async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
 async fn open_a_third_door(hub: &Client, report: &Report) -> Result<()> {
     report.step("A team creates a third load balancer, but only two are allowed");
     let words = "load-balancers: shop would have 3 load balancers, 2 are allowed";
-    let error = apply(hub, &balancer("three")).await.err().context("it is admitted")?;
+    let error = apply(hub, &balancer("three")).await.err().context("the Service is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
     report.print_result("it is rejected:");
     report.excerpt(&words.into());

@@ -27,7 +27,7 @@ pub(super) async fn there(
 ) -> Result<DynamicObject> {
     let (api, name) = api_for(client, object).await?;
     wait::until(what, LIMIT, || async {
-        let found = api.get_opt(&name).await?.context("it does not exist")?;
+        let found = api.get_opt(&name).await?.context("the object does not exist")?;
         wanted(&found)?;
         Ok(found)
     })
@@ -38,7 +38,7 @@ pub(super) async fn there(
 pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<()> {
     let (api, name) = api_for(client, object).await?;
     wait::until(what, LIMIT, || async {
-        ensure!(api.get_opt(&name).await?.is_none(), "it still exists");
+        ensure!(api.get_opt(&name).await?.is_none(), "the object exists");
         Ok(())
     })
     .await
@@ -51,7 +51,7 @@ pub(super) async fn unplaced_at(hub: &Client, cluster: &str) -> Result<String> {
     wait::until(&format!("the Gateway's work of {cluster} is marked as unplaced"), LIMIT, || async {
         let works = works.list_metadata(&of_gateways).await?.items;
         let since = works.iter().find_map(|work| work.annotations().get(DISPLACED_SINCE));
-        since.cloned().context("it has no such annotation")
+        since.cloned().context("no such annotation")
     })
     .await
 }

@@ -147,7 +147,7 @@ async fn fix_policy(hub: &Client, report: &Report) -> Result<()> {
     apply(hub, &policy(PCI)).await?;
     let status = until_status(hub, "ok").await?;
     let took = began.elapsed();
-    ensure!(took < SOON, "it took {took:?}");
+    ensure!(took < SOON, "loading took {took:?}");
     report.print_result(&format!("it is loaded after {} ms:", took.as_millis()));
     report.excerpt(&status);
     Ok(())
@@ -200,7 +200,7 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     wait::until("the API server sends reviews", Duration::from_secs(30), || async {
         let asked = api.create(&dry_run, &trial).await?;
-        ensure!(asked.annotations().contains_key(PREFERENCES), "the policy has set no annotation");
+        ensure!(asked.annotations().contains_key(PREFERENCES), "no annotation by the policy");
         Ok(())
     })
     .await?;
@@ -208,9 +208,9 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     let placed = written.annotations();
     report.print("Deployment shop/shop, as it is stored:");
     report.excerpt(&json!({"metadata": {"annotations": placed}}));
-    let preferences = placed.get(PREFERENCES).context("the policy has set no annotation")?;
+    let preferences = placed.get(PREFERENCES).context("no annotation by the policy")?;
     ensure!(preferences == r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#, "{preferences}");
-    report.print_result("it is to run on c1");
+    report.print_result("the policy places it on c1");
     Ok(())
 }
 
@@ -219,7 +219,7 @@ async fn check_placement(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     let copy = copy();
     let spoke = demo.spoke("c1")?;
     look::there(&spoke, "the app is on c1", &copy, |copy| {
-        ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
+        ensure!(copy.data["spec"]["replicas"] == 4, "spec: {}", copy.data["spec"]);
         Ok(())
     })
     .await?;
@@ -237,9 +237,9 @@ async fn check_placement(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     .await?;
     report.print_result("the status of the hub's Deployment, as reported by the cluster:");
     report.excerpt(&json!(fold.entries));
-    ensure!(fold.entries[0].cluster.0.as_ref() == "c1", "it is on {}", fold.entries[0].cluster);
+    ensure!(fold.entries[0].cluster.0.as_ref() == "c1", "the entry is for {}", fold.entries[0].cluster);
     let (api, name) = api_for(&demo.spoke("c2")?, &copy).await?;
-    ensure!(api.get_opt(&name).await?.is_none(), "it is on c2 as well");
+    ensure!(api.get_opt(&name).await?.is_none(), "c2 has a copy");
     report.print_result("c2 has no copy");
     Ok(())
 }
@@ -247,19 +247,19 @@ async fn check_placement(demo: &Demo, hub: &Client, report: &Report) -> Result<(
 async fn request_another_cluster(hub: &Client, report: &Report) -> Result<()> {
     report.step("Another team selects c2");
     let wish = json!({PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
-    let error = apply(hub, &app("till", &wish)).await.err().context("it is admitted")?;
+    let error = apply(hub, &app("till", &wish)).await.err().context("the Deployment is admitted")?;
     let words = "till handles card data: cluster c2 is not certified for it";
     let error = format!("{error:#}");
     ensure!(error.contains(words), "{error}");
     report.print_result("the API server rejects it, with the policy's message:");
     report.excerpt(&words.into());
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
-    let event = wait::until("an Event", Duration::from_secs(30), || async {
+    let event = wait::until("an Event PlacementRefused exists", Duration::from_secs(30), || async {
         let events = events.list(&ListParams::default()).await?.items.into_iter();
         events
             .filter(|event| event.reason.as_deref() == Some("PlacementRefused"))
             .find_map(|event| event.message)
-            .context("it does not exist")
+            .context("no such Event")
     })
     .await?;
     ensure!(event == words, "{event}");
@@ -286,7 +286,7 @@ async fn change_fleet(demo: &Demo, hub: &Client, report: &Report) -> Result<()> 
     report.step("Cluster c2 moves to the EU, and c1 loses its certificate");
     label(hub, "c2", json!({"zone": "eu"})).await?;
     look::there(hub, "the app can run on both", &app("shop", &json!({})), |app| {
-        let preferences = app.annotations().get(PREFERENCES).context("it has no such annotation")?;
+        let preferences = app.annotations().get(PREFERENCES).context("no such annotation")?;
         ensure!(preferences.contains("c1") && preferences.contains("c2"), "{preferences}");
         Ok(())
     })
@@ -294,7 +294,7 @@ async fn change_fleet(demo: &Demo, hub: &Client, report: &Report) -> Result<()> 
     report.print_result("once both are in the EU, it can run on both");
     label(hub, "c1", json!({"pci": null})).await?;
     let moved = look::there(hub, "the app is placed only on c2", &app("shop", &json!({})), |app| {
-        let preferences = app.annotations().get(PREFERENCES).context("it has no such annotation")?;
+        let preferences = app.annotations().get(PREFERENCES).context("no such annotation")?;
         ensure!(preferences == r#"{"clusters":{"c2":{"weight":1}},"rebalance":true}"#, "{preferences}");
         Ok(())
     })
@@ -303,12 +303,12 @@ async fn change_fleet(demo: &Demo, hub: &Client, report: &Report) -> Result<()> 
         .print_result("without the label pci, c1 is not allowed; the app did not have to be applied again:");
     report.excerpt(&json!({"metadata": {"annotations": {PREFERENCES: moved.annotations()[PREFERENCES]}}}));
     look::there(&demo.spoke("c2")?, "the app is on c2", &copy(), |copy| {
-        ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
+        ensure!(copy.data["spec"]["replicas"] == 4, "spec: {}", copy.data["spec"]);
         Ok(())
     })
     .await?;
-    look::gone(&demo.spoke("c1")?, "the app leaves c1", &copy()).await?;
-    report.print_result("it runs on c2, with 4 replicas, and has left c1");
+    look::gone(&demo.spoke("c1")?, "the app is deleted from c1", &copy()).await?;
+    report.print_result("it runs on c2 with 4 replicas, and no longer on c1");
     Ok(())
 }
 
@@ -318,7 +318,7 @@ async fn delete_policy(demo: &Demo, hub: &Client, report: &Report) -> Result<()>
     api.delete(&name, &DeleteParams::default()).await?;
     let back = look::there(hub, "the app is as its team created it", &app("shop", &json!({})), |app| {
         let left = app.annotations().keys().find(|key| [PREFERENCES, PLACED].contains(&key.as_str()));
-        ensure!(left.is_none(), "it has {left:?}");
+        ensure!(left.is_none(), "an annotation remains: {left:?}");
         Ok(())
     })
     .await?;
@@ -333,6 +333,6 @@ async fn delete_policy(demo: &Demo, hub: &Client, report: &Report) -> Result<()>
 fn run(program: &Path, folder: &Path, arguments: &[&str]) -> Result<Value> {
     let Output { status, stdout, stderr } =
         Command::new(program).args(arguments).current_dir(folder).output().context("running policy-sync")?;
-    ensure!(status.success(), "it exited with {status}: {}", String::from_utf8_lossy(&stderr));
-    serde_json::from_slice(&stdout).context("reading its output")
+    ensure!(status.success(), "the command exited with {status}: {}", String::from_utf8_lossy(&stderr));
+    serde_json::from_slice(&stdout).context("parsing the output")
 }

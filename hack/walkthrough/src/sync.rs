@@ -136,8 +136,8 @@ async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
     }));
     apply_all(&hub, [&gateway, &policy]).await?;
     try_join_all(SPOKES.map(|spoke| copies_arrive(demo, report, spoke))).await?;
-    let copy =
-        look::there(&demo.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
+    let copy = look::there(&demo.spoke("eu-1")?, "the copy exists on eu-1", &downstream(&policy), |_| Ok(()))
+        .await?;
     report.print("the copy on eu-1, which targets the Gateway there:");
     report.excerpt(&json!({
         "kind": "RateLimitPolicy",
@@ -154,10 +154,10 @@ async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
 async fn copies_arrive(demo: &Demo, report: &Report, spoke: &str) -> Result<()> {
     let client = demo.spoke(spoke)?;
     let a_gateway = async {
-        let what = format!("the copy of the Gateway on {spoke}");
+        let what = format!("the copy of the Gateway exists on {spoke}");
         look::there(&client, &what, &downstream(&gateway()), |copy| {
-            ensure!(copy.data["spec"]["gatewayClassName"] == "istio", "its class is not istio");
-            ensure!(copy.labels().get(MANAGED).is_some_and(|value| value == "true"), "it has no {MANAGED}");
+            ensure!(copy.data["spec"]["gatewayClassName"] == "istio", "the class is not istio");
+            ensure!(copy.labels().get(MANAGED).is_some_and(|value| value == "true"), "no label {MANAGED}");
             Ok(())
         })
         .await?;
@@ -169,14 +169,14 @@ async fn copies_arrive(demo: &Demo, report: &Report, spoke: &str) -> Result<()> 
 }
 
 pub(super) async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, limit: u32) -> Result<()> {
-    let what = format!("the copy of the RateLimitPolicy on {spoke}");
+    let what = format!("the copy of the RateLimitPolicy exists on {spoke}");
     look::there(&demo.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
         let spec = &copy.data["spec"];
         let found = &spec["limits"]["all"]["rates"][0]["limit"];
         ensure!(*found == limit, "its limit is {found}");
         ensure!(spec["targetRef"]["name"] == "web", "it targets another object");
-        ensure!(copy.annotations().contains_key(REVISION), "it has no {REVISION}");
-        let origin = copy.annotations().get(POLICY_SYNCED).context("it has no annotation with its origin")?;
+        ensure!(copy.annotations().contains_key(REVISION), "no annotation {REVISION}");
+        let origin = copy.annotations().get(POLICY_SYNCED).context("no annotation with the origin")?;
         ensure!(origin == "shop/limits", "its origin is {origin}");
         Ok(())
     })
@@ -247,8 +247,8 @@ async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
             let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
             entry.is_some_and(|entry| entry.conditions.iter().any(|c| c.is_overridden()))
         };
-        ensure!(overridden("us-1"), "us-1 does not report it");
-        ensure!(!overridden("eu-1"), "eu-1 reports it, too");
+        ensure!(overridden("us-1"), "us-1 is not overridden");
+        ensure!(!overridden("eu-1"), "eu-1 is overridden");
         ensure!(
             (fold.summary.enforced, fold.summary.overridden) == (1, 1),
             "the report is {:?}",
@@ -284,7 +284,7 @@ async fn delete_override(demo: &Demo, report: &Report) -> Result<()> {
     })
     .await?;
     report.fold(&fold);
-    look::there(&us, "the copy is as it was", &downstream(&policy(10)), |copy| {
+    look::there(&us, "the copy is unchanged", &downstream(&policy(10)), |copy| {
         let generation = copy.metadata.generation;
         ensure!(generation == Some(1), "its generation is {generation:?}");
         Ok(())
@@ -301,7 +301,7 @@ async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
     let fold = look::folded(&demo.hub()?, "both spokes report the new limit", &policy(100), |fold| {
         let current = |entry: &_| answered(entry) == Some(2);
         ensure!(fold.summary.pending == 0, "the report is {:?}", fold.summary);
-        ensure!(fold.entries.iter().all(current), "a spoke still reports the old one");
+        ensure!(fold.entries.iter().all(current), "a spoke still reports the old limit");
         Ok(())
     })
     .await?;
@@ -355,14 +355,14 @@ async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
         look::there(&us, "the copies stay on us-1", &downstream(&object), |_| Ok(())).await?;
     }
     report.print_result(&format!("us-1: the Gateway keeps serving for {GRACE:?}, with its policy"));
-    look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
+    look::gone(&us, "the copy of the Gateway is deleted from us-1", &downstream(&gateway())).await?;
     let took = report.since_step();
     // The timestamp has whole seconds.
     let least = settles + GRACE - Duration::from_secs(1);
     ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before the end of the grace period");
-    report.print_result("us-1: Gateway kuadrant-shop/web is gone");
-    look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
-    report.print_result("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    report.print_result("us-1: Gateway kuadrant-shop/web is deleted");
+    look::gone(&us, "the copy of the policy is deleted from us-1", &downstream(&policy(100))).await?;
+    report.print_result("us-1: RateLimitPolicy kuadrant-shop/limits is deleted");
     look::there(&demo.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
         ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
@@ -387,14 +387,14 @@ async fn delete(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team deletes the policy, then the Gateway");
     let (hub, eu) = (demo.hub()?, demo.spoke("eu-1")?);
     delete_object(demo, &policy(100)).await?;
-    look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
-    report.print_result("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    look::gone(&eu, "the copy of the policy is deleted from eu-1", &downstream(&policy(100))).await?;
+    report.print_result("eu-1: RateLimitPolicy kuadrant-shop/limits is deleted");
     look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
     look::no_works(&hub, "the policy's works are deleted", &["gateway", "access"]).await?;
     report.print_result("hub: the policy has no ManifestWork any more");
     delete_object(demo, &gateway()).await?;
-    look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
-    report.print_result("eu-1: Gateway kuadrant-shop/web is gone");
+    look::gone(&eu, "the copy of the Gateway is deleted from eu-1", &downstream(&gateway())).await?;
+    report.print_result("eu-1: Gateway kuadrant-shop/web is deleted");
     look::no_works(&hub, "all works are deleted", &[]).await?;
     report.print_result("hub: no ManifestWork exists any more");
     for spoke in SPOKES {
@@ -413,6 +413,6 @@ async fn delete_object(demo: &Demo, object: &Value) -> Result<()> {
 
 fn clusters(fold: &Fold, expected: &[&str]) -> Result<()> {
     let found: Vec<&str> = fold.entries.iter().map(|entry| &*entry.cluster.0).collect();
-    ensure!(found == expected, "it names {found:?}");
+    ensure!(found == expected, "the entries are for {found:?}");
     Ok(())
 }

@@ -28,9 +28,9 @@ pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<Child> {
         .kill_on_drop(true)
         .spawn()
         .context("starting policy-sync web")?;
-    let mut lines = BufReader::new(process.stdout.take().context("its output is not captured")?).lines();
-    let address = timeout(LIMIT, lines.next_line()).await.context("it prints no address")??;
-    let address = address.context("it has ended")?;
+    let mut lines = BufReader::new(process.stdout.take().context("the output is not captured")?).lines();
+    let address = timeout(LIMIT, lines.next_line()).await.context("no address is printed")??;
+    let address = address.context("policy-sync web has ended")?;
     shows(&address).await?;
     report.print_result("the page shows which cluster enforces the policy, and which overrides it");
     report.print("Open it:");

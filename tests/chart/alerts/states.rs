@@ -67,7 +67,7 @@ pub(super) async fn parameters_are_invalid(story: &mut Story) -> Result<()> {
     let filled = [
         ("parameters", "policy-sync-parameters"),
         ("parameters-namespace", "policy-sync"),
-        ("manifest", manifest.path().to_str().context("a path")?),
+        ("manifest", manifest.path().to_str().context("the path is not UTF-8")?),
     ];
     let found = story.reader.find("PolicySyncParameters", &filled).await?;
     found.names(&["Name:", "multi-cluster"])?.names(&[
@@ -103,7 +103,7 @@ async fn look_again(story: &Story) -> Result<()> {
 async fn until_allowed(story: &Story, expected: bool) -> Result<()> {
     let user = policy_sync_testenv::certificates::User::new("system:serviceaccount:policy-sync:policy-sync");
     let client = story.fleet.hub().client_for(&user.in_group("system:serviceaccounts")).await?;
-    wait::until("the right is collected", LIMIT, || async {
+    wait::until("the permission is updated", LIMIT, || async {
         let allowed = rights::may(&client, "list", "ratelimitpolicies", "kuadrant.io", "").await?;
         ensure!(allowed == expected, "allowed: {allowed}");
         Ok(())
@@ -135,15 +135,16 @@ pub(super) async fn right_to_a_kind_is_gone(story: &mut Story) -> Result<()> {
         FiringAlert("PolicySyncParameters", &[]),
         FiringAlert("PolicySyncFrozen", &[("category", "KindNotResolved")]),
     ];
-    story.case("a kind's right taken away", state, mended, &expected)
+    story.case("no permission to list a kind", state, mended, &expected)
 }
 
 pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
     story.fleet.spoke("us-1")?.stop_agent().await;
     story.available("us-1", "Unknown").await?;
     let silent = [("state", "silent")];
-    let state =
-        story.until("a cluster is silent", |pods| is(pods, "policy_sync_clusters", &silent, 1.0)).await?;
+    let state = story
+        .until("a cluster is unavailable", |pods| is(pods, "policy_sync_clusters", &silent, 1.0))
+        .await?;
 
     let found = story.reader.find("PolicySyncClusterSilent", &[("cluster", "us-1")]).await?;
     found.names(&["us-1", "Unknown"])?.names(&["limits", "shop"])?;
@@ -151,7 +152,7 @@ pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
     story.fleet.spoke("us-1")?.start_agent().await?;
     story.available("us-1", "True").await?;
     let mended = story.until_healthy().await?;
-    story.case("a spoke stopped", state, mended, &[FiringAlert("PolicySyncClusterSilent", &[])])
+    story.case("a stopped spoke", state, mended, &[FiringAlert("PolicySyncClusterSilent", &[])])
 }
 
 pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
@@ -164,9 +165,9 @@ pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
         pods.iter().map(|pod| pod.served().sum(REQUESTS, &[("code", "403"), ("resource", "gateways")])).sum()
     };
     let until_refused = async |times: f64| {
-        let what = format!("{times} requests are refused");
+        let what = format!("{times} requests are rejected");
         let enough = |pods: &[Pod]| {
-            ensure!(refused(pods) >= times, "{} were", refused(pods));
+            ensure!(refused(pods) >= times, "{} rejected requests", refused(pods));
             Ok(())
         };
         story.until(&what, enough).await
@@ -179,21 +180,16 @@ pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
     found.names(&["WriteRefused", "gateway/web", "is forbidden: User"])?;
     story.upgrade("PolicySyncRequestsFail").await?;
     let (gateways, name) = api_for(&story.client, &gateway).await?;
-    wait::until("the status is of the present generation", LIMIT, || async {
+    wait::until("observedGeneration is current", LIMIT, || async {
         let found = gateways.get(&name).await?;
         let observed = &found.data["status"]["conditions"][0]["observedGeneration"];
-        ensure!(observed.as_i64() == found.metadata.generation, "it is {}", found.data["status"]);
+        ensure!(observed.as_i64() == found.metadata.generation, "status: {}", found.data["status"]);
         Ok(())
     })
     .await?;
     let mended = story.until_healthy().await?;
     let labels = &[("method", "PATCH"), ("resource", "gateways"), ("code", "403")];
-    story.case(
-        "the right to write taken away",
-        state,
-        mended,
-        &[FiringAlert("PolicySyncRequestsFail", labels)],
-    )
+    story.case("no permission to write", state, mended, &[FiringAlert("PolicySyncRequestsFail", labels)])
 }
 
 /// The name of the controller's Lease.
@@ -203,14 +199,14 @@ fn lease() -> String {
 
 pub(super) async fn right_to_the_lease_is_gone(story: &mut Story) -> Result<()> {
     story.remove_verbs(("Role", "policy-sync-leader-election"), "leases", &["update"]).await?;
-    let state = story.until("none leads", |pods| is(pods, "policy_sync_leader", &[], 0.0)).await?;
+    let state = story.until("no leader exists", |pods| is(pods, "policy_sync_leader", &[], 0.0)).await?;
 
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
-    ensure!(found.has_line("no"), "it may update Leases: {found:?}");
+    ensure!(found.has_line("no"), "the controller may update Leases: {found:?}");
     found.names(&[&lease()])?;
     story.upgrade("PolicySyncNoLeader").await?;
     let mended = story.until_healthy().await?;
-    story.case("the right to the Lease taken away", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
+    story.case("no permission for the Lease", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
@@ -222,14 +218,14 @@ pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
 
     story.kill_leader().await?;
     let state = story.scrape().await?;
-    ensure!(state.is_empty(), "one is left");
+    ensure!(state.is_empty(), "a pod still runs");
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
     found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
     story.reader.repair("PolicySyncNoLeader", "kubectl scale", &[]).await?;
     // The Deployment's controller would start a new pod.
     story.start("c").await?;
     let mended = story.until_healthy().await?;
-    story.case("the leader killed, and no other", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
+    story.case("the only pod killed", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
@@ -237,14 +233,14 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     story.fleet.spoke("us-1")?.stop_agent().await;
     apply(&story.client, &policy("slow")).await?;
     story
-        .until("a policy waits for a cluster", |pods| {
+        .until("a policy is pending", |pods| {
             is(pods, "policy_sync_policies", &[("state", "pending")], 1.0)?;
             is(pods, "policy_sync_works", &[("for", "policy"), ("state", "pending")], 1.0)
         })
         .await?;
     let filled = [("kind", "ratelimitpolicy"), ("policy", "slow"), ("policy-namespace", "shop")];
     let slow = ["slow", "1/2"];
-    wait::until("the policy says so", LIMIT, || async {
+    wait::until("the policy reports the pending cluster", LIMIT, || async {
         let (policies, name) = api_for(&story.client, &policy("slow")).await?;
         let annotations = policies.get(&name).await?.metadata.annotations.unwrap_or_default();
         ensure!(annotations.values().any(|text| text.contains(r#""applied":1,"#)), "{annotations:?}");
@@ -266,7 +262,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     let state = wait::until("a work is stuck", LIMIT, || async {
         let pod = scrape()?;
         stuck(&pod, 1.0)?;
-        ensure!(pod.served().value(OLDEST, &[])? > 300.0, "the change has not waited for so long");
+        ensure!(pod.served().value(OLDEST, &[])? > 300.0, "the change is younger than 300 s");
         Ok(pod)
     })
     .await?;
@@ -274,7 +270,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     found.names(&["us-1", "ratelimitpolicy-slow-", "<none>"])?.names(&["shop", "slow", "no"])?;
     // The owners of the spoke start the agent again.
     story.fleet.spoke("us-1")?.start_agent().await?;
-    let mended = wait::until("none is stuck", LIMIT, || async {
+    let mended = wait::until("no work is stuck", LIMIT, || async {
         let pod = scrape()?;
         stuck(&pod, 0.0)?;
         is(std::slice::from_ref(&pod), OLDEST, &[], 0.0)?;
@@ -285,7 +281,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     ends.await??;
     let expected =
         [FiringAlert("PolicySyncPropagationSlow", &[]), FiringAlert("PolicySyncStuck", &[("for", "policy")])];
-    story.case("a spoke's agent stopped", vec![state], vec![mended], &expected)
+    story.case("a stopped work agent", vec![state], vec![mended], &expected)
 }
 
 pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
@@ -295,10 +291,10 @@ pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
     story.fleet.hub().start_api_server().await?;
     const DOWN: &[(&str, &str)] = &[("resource", "placements")];
     let state = story
-        .until("this kind alone is not watched", |pods| {
+        .until("only Placements are not watched", |pods| {
             is(pods, "policy_sync_leader", &[], 1.0)?;
             is(pods, "policy_sync_policies", &[("state", "synced")], 1.0)?;
-            let served = pods.first().context("none runs")?.served();
+            let served = pods.first().context("no pod runs")?.served();
             let watches = served.labels("policy_sync_watch_up", "resource").len();
             is(pods, "policy_sync_watch_up", &[], watches as f64 - 1.0)?;
             is(pods, "policy_sync_watch_up", DOWN, 0.0)
@@ -309,10 +305,5 @@ pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
     found.names(&["placements", "is forbidden: User", "system:serviceaccount:policy-sync:policy-sync"])?;
     story.upgrade("PolicySyncWatchDown").await?;
     let mended = story.until_healthy().await?;
-    story.case(
-        "the right to watch a kind taken away",
-        state,
-        mended,
-        &[FiringAlert("PolicySyncWatchDown", DOWN)],
-    )
+    story.case("no permission to watch a kind", state, mended, &[FiringAlert("PolicySyncWatchDown", DOWN)])
 }

@@ -85,7 +85,7 @@ impl Story {
                 return Ok(());
             }
         }
-        anyhow::bail!("none leads")
+        anyhow::bail!("no leader exists")
     }
 
     /// Stops all controllers.
@@ -117,10 +117,10 @@ impl Story {
 
     /// Waits until the hub is healthy again, and returns the metrics.
     pub(super) async fn until_healthy(&self) -> Result<Vec<Pod>> {
-        self.until("all is well", |pods| {
+        self.until("the hub is healthy", |pods| {
             is(pods, "policy_sync_leader", &[], 1.0)?;
             let policies = sum(pods, "policy_sync_policies", &[]);
-            ensure!(policies > 0.0, "there are no policies");
+            ensure!(policies > 0.0, "no policies");
             is(pods, "policy_sync_policies", &[("state", "synced")], policies)?;
             is(pods, "policy_sync_gateways", &[("state", "programmed")], 1.0)?;
             is(pods, "policy_sync_problems", &[("freezes", "true")], 0.0)?;
@@ -165,7 +165,7 @@ impl Story {
     pub(super) fn add_handover_case(&mut self, between: Vec<Pod>, after: Vec<Pod>) {
         let phases = vec![Phase(WELL, self.well.clone()), Phase(1, between), Phase(WELL, after)];
         let checks = (WELL..2 * WELL).map(|scrape| (scrape, Vec::new())).collect();
-        self.cases.push(Case { name: "another takes over", phases, checks });
+        self.cases.push(Case { name: "another pod takes over", phases, checks });
     }
 
     /// The alerts that fire in a state.
@@ -187,7 +187,7 @@ impl Story {
     /// The object of the chart with this kind and name.
     pub(super) fn rendered(&self, kind: &'static str, name: &str) -> Result<&Value> {
         let found = self.rendered.all(kind).find(|object| object["metadata"]["name"] == name);
-        found.with_context(|| format!("the chart has no {kind} {name}"))
+        found.with_context(|| format!("no {kind} {name} in the chart"))
     }
 
     /// Removes verbs on a resource from a role of the chart.
@@ -214,7 +214,7 @@ impl Story {
         rules.retain(|rule| !is_empty(rule, "resources") && !is_empty(rule, "verbs"));
         let (roles, name) = api_for(&self.client, role).await?;
         let patch = Patch::Merge(json!({ "rules": rules }));
-        roles.patch(&name, &PatchParams::default(), &patch).await.context("taking a right away")?;
+        roles.patch(&name, &PatchParams::default(), &patch).await.context("removing a permission")?;
         Ok(())
     }
 
@@ -256,6 +256,6 @@ fn sum(pods: &[Pod], name: &str, labels: &[(&str, &str)]) -> f64 {
 /// Checks the sum of a series over all pods.
 pub(super) fn is(pods: &[Pod], name: &str, labels: &[(&str, &str)], expected: f64) -> Result<()> {
     let found = sum(pods, name, labels);
-    ensure!(found == expected, "{name} {labels:?} is {found}, not {expected}");
+    ensure!(found == expected, "{name} {labels:?} is {found}, expected {expected}");
     Ok(())
 }

@@ -99,7 +99,7 @@ async fn diff_needs_only_the_right_to_read_and_writes_nothing() -> Result<()> {
         ensure!(ran.stderr.starts_with("policy-sync: cannot "), "{ran:?}");
     }
     allow(&tenant, &user.name, &needed).await?;
-    let ran = wait::until("all may be read", LIMIT, || async {
+    let ran = wait::until("the user can read all resources", LIMIT, || async {
         let ran = diff_as(&kubeconfig, &tenant, &[]);
         ensure!(ran.code == 1, "{ran:?}");
         Ok(ran)

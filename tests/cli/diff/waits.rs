@@ -116,7 +116,7 @@ async fn copy_that_waits_for_an_older_one_is_marked_while_it_waits() -> Result<(
     );
     // The wait for the older copy, which is never created, times out.
     tenant.parameters(&parameters(1)).await?;
-    wait::until("the older copy is not waited for", LIMIT, || async {
+    wait::until("the wait for the older copy has ended", LIMIT, || async {
         let waits = waits()?;
         ensure!(waits.is_null(), "{waits}");
         Ok(())

@@ -340,7 +340,7 @@ async fn gateway_that_waits_for_its_policies_is_explained() -> Result<()> {
         &["cluster", "ex-waits"],
     ] {
         let words = [words, &["-o", "wide"]].concat();
-        wait::until("the status says what it waits for", LIMIT, || async {
+        wait::until("the status lists the policies that the Gateway waits for", LIMIT, || async {
             let ran = status_of(&tenant, admin, &words);
             ensure!(ran.code == 1 && ran.stdout.contains(waits), "{ran:#?}");
             Ok(())

@@ -147,7 +147,7 @@ async fn gateways_precede_policies_and_show_the_grace_period() -> Result<()> {
     let ran = status_of(&tenant, admin, &["gateways", "-n", name, "-o", "json"]);
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let since = |index: usize| json["items"][0]["clusters"][index]["displacedSince"].as_str();
-    ensure!(since(0).is_none() && since(1).context("no moment")?.ends_with('Z'), "{json:#}");
+    ensure!(since(0).is_none() && since(1).context("us-1 has no displacedSince")?.ends_with('Z'), "{json:#}");
     controller.terminate().await?;
     Ok(())
 }
@@ -195,14 +195,14 @@ async fn watch_prints_changes_of_gateways() -> Result<()> {
                 .eq(words.iter().copied())
         }
     };
-    running.prints("what there is", row(&["web", "-", "-", "?"])).await;
+    running.prints("the initial row", row(&["web", "-", "-", "?"])).await;
     let controller = tenant.controller().await?;
-    running.prints("where it is placed", row(&["web", "eu-1", "0/1", "True"])).await;
+    running.prints("the row of the placed Gateway", row(&["web", "eu-1", "0/1", "True"])).await;
     report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
-    running.prints("that it is programmed", row(&["web", "eu-1", "1/1", "True", "-"])).await;
+    running.prints("the row of the programmed Gateway", row(&["web", "eu-1", "1/1", "True", "-"])).await;
     controller.terminate().await?;
     tenant.delete(&gateway(name, "web", name, None)).await?;
-    running.prints("the end", row(&["web", "gone", "-"])).await;
+    running.prints("the row of the deleted Gateway", row(&["web", "gone", "-"])).await;
     running.signal("TERM");
     ensure!((running.ends().await, running.said()) == (Some(0), Vec::new()));
     Ok(())

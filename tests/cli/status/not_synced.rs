@@ -39,7 +39,8 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     let ran = ran.await?;
     ensure!(ran.code == 1 && ran.stderr.is_empty(), "{ran:#?}");
     let silent = tenant.until_work("eu-1", "ratelimitpolicy-silent", |_| true).await?;
-    let asked = silent.metadata.creation_timestamp.context("never made")?.0.to_string();
+    let asked =
+        silent.metadata.creation_timestamp.context("the work has no creationTimestamp")?.0.to_string();
     let refused = [
         "RateLimitPolicy",
         "refused",
@@ -64,7 +65,7 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     let ran = status_of(&tenant, admin, &[&lags[..], &["-o", "json"]].concat());
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let said = |item: &Value| json!([item["name"], item["missing"], item["notSyncedSince"], item["inSync"]]);
-    let items = json["items"].as_array().context("no items")?;
+    let items = json["items"].as_array().context("the output has no items")?;
     let of = |words: &[&str]| match words[1] {
         "refused" => json!(["refused", ["us-1"], ANSWERED, false]),
         _ => json!(["silent", ["eu-1", "us-1"], asked, false]),
@@ -82,7 +83,7 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     let own: Vec<Vec<&str>> = rows(&ran).into_iter().filter(|row| row[1] == name).collect();
     let asked =
         tenant.until_work("us-1", "ratelimitpolicy-silent", |_| true).await?.metadata.creation_timestamp;
-    let asked = asked.context("never made")?.0.to_string();
+    let asked = asked.context("the work has no creationTimestamp")?.0.to_string();
     let row =
         |policy, state, since| vec!["RateLimitPolicy", name, policy, state, "no", "pending", "-", since];
     let mut expected = [
@@ -145,7 +146,7 @@ async fn unprogrammed_gateway_lists_its_clusters() -> Result<()> {
     let ran = status_of(&tenant, admin, &["gateways", "-n", name, "-o", "json"]);
     let json: Value = serde_json::from_str(&ran.stdout)?;
     ensure!(json["items"][0]["missing"] == json!(["us-1"]), "{json:#}");
-    ensure!(json["items"][0].get("notSyncedSince").is_none(), "only works tell it: {json:#}");
+    ensure!(json["items"][0].get("notSyncedSince").is_none(), "notSyncedSince requires the works: {json:#}");
     controller.terminate().await?;
     Ok(())
 }

@@ -45,7 +45,7 @@ async fn placed_resources_show_ready_replicas() {
             vec!["Deployment", "web", "Applied", "2/2", "-", "-", "-"],
         ]
     );
-    assert_eq!(ran.code, 0, "no controller enforces a resource: {ran:?}");
+    assert_eq!(ran.code, 0, "resources have no enforcement: {ran:?}");
     let one = of(&["deployments", "web", "-o", "wide"]);
     assert!(one.stdout.contains("3 replicas are ready"), "{one:?}");
     let ran = of(&["policies"]);

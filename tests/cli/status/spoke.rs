@@ -32,7 +32,7 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
         .await?;
     report(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     let words = ["cluster", cluster];
-    let ran = wait::until("all have answered", LIMIT, || async {
+    let ran = wait::until("all works have a report", LIMIT, || async {
         // The controller extends the access work while it creates other works.
         report(&tenant, cluster, "access", &WorkReport::applied()).await?;
         let ran = status_of(&tenant, admin, &words);
@@ -60,13 +60,13 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
         ],
     ];
     ensure!(rows(&ran) == expected && ran.code == 1, "{ran:#?}");
-    running.prints("the refusal", |line| line.contains("conflict with")).await;
+    running.prints("the policy that was not applied", |line| line.contains("conflict with")).await;
 
     let enforced = WorkReport::applied().condition("Enforced", "True", "Enforced", "");
     report(&tenant, cluster, "ratelimitpolicy-limits", &enforced).await?;
     let ran = until(&tenant, admin, &words, |ran| ran.code == 0).await?;
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
-    let lines = running.prints("that it is enforced", |line| {
+    let lines = running.prints("the enforced policy", |line| {
         serde_json::from_str::<Value>(line)
             .is_ok_and(|copy| copy["name"] == "limits" && copy["inSync"] == true)
     });

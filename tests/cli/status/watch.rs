@@ -44,19 +44,23 @@ async fn watch_prints_changed_rows() {
     lags(&tenant, "limits").await;
     is_synced(&tenant, "others").await;
     let mut running = watch(&tenant, tenant.hub().kubeconfig(), &["policies"]);
-    let first = running.prints("both", row(&["RateLimitPolicy", "others"])).await;
+    let first = running.prints("the rows of both policies", row(&["RateLimitPolicy", "others"])).await;
     assert!(row(&["KIND", "NAME", "STATE", "CLUSTERS"])(&first[0]), "{first:#?}");
     assert!(row(&["RateLimitPolicy", "limits", "Pending", "1/2"])(&first[1]), "{first:#?}");
 
     is_synced(&tenant, "limits").await;
-    running.prints("the change", row(&["RateLimitPolicy", "limits", "Overridden", "2/2"])).await;
+    running.prints("the changed row", row(&["RateLimitPolicy", "limits", "Overridden", "2/2"])).await;
     // A change of the spec does not affect the output.
     let spec = json!({"spec": {"limits": {"all": {"rates": [{"limit": 9, "window": "1m"}]}}}});
     let others = fixtures::rate_limit_policy(tenant.name(), "others", "web");
     tenant.merge(&others, &spec).await.unwrap();
     is_deleted(&tenant, "limits").await;
-    let all =
-        running.prints("the end", row(&["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-", "-"])).await;
+    let all = running
+        .prints(
+            "the row of the deleted policy",
+            row(&["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-", "-"]),
+        )
+        .await;
     assert_eq!(all.len(), 5, "{all:#?}");
 
     running.signal("TERM");
@@ -74,12 +78,12 @@ async fn watch_prints_a_json_document_for_each_change() {
         tenant.hub().kubeconfig(),
         &["ratelimitpolicy", "limits", "--cluster", "us-1", "-o", "json"],
     );
-    running.prints("the policy", |line| line.contains("limits")).await;
+    running.prints("the document of the policy", |line| line.contains("limits")).await;
     is_synced(&tenant, "limits").await;
     // Policies with other names are ignored.
     lags(&tenant, "others").await;
     is_deleted(&tenant, "limits").await;
-    let lines = running.prints("the end", |line| line.contains("gone")).await;
+    let lines = running.prints("the document of the deleted policy", |line| line.contains("gone")).await;
     let documents: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let fields = |field: &str| documents.iter().map(|document| document[field].clone()).collect::<Vec<_>>();
     assert!(documents.iter().all(|document| document["name"] == "limits"), "{lines:#?}");
@@ -101,7 +105,7 @@ async fn watch_continues_after_an_outage_of_the_hub() {
         is_synced(&tenant, name).await;
     }
     let mut running = watch(&tenant, hub.kubeconfig(), &["policies"]);
-    running.prints("both", row(&["RateLimitPolicy", "others"])).await;
+    running.prints("the rows of both policies", row(&["RateLimitPolicy", "others"])).await;
 
     hub.stop_api_server();
     let said = running.says("cannot reach the hub at").await;
@@ -109,7 +113,7 @@ async fn watch_continues_after_an_outage_of_the_hub() {
     hub.start_api_server().await.unwrap();
     running.says("is reachable again").await;
     lags(&tenant, "limits").await;
-    running.prints("the change", row(&["RateLimitPolicy", "limits", "Pending", "1/2"])).await;
+    running.prints("the changed row", row(&["RateLimitPolicy", "limits", "Pending", "1/2"])).await;
 
     // A new API server does not repeat events from before its start.
     running.signal("STOP");
@@ -119,8 +123,8 @@ async fn watch_continues_after_an_outage_of_the_hub() {
     annotated(tenant.client(), fixtures::rate_limit_policy("shop", "limits", "web"), frozen).await;
     is_deleted(&tenant, "others").await;
     running.signal("CONT");
-    running.prints("the end of one", row(&["RateLimitPolicy", "others", "gone"])).await;
-    let all = running.prints("the other", |line| line.contains("frozen")).await;
+    running.prints("the row of the deleted policy", row(&["RateLimitPolicy", "others", "gone"])).await;
+    let all = running.prints("the row of the frozen policy", |line| line.contains("frozen")).await;
     let rows = |name: &'static str| all.iter().filter(|line| line.contains(name)).count();
     assert_eq!((rows("others"), rows("KIND")), (2, 1), "{all:#?}");
 
@@ -137,7 +141,7 @@ async fn missing_right_to_watch_is_reported() {
     let reader = user_with(&tenant, "lists-only", &rights).await;
     let mut running = watch(&tenant, &reader, &["ratelimitpolicy"]);
     assert_eq!(running.ends().await, Some(2));
-    running.prints("the list", row(&["RateLimitPolicy", "limits"])).await;
+    running.prints("the row of the policy", row(&["RateLimitPolicy", "limits"])).await;
     running.says("policy-sync: cannot watch RateLimitPolicy on the hub at").await;
     assert_eq!(running.said().len(), 2, "{:?}", running.said());
 }

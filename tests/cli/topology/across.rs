@@ -14,7 +14,7 @@ use crate::run::{CommandOutput, command, finish, run};
 
 fn answers(ran: &CommandOutput) -> Result<Vec<Value>> {
     let json: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))?;
-    json["answers"].as_array().cloned().context("answers")
+    json["answers"].as_array().cloned().context("the output has no answers")
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
         |report: &&Value| report["clusters"].as_array().into_iter().flatten().any(|name| name == cluster);
     let found = of_all.iter().find(is_of).with_context(|| format!("{of_all:#?}"))?;
     let mut of_one = answers(&run_effective(tenant, &["--cluster", cluster, "-o", "json"]))?;
-    let mut one = of_one.pop().context("an answer")?;
+    let mut one = of_one.pop().context("the output has no answer")?;
     one["clusters"] = found["clusters"].clone();
-    ensure!(one == *found, "of one {one:#}\nof all {found:#}");
+    ensure!(one == *found, "with --cluster {one:#}\nwith --clusters {found:#}");
     Ok(one)
 }
 

@@ -93,7 +93,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
     let files = tempfile::NamedTempFile::with_suffix(".json")?;
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(files.path(), list.to_string())?;
-    let file = files.path().to_str().context("a path")?;
+    let file = files.path().to_str().context("the path is not UTF-8")?;
     for command in [
         &["topology"][..],
         &["effective"],
@@ -108,7 +108,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         );
         let [hub, files] = [&of_hub, &of_files].map(json_of);
         let (hub, files) = (without_its_own(hub?), files?);
-        ensure!(hub == files, "{command:?}: of the hub {hub:#}\nof files {files:#}");
+        ensure!(hub == files, "{command:?}: from the hub {hub:#}\nfrom files {files:#}");
     }
     let ran = run_command(hub.kubeconfig(), &["topology"]);
     ensure!(

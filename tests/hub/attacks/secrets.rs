@@ -64,7 +64,7 @@ async fn until_event(neighbours: &Neighbours, reason: &str) -> Result<String> {
         neighbours.tenant.client().clone(),
         neighbours.tenant.name(),
     );
-    wait::until(&format!("an Event says {reason}"), LIMIT, || async {
+    wait::until(&format!("an Event has reason {reason}"), LIMIT, || async {
         let events = events.list(&Default::default()).await?.items;
         let told = events.iter().find(|event| event.reason.as_deref() == Some(reason));
         let note = told.and_then(|event| event.message.clone());
@@ -87,7 +87,7 @@ async fn secret_of_another_namespace_needs_a_grant() -> Result<()> {
         &[json!({"name": "not-there", "namespace": neighbours.victim()}), json!({"name": "own"})],
     )
     .await?;
-    let absent = wait::until("the other is told, too", LIMIT, || async {
+    let absent = wait::until("the message names the missing Secret", LIMIT, || async {
         let gateway = https_gateway(neighbours.tenant.name(), "web", neighbours.tenant.name(), &[]);
         let found = serde_json::to_value(neighbours.tenant.get(&gateway).await?)?;
         let message = found["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
@@ -95,7 +95,7 @@ async fn secret_of_another_namespace_needs_a_grant() -> Result<()> {
         Ok(message)
     })
     .await?;
-    ensure!(absent.contains(&there.replace("theirs", "not-there")), "{absent:?} is not as {there:?}");
+    ensure!(absent.contains(&there.replace("theirs", "not-there")), "{absent:?} differs from {there:?}");
     Ok(())
 }
 

@@ -16,7 +16,7 @@ async fn reference_cannot_target_a_gateway_of_another_namespace() -> Result<()> 
     let mut reaching = timeout_policy(neighbours.tenant.name(), "reaching", &["victim", "victim"]);
     reaching["spec"]["targetRefs"][1]["namespace"] = neighbours.victim().into();
     neighbours.tenant.apply(&reaching).await?;
-    wait::until("the owner is told", LIMIT, || async {
+    wait::until("the message names the dropped reference", LIMIT, || async {
         let annotations = neighbours.tenant.annotations(&reaching).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(message.contains("/victim is ignored"), "{annotations:?}");
@@ -95,7 +95,7 @@ async fn override_can_change_only_the_spec_of_its_own_policy() -> Result<()> {
         (json!({"clusterSelector": "", "patch": {}, "namespace": victim}), "[0].namespace: "),
     ] {
         override_with(&neighbours, &json!([item])).await?;
-        wait::until(&format!("the owner is told of {item}"), LIMIT, || async {
+        wait::until(&format!("the message rejects the override {item}"), LIMIT, || async {
             let annotations = neighbours.tenant.annotations(&neighbours.limits).await?;
             let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
             let place = format!("annotation kuadrant.io/cluster-overrides{place}");
@@ -253,7 +253,7 @@ async fn forged_work_in_a_tenant_namespace_changes_nothing_elsewhere() -> Result
     let neighbours = neighbours("smuggles").await?;
     let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", neighbours.victim());
     let controller = ControllerName::new(&neighbours.tenant.controller_name());
-    let victims = Origin::parse(&origin).ok_or_else(|| anyhow::anyhow!("no origin"))?;
+    let victims = Origin::parse(&origin).ok_or_else(|| anyhow::anyhow!("invalid origin"))?;
     let name = WorkName::planned(&controller, "RateLimitPolicy", &victims);
     let theirs = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
@@ -278,7 +278,7 @@ async fn control_characters_are_removed_from_messages() -> Result<()> {
     let selector = "a\n\u{1b}[2Jkuadrant.io/policies-synced: [] <script>\u{0}";
     let annotated = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": selector}}});
     neighbours.tenant.merge(&neighbours.limits, &annotated).await?;
-    wait::until("the owner is told", LIMIT, || async {
+    wait::until("the policy has a message without control characters", LIMIT, || async {
         let annotations = neighbours.tenant.annotations(&neighbours.limits).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(!message.is_empty() && !message.contains(['\n', '\u{1b}', '\u{0}']), "{message:?}");

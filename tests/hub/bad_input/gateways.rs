@@ -23,7 +23,8 @@ async fn until_not_placed(tenant: &Tenant<'_>, gateway: &Value) -> Result<String
     wait::until(&format!("{} is not placed", gateway["metadata"]["name"]), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
-        let programmed = conditions.find(|found| found["type"] == "Programmed").context("not said")?;
+        let programmed =
+            conditions.find(|found| found["type"] == "Programmed").context("no condition Programmed")?;
         ensure!(programmed["status"] == "False" && programmed["reason"] == "NotPlaced", "{programmed}");
         Ok(programmed["message"].as_str().unwrap_or_default().to_owned())
     })

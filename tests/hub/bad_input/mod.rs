@@ -44,7 +44,7 @@ pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str)
         ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
     let events: Api<Event> = Api::namespaced(tenant.client().clone(), namespace);
     let selector = ListParams::default().fields(&format!("involvedObject.name={name}"));
-    wait::until(&format!("an event tells of {name}"), LIMIT, || async {
+    wait::until(&format!("an Event for {name} contains {part:?}"), LIMIT, || async {
         let events = events.list(&selector).await?.items;
         let mut told =
             events.iter().filter_map(|event| Some((event.reason.as_ref()?, event.message.as_ref()?)));
@@ -57,10 +57,11 @@ pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str)
 
 /// Waits until the Gateway's `Accepted` has `part` in its message, and returns its reason and message.
 async fn until_gateway_message(tenant: &Tenant<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
-    wait::until(&format!("Accepted of {} says {part}", gateway["metadata"]["name"]), LIMIT, || async {
+    wait::until(&format!("Accepted of {} contains {part:?}", gateway["metadata"]["name"]), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
-        let accepted = conditions.find(|condition| condition["type"] == "Accepted").context("not said")?;
+        let accepted =
+            conditions.find(|condition| condition["type"] == "Accepted").context("no condition Accepted")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
         ensure!(text("message").contains(part), "{accepted}");
         Ok((text("reason"), text("message")))
@@ -71,7 +72,7 @@ async fn until_gateway_message(tenant: &Tenant<'_>, gateway: &Value, part: &str)
 /// Waits until the policy's annotation has a message, and returns it.
 async fn until_message(tenant: &Tenant<'_>, policy: &Value) -> Result<String> {
     wait::until(&format!("{} has a message", policy["metadata"]["name"]), LIMIT, || async {
-        tenant.annotations(policy).await?.remove(MESSAGE).context("there is none")
+        tenant.annotations(policy).await?.remove(MESSAGE).context("no message")
     })
     .await
 }

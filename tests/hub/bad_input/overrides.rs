@@ -54,7 +54,7 @@ async fn messages_for_invalid_overrides() -> Result<()> {
     tenant.apply(&typed_definition(GROUP, &json!({"type": "integer", "minimum": 1}))).await?;
     let mut kinds = policy_sync_testenv::tenant::all_kinds();
     let kind = json!({"group": GROUP, "version": "v1", "resource": "typedpolicies"});
-    kinds["policiesToSync"].as_array_mut().context("kinds")?.push(kind);
+    kinds["policiesToSync"].as_array_mut().context("policiesToSync is not a list")?.push(kind);
     tenant.parameters(&kinds).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;

@@ -199,13 +199,13 @@ async fn messages_for_invalid_parameters() -> Result<()> {
             break;
         }
         looks -= 1;
-        ensure!(looks > 0, "it goes on writing: {:?}", &writes[before..]);
+        ensure!(looks > 0, "writes do not end: {:?}", &writes[before..]);
         before = writes.len();
     }
     // Each class gets exactly one status write.
     let is_reported = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
     let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_reported).collect();
     let names: BTreeSet<String> = told.iter().map(|write| write.object().name).collect();
-    ensure!(names.len() == told.len(), "more than once: {told:?}");
+    ensure!(names.len() == told.len(), "several status writes for one class: {told:?}");
     holds("parameters", &rows)
 }

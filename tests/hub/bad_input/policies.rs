@@ -121,7 +121,7 @@ async fn messages_for_invalid_policies() -> Result<()> {
     tenant.apply(&loose_definition()).await?;
     let loose_kind = json!({"group": "loose.example.com", "version": "v1", "resource": "loosepolicies"});
     let mut kinds = policy_sync_testenv::tenant::all_kinds();
-    kinds["policiesToSync"].as_array_mut().context("kinds")?.push(loose_kind);
+    kinds["policiesToSync"].as_array_mut().context("policiesToSync is not a list")?.push(loose_kind);
     tenant.parameters(&kinds).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;

@@ -27,7 +27,7 @@ async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Val
 async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
     let (reason, message) = until_event(tenant, gateway, "Secret").await?;
     super::until_gateway_message(tenant, gateway, &message).await?;
-    let name = gateway["metadata"]["name"].as_str().context("a name")?;
+    let name = gateway["metadata"]["name"].as_str().context("the Gateway has no name")?;
     let work = tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
     ensure!(carried(&work).is_empty(), "{:?}", carried(&work));
     Ok(Row { input, place: PLACE, reason, message })

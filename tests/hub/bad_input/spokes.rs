@@ -34,7 +34,7 @@ async fn messages_for_invalid_clusters() -> Result<()> {
         Row { input: "a placed cluster without a namespace on the hub", place, reason, message },
         silent(
             "a placed cluster without a ManagedCluster",
-            "works are written; selectors see a cluster without labels",
+            "works are written; selectors match it as a cluster without labels",
         ),
     ];
     syncs_changes(&tenant, &limits).await?;
@@ -70,7 +70,7 @@ async fn messages_for_works_written_by_other_clients() -> Result<()> {
         &ControllerName::new(&tenant.controller_name()),
         "RateLimitPolicy",
         &Origin::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", tenant.name()))
-            .context("an origin")?,
+            .context("invalid origin")?,
     );
     let unlabelled =
         api.create(&PostParams::default(), &ManifestWork::new(&name.0, Default::default())).await?;
@@ -80,7 +80,10 @@ async fn messages_for_works_written_by_other_clients() -> Result<()> {
     let (other_reason, other_message) = until_event(&tenant, &other, "of another owner").await?;
     for theirs in [labelled, unlabelled] {
         let after = api.get(&theirs.name_any()).await?;
-        ensure!(after.metadata.resource_version == theirs.metadata.resource_version, "it was touched");
+        ensure!(
+            after.metadata.resource_version == theirs.metadata.resource_version,
+            "the controller changed a foreign work"
+        );
     }
     let rows = [
         silent("an edited work of the controller", "restored"),
@@ -93,7 +96,7 @@ async fn messages_for_works_written_by_other_clients() -> Result<()> {
             message,
         },
         Row {
-            input: "the same without the labels that the controller watches",
+            input: "such a work without the labels that the controller watches",
             place: "Event; not changed, other clusters are synced",
             reason: other_reason,
             message: other_message,
@@ -168,7 +171,7 @@ async fn messages_for_invalid_feedback() -> Result<()> {
     rows.push(silent("a value that no feedback rule requests", "ignored"));
 
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     syncs_changes(&tenant, &limits).await?;
     holds("answers", &rows)
@@ -231,10 +234,10 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         rows.push(Row { input, place: "the entry's `message`", reason: String::new(), message: told });
     }
     for row in rows.iter_mut().filter(|row| row.message.is_empty()) {
-        row.place = "no message: the result is not there yet";
+        row.place = "no message: the current result is missing";
     }
     for write in tenant.writes(&controller)? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     syncs_changes(&tenant, &limits).await?;
     holds("ancestors", &rows)

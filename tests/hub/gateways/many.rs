@@ -52,10 +52,10 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     let started = Instant::now();
     let controller = tenant.controller().await?;
     // 2,000: a Gateway and a policy for each cluster.
-    let works = wait::until("all works are there", LIMIT * 3, || async {
+    let works = wait::until("all works exist", LIMIT * 3, || async {
         let mut works = tenant.works().await?;
         works.retain(|work| !work.name_any().starts_with("access-"));
-        ensure!(works.len() == 2 * names.len(), "{} are", works.len());
+        ensure!(works.len() == 2 * names.len(), "{} exist", works.len());
         Ok(works)
     })
     .await?;
@@ -94,7 +94,7 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
         found["metadata"]["annotations"]["kuadrant.io/gateway-clusters"].as_str().unwrap_or_default(),
     )?;
     ensure!(listed == names, "{} clusters are listed", listed.len());
-    let labels = found["metadata"]["labels"].as_object().context("it has labels")?;
+    let labels = found["metadata"]["labels"].as_object().context("the Gateway has no labels")?;
     ensure!(labels["clusters.kuadrant.io/many-0999_tier"] == "edge" && labels.len() > 1_000, "{labels:?}");
     let writes = tenant.settled(&controller).await?;
     told(&writes, "gateways", windows)?;

@@ -34,7 +34,7 @@ async fn own(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Controll
 
 /// Waits until `fits` accepts the Gateway, and returns it.
 async fn until_gateway(tenant: &Tenant<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
-    wait::until("the Gateway says what it should", LIMIT, || async {
+    wait::until("the Gateway is as expected", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web(tenant)).await?)?;
         fits(&found).with_context(|| found["status"].to_string())?;
         Ok(found)
@@ -54,7 +54,10 @@ async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<Value> {
     until_gateway(tenant, |found| {
         ensure!(condition(found, "Programmed").starts_with(begins), "expected {begins}");
         let observed = &found["status"]["conditions"][1]["observedGeneration"];
-        ensure!(*observed == found["metadata"]["generation"], "it says so of generation {observed}");
+        ensure!(
+            *observed == found["metadata"]["generation"],
+            "observedGeneration of Programmed is {observed}"
+        );
         Ok(())
     })
     .await
@@ -111,13 +114,13 @@ async fn gateway_is_programmed_once_all_clusters_report_it() -> Result<()> {
     changed["spec"]["listeners"][0]["hostname"] = json!("shop.example.com");
     tenant.apply(&changed).await?;
     let found = until_programmed(&tenant, "False Pending").await?;
-    ensure!(found["status"]["addresses"] == expected, "traffic still goes there: {found}");
+    ensure!(found["status"]["addresses"] == expected, "the addresses changed: {found}");
     let refused = WorkReport::refused("conflict with kubectl");
     report(&tenant, "told-eu", &refused).await?;
     let expected = "False NotProgrammed: not programmed on 2 of 2 clusters: told-eu (conflict with kubectl); told-us (pending)";
     until_programmed(&tenant, expected).await?;
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     Ok(())
 }
@@ -146,7 +149,7 @@ async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
     api.patch_status(&name, &PatchParams::default(), &patch).await?;
     let writes = tenant.settled(&controller).await?;
-    ensure!(writes.len() == settled, "it wrote {:?}", &writes[settled..]);
+    ensure!(writes.len() == settled, "the controller wrote {:?}", &writes[settled..]);
     controller.terminate().await?;
     let controller = tenant.controller().await?;
     let writes = tenant.settled(&controller).await?;
@@ -167,8 +170,14 @@ async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
         );
         ensure!(metadata["labels"]["clusters.kuadrant.io/once-eu_region"] == "eu", "{metadata}");
         ensure!(metadata["labels"].get("clusters.kuadrant.io/invented").is_none(), "{metadata}");
-        ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(2), "no addresses");
-        ensure!(found["status"].to_string().contains("example.com/Affected"), "theirs is gone");
+        ensure!(
+            found["status"]["addresses"].as_array().map(Vec::len) == Some(2),
+            "the addresses were not restored"
+        );
+        ensure!(
+            found["status"].to_string().contains("example.com/Affected"),
+            "the condition of the other client was removed"
+        );
         Ok(())
     })
     .await?;
@@ -201,7 +210,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     })
     .await?;
     let after = tenant.work("attr-eu", "gateway-web").await?;
-    ensure!(after.spec == before.spec, "it reaches the copy: {:?}", after.spec);
+    ensure!(after.spec == before.spec, "the label changed the copy: {:?}", after.spec);
 
     // The labels of a cluster are removed with the cluster, and all labels once the class changes.
     tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
@@ -232,7 +241,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     })
     .await?;
     let writes = tenant.settled(&controller).await?.len();
-    ensure!(tenant.settled(&controller).await?.len() == writes, "it goes on writing");
+    ensure!(tenant.settled(&controller).await?.len() == writes, "writes do not end");
     Ok(())
 }
 
@@ -273,7 +282,7 @@ async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
         ensure!(message.ends_with("2 addresses, 2 kinds and conditions of listeners"), "{message}");
     }
     for write in tenant.settled(&controller).await? {
-        ensure!(!write.is_rejected(), "the hub refused {write:?}");
+        ensure!(!write.is_rejected(), "the hub rejected {write:?}");
     }
     Ok(())
 }

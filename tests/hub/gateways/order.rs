@@ -61,7 +61,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
                 ratelimitpolicies/limits; ratelimitpolicies/quota)";
     until_programmed(&tenant, told).await?;
     let (reason, _) = until_event(&tenant, &web(&tenant), "it waits for its policies").await?;
-    ensure!(reason == "PoliciesPending", "the Event says {reason}");
+    ensure!(reason == "PoliciesPending", "the Event has reason {reason}");
 
     // A restart, or only one of two applied policies, does not release the Gateway.
     applied(&tenant, POLICIES[0]).await?;
@@ -111,13 +111,14 @@ async fn gateway_is_created_without_policies_that_are_not_applied_in_time() -> R
     // The audit log can be a moment behind the objects.
     tenant.settled(&controller).await?;
     let order = order(&tenant, &controller, "create")?;
-    ensure!(order == ["ratelimitpolicy-", "gateway-"], "they were made in the order {order:?}");
-    let created = |work: &ManifestWork| work.metadata.creation_timestamp.clone().context("no moment");
+    ensure!(order == ["ratelimitpolicy-", "gateway-"], "works were created in the order {order:?}");
+    let created =
+        |work: &ManifestWork| work.metadata.creation_timestamp.clone().context("no creation timestamp");
     let policy = created(&tenant.work("eu-1", POLICIES[1]).await?)?;
     let gateway = created(&tenant.work("eu-1", "gateway-web").await?)?;
     let waited = gateway.0.duration_since(policy.0);
     // Creation timestamps have whole seconds.
-    ensure!(waited.as_secs() >= 1, "it was made after {waited:?}");
+    ensure!(waited.as_secs() >= 1, "the Gateway was created {waited:?} after the policy");
     Ok(())
 }
 
@@ -160,7 +161,11 @@ async fn policies_wait_for_a_terminating_gateway_only_until_the_timeout() -> Res
     let started = std::time::Instant::now();
     tenant.delete(&web(&tenant)).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
-    ensure!(started.elapsed() >= Duration::from_secs(1), "after {:?}", started.elapsed());
+    ensure!(
+        started.elapsed() >= Duration::from_secs(1),
+        "the Gateway was created after {:?}",
+        started.elapsed()
+    );
     held_by_its_agent(&tenant, false).await?;
     tenant.until_works(&[]).await
 }

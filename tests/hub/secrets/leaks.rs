@@ -41,7 +41,7 @@ fn check_no_key(what: &str, text: &str) -> Result<()> {
             let at = text.find(shown);
             let around = at.map(|at| text[..at].chars().rev().take(200).collect::<Vec<_>>());
             let around: Option<String> = around.map(|around| around.into_iter().rev().collect());
-            ensure!(at.is_none(), "{what} shows {shown:?} after {around:?}");
+            ensure!(at.is_none(), "{what} contains {shown:?} after {around:?}");
         }
     }
     Ok(())
@@ -49,7 +49,7 @@ fn check_no_key(what: &str, text: &str) -> Result<()> {
 
 async fn check_no_leak(tenant: &Tenant<'_>, controller: &Controller) -> Result<()> {
     let log = controller.log()?;
-    ensure!(log.contains("TRACE"), "the log is not at its most verbose");
+    ensure!(log.contains("TRACE"), "the log has no TRACE lines");
     check_no_key("the log", &log)?;
     check_no_key("/metrics", &controller.metrics().await?.to_string())?;
     check_no_key("/readyz", &controller.readiness().await?.1)?;
@@ -97,7 +97,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     check_no_key("plan --diff", &created)?;
     let controller = traced(&tenant).await?;
     let work = until_carried(&tenant, &["Secret kuadrant-leaks/a"]).await?;
-    ensure!(serde_json::to_string(&work)?.contains(first.1), "the work has it");
+    ensure!(serde_json::to_string(&work)?.contains(first.1), "the key is missing");
     check_no_leak(&tenant, &controller).await?;
 
     // A planned rotation, one that is too large, and one that is written.
@@ -111,7 +111,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     tenant.apply(&huge).await?;
     let controller = traced(&tenant).await?;
     wait::until("the work is too large", policy_sync_testenv::tenant::LIMIT, || async {
-        ensure!(controller.metrics().await?.problems("TooLarge") > 0.0, "it is not told");
+        ensure!(controller.metrics().await?.problems("TooLarge") > 0.0, "no problem TooLarge");
         Ok(())
     })
     .await?;

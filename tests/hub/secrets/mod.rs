@@ -85,7 +85,7 @@ async fn secret_is_copied_rotated_and_withdrawn_with_its_reference() -> Result<(
     tenant.apply(&tls_secret(tenant.name(), "unnamed", "second")).await?;
     let writes = tenant.settled(&controller).await?;
     let works = writes[settled..].iter().filter(|write| write.object().resource == "manifestworks").count();
-    ensure!(works == 1, "a rotation costs one write a cluster: {:?}", &writes[settled..]);
+    ensure!(works == 1, "expected one write per cluster: {:?}", &writes[settled..]);
     for read in reads_of_secrets(&tenant, &controller)? {
         ensure!(read.contains("fieldSelector=type%3Dkubernetes.io%2Ftls"), "{read}");
     }

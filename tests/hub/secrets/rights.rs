@@ -32,7 +32,7 @@ pub(crate) async fn until_accepted(tenant: &Tenant<'_>, gateway: &Value, expecte
     wait::until(&format!("Accepted is {expected}"), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
-        let accepted = said.find(|said| said["type"] == "Accepted").context("not said yet")?;
+        let accepted = said.find(|said| said["type"] == "Accepted").context("no condition Accepted")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
         ensure!(format!("{} {}", text("status"), text("reason")) == expected, "{accepted}");
         Ok(text("message"))

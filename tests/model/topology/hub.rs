@@ -41,7 +41,7 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
                 Effect::Refused(409)
             }
         }
-        (method, content, _) => panic!("a request that is not expected: {method} {content:?}"),
+        (method, content, _) => panic!("unexpected request: {method} {content:?}"),
     };
     match effect {
         Effect::Refused(code) => return Err(code),
@@ -87,7 +87,7 @@ fn addressed(request: &Request<Vec<u8>>, body: &Value) -> (Source, ObjectKey) {
     let steps: Vec<&str> =
         path.trim_matches('/').split('/').skip_while(|step| *step != "namespaces").collect();
     let ["namespaces", namespace, resource, name @ ..] = steps.as_slice() else {
-        panic!("a path that is not expected: {path}");
+        panic!("unexpected path: {path}");
     };
     let key = match name {
         [name] | [name, "status"] => ObjectKey::new(namespace, name),
@@ -97,7 +97,7 @@ fn addressed(request: &Request<Vec<u8>>, body: &Value) -> (Source, ObjectKey) {
         "gateways" => kinds::GATEWAYS.all(),
         "httproutes" => kinds::source(RouteKind::Http),
         "configmaps" => kinds::config_map(&key),
-        _ => panic!("a path that is not expected: {path}"),
+        _ => panic!("unexpected path: {path}"),
     };
     (source, key)
 }

@@ -77,7 +77,11 @@ impl<'w> Topology<'w> {
     fn keeps_foreign_entries(before: &State, step: &Step, after: &State) -> Result<(), String> {
         let written = matches!(step, Step::Store(_) | Step::Send(..) | Step::Late(_));
         if written && theirs(&before.hub) != theirs(&after.hub) {
-            return Err(format!("{:?} of others was {:?}", theirs(&after.hub), theirs(&before.hub)));
+            return Err(format!(
+                "entries of other controllers are {:?}, expected {:?}",
+                theirs(&after.hub),
+                theirs(&before.hub)
+            ));
         }
         Ok(())
     }
@@ -85,14 +89,14 @@ impl<'w> Topology<'w> {
     /// Each write changes its object, or is rejected.
     fn writes_only_changes(before: &State, step: &Step, after: &State) -> Result<(), String> {
         if step.is_write() && before.hub.digest == after.hub.digest && !after.refused {
-            return Err("what stands already is written".to_owned());
+            return Err("a write changes nothing".to_owned());
         }
         Ok(())
     }
 
     fn settled_state_matches_hub(&mut self, state: &State) -> Result<(), String> {
         if state.pending.waiting() > 0 {
-            return Err(format!("{} statuses wait for ever", state.pending.waiting()));
+            return Err(format!("{} statuses are never written", state.pending.waiting()));
         }
         if self.right.insert(state.hub.digest) {
             let objects: Vec<HubObject> =
@@ -198,7 +202,7 @@ impl Model for Topology<'_> {
             for (object, most) in &self.most {
                 let writes = after.writes.get(*object).copied().unwrap_or_default();
                 if writes > *most {
-                    return Err(format!("{object} was written {writes} times"));
+                    return Err(format!("{object} was written {writes} times, expected at most {most}"));
                 }
             }
         }
@@ -209,7 +213,7 @@ impl Model for Topology<'_> {
         let mut state = self.booted(state.hub.clone(), state.remaining.clone());
         while let Some(step) = self.calm(&state) {
             if step.is_write() {
-                return Err(format!("settled, but a fresh start has to {}", self.describe(&step)));
+                return Err(format!("settled, but a restart takes the step {}", self.describe(&step)));
             }
             self.take(&mut state, &step);
         }

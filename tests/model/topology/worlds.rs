@@ -54,8 +54,8 @@ fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
     let limit = asked.map_or(states, |text| states.max(text.parse().unwrap()));
     let report = explore(Topology::new(world, BTreeMap::from_iter(most.iter().copied())), limit);
     assert!(report.complete || report.states >= states, "only {} states", report.states);
-    assert!(states < ENOUGH || report.complete, "there are more");
-    assert!(report.settled > 1, "nothing has settled but the start");
+    assert!(states < ENOUGH || report.complete, "some states were not explored");
+    assert!(report.settled > 1, "only the initial state has settled");
 }
 
 const ORDERS: &str = "HTTPRoute shop/orders";
@@ -103,7 +103,8 @@ fn restore(name: &str) -> Change {
 
 #[test]
 fn a_route_detaches_and_attaches() {
-    let world = world("detach and attach").actor([attach("orders", "none"), attach("orders", "http")]);
+    let world =
+        world("a route detaches and attaches").actor([attach("orders", "none"), attach("orders", "http")]);
     follow(&world, ENOUGH, &[(ORDERS, 2), (WEB, 0), (STORED, 2)]);
 }
 
@@ -116,17 +117,17 @@ fn a_route_of_two_parents_attaches_to_one_after_the_other() {
         })
     };
     let changes = [both(["none", "http"]), both(["http", "none"])];
-    follow(&world("two parents").faults(1).actor(changes), 30_000, &[]);
+    follow(&world("a route with two parents changes").faults(1).actor(changes), 30_000, &[]);
 }
 
 #[test]
 fn changed_limit_causes_no_write() {
-    follow(&world("a limit").actor([tighten("top")]), ENOUGH, &[(ORDERS, 0), (WEB, 0), (STORED, 0)]);
+    follow(&world("a limit changes").actor([tighten("top")]), ENOUGH, &[(ORDERS, 0), (WEB, 0), (STORED, 0)]);
 }
 
 #[test]
 fn policies_come_and_go_while_a_route_attaches() {
-    let world = world("policies and a route")
+    let world = world("policies change while a route detaches")
         .actor([create(limits(), policy("more", "web")), delete(limits(), "top")])
         .actor([attach("orders", "none")]);
     follow(&world, 30_000, &[]);
@@ -135,43 +136,49 @@ fn policies_come_and_go_while_a_route_attaches() {
 #[test]
 fn route_is_recreated_while_a_request_fails() {
     let anew = [delete(routes(), "orders"), create(routes(), route("orders", "none"))];
-    follow(&world("a route anew").faults(1).actor(anew), 30_000, &[]);
+    follow(&world("a route is recreated").faults(1).actor(anew), 30_000, &[]);
 }
 
 #[test]
 fn gateway_is_recreated_while_a_request_fails() {
     let anew = [delete(GATEWAYS.all(), "web"), create(GATEWAYS.all(), gateway(SHOP, "web", SHOP, None))];
-    follow(&world("a Gateway anew").faults(1).actor(anew), 30_000, &[]);
+    follow(&world("a Gateway is recreated").faults(1).actor(anew), 30_000, &[]);
 }
 
 #[test]
 fn removed_status_is_written_again() {
-    let world = world("undone").actor([strip("orders"), strip("orders")]).actor([attach("orders", "none")]);
+    let world = world("a status is removed")
+        .actor([strip("orders"), strip("orders")])
+        .actor([attach("orders", "none")]);
     follow(&world, 30_000, &[]);
 }
 
 #[test]
 fn removed_and_restored_status_settles() {
-    let world = world("undone, and put back").actor([strip("orders"), restore("orders"), strip("orders")]);
+    let world = world("a status is removed and restored").actor([
+        strip("orders"),
+        restore("orders"),
+        strip("orders"),
+    ]);
     follow(&world, ENOUGH, &[]);
 }
 
 #[test]
 fn route_is_recreated_unchanged() {
     let new = || create(routes(), route("orders", "http"));
-    let world = world("a route anew, the same").without("orders").faults(1);
+    let world = world("a route is recreated unchanged").without("orders").faults(1);
     follow(&world.actor([new(), delete(routes(), "orders"), new()]), 30_000, &[]);
 }
 
 #[test]
 fn route_changes_and_reverts_while_a_request_fails() {
     let blink = [attach("orders", "none"), attach("orders", "http")];
-    follow(&world("as before").faults(1).actor(blink), 30_000, &[]);
+    follow(&world("a route changes and reverts").faults(1).actor(blink), 30_000, &[]);
 }
 
 #[test]
 fn another_controller_writes_the_same_route_status() {
-    let world = world("another controller")
+    let world = world("another controller writes the same status")
         .actor([theirs("orders", "one"), theirs("orders", "two")])
         .actor([attach("orders", "none")]);
     follow(&world, 30_000, &[]);
@@ -179,14 +186,15 @@ fn another_controller_writes_the_same_route_status() {
 
 #[test]
 fn policy_is_deleted_and_the_process_crashes() {
-    let world = world("a policy goes, and a crash").crashes(1).faults(1).actor([delete(limits(), "top")]);
+    let world =
+        world("a policy is deleted, with a crash").crashes(1).faults(1).actor([delete(limits(), "top")]);
     follow(&world, 30_000, &[]);
 }
 
 #[test]
 fn edited_and_deleted_config_map_is_restored() {
     let scribble = edit(stored(), "topology", |json| json["data"]["topology"] = json!("scribble"));
-    let world = world("the ConfigMap").actor([scribble, delete(stored(), "topology")]);
+    let world = world("the ConfigMap is edited and deleted").actor([scribble, delete(stored(), "topology")]);
     follow(&world.actor([attach("orders", "none")]), 30_000, &[]);
 }
 
@@ -196,7 +204,7 @@ fn unreadable_route_does_not_block_another() {
     let forge = edit(routes(), "orders", |json| {
         json["status"]["parents"] = json!([{"controllerName": CONTROLLER, "parentRef": 7}, "junk"]);
     });
-    let world = world("unreadable").with(routes(), route("carts", "none"));
+    let world = world("a route becomes unreadable").with(routes(), route("carts", "none"));
     follow(&world.actor([forge, spoil]).actor([attach("carts", "http")]), 30_000, &[]);
 }
 
@@ -206,7 +214,8 @@ fn gateway_becomes_unreadable_and_readable_again() {
         edit(GATEWAYS.all(), "web", move |json| json["spec"]["listeners"] = listeners.clone())
     };
     let whole = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
-    let world = world("an unreadable Gateway").actor([listeners(json!("none")), listeners(whole)]);
+    let world = world("a Gateway becomes unreadable and readable again")
+        .actor([listeners(json!("none")), listeners(whole)]);
     follow(&world, ENOUGH, &[]);
 }
 
@@ -221,7 +230,7 @@ fn route_attaches_beside_routes_that_are_costly_to_parse() {
             edit_in(MOB, routes(), "orders", move |json| json["spec"] = changed["spec"].clone()),
             delete_in(MOB, routes(), "orders"),
         ];
-        let world = world("expensive routes").faults(1).actor(attack);
+        let world = world("a route attaches beside routes that are costly to parse").faults(1).actor(attack);
         follow(&world.actor([attach("orders", "none"), attach("orders", "http")]), 1_000, &[]);
     }
 }

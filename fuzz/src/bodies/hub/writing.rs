@@ -27,7 +27,7 @@ impl Hub {
             }
             self.follow();
         }
-        panic!("what is planned does not settle: {:?}", self.everything());
+        panic!("plans remain after {ROUNDS} rounds: {:?}", self.everything());
     }
 
     fn round(&mut self) -> bool {
@@ -66,10 +66,14 @@ impl Hub {
     fn write_class(&mut self, name: &ObjectKey) -> bool {
         let Some(status) = self.see(|view| class::plan(view, name)) else { return false };
         for condition in &status.conditions {
-            assert!(condition.message.len() <= 32_768, "no server takes {} bytes", condition.message.len());
+            assert!(
+                condition.message.len() <= 32_768,
+                "a message of {} bytes is too long",
+                condition.message.len()
+            );
         }
         let address = (CLASSES.all(), name.clone());
-        let object = self.objects.get_mut(&address).expect("only a class that is there gets a status");
+        let object = self.objects.get_mut(&address).expect("a class with a planned status exists");
         object["status"] = json!({"conditions": status.conditions});
         self.show(&address);
         true
@@ -79,8 +83,8 @@ impl Hub {
     pub(in crate::bodies) fn write_fold(&mut self, origin: &Origin) -> bool {
         let Fold::Write { annotations, .. } = self.fold(origin).fold else { return false };
         let address = (POLICIES.resource(origin.kind().clone()), origin.object().clone());
-        let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
-        let metadata = object["metadata"].as_object_mut().expect("it has metadata");
+        let object = self.objects.get_mut(&address).expect("a policy with planned annotations exists");
+        let metadata = object["metadata"].as_object_mut().expect("the policy has metadata");
         // A forced apply takes over the written fields from other owners.
         metadata.remove("managedFields");
         let found = metadata.entry("annotations").or_insert_with(|| json!({}));
@@ -106,12 +110,12 @@ impl Hub {
             }
             WorkAction::Mark { unplaced, .. } => {
                 let annotations =
-                    &mut self.works.get_mut(&key).expect("a work that is there")["metadata"]["annotations"];
+                    &mut self.works.get_mut(&key).expect("the work exists")["metadata"]["annotations"];
                 annotations[DISPLACED_SINCE] = json!(unplaced.map(|since| since.rfc3339()));
                 return self.show_work(&key);
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
-                as_served(work.object(&cluster.0).expect("it was made once"))
+                as_served(work.object(&cluster.0).expect("the planned work is valid"))
             }
         };
         let found = self.works.entry(key.clone()).or_insert_with(|| {
@@ -131,7 +135,7 @@ impl Hub {
     /// Delivers the present state of a work to the mirror.
     pub(in crate::bodies) fn show_work(&mut self, key: &(String, String)) {
         self.version += 1;
-        let work = self.works.get_mut(key).expect("a work that is there");
+        let work = self.works.get_mut(key).expect("the work exists");
         work["metadata"]["resourceVersion"] = self.version.to_string().into();
         let text = work.to_string();
         self.show_text(&WORKS.all(), &ObjectKey::new(&key.0, &key.1), &text);

@@ -53,11 +53,11 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         (UNREVIEWED_USER, client_of(hub, UNREVIEWED_USER).await?),
     ];
     for (_, client) in &clients {
-        wait::until("the rights are there", LIMIT, || read(client)).await?;
+        wait::until("the user is authorized", LIMIT, || read(client)).await?;
     }
     let took = take_turns(options, [REVIEWED_USER, UNREVIEWED_USER], async |user, numbers| {
         let client = clients.iter().find(|(name, _)| *name == user).map(|(_, client)| client.clone());
-        let client = client.context("no such user")?;
+        let client = client.context("no client of the user")?;
         at_rate(options.rate, numbers.len(), |_| {
             let client = client.clone();
             async move { read(&client).await }
@@ -84,7 +84,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
 
 async fn read(client: &Client) -> Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/read");
-    let request = Request::get(path).body(Vec::new()).context("making a get")?;
+    let request = Request::get(path).body(Vec::new()).context("building a get request")?;
     client.request::<IgnoredAny>(request).await.map(drop).context("reading an object")
 }
 

@@ -46,5 +46,5 @@ impl Authorizer {
 /// A client of the user `name` with all rights.
 pub(super) async fn client_of(hub: &MeasuredHub, name: &str) -> Result<Client> {
     apply(&hub.client, &everything(name)).await?;
-    hub.hub().client_for(&User::new(name)).await.with_context(|| format!("a client of {name}"))
+    hub.hub().client_for(&User::new(name)).await.with_context(|| format!("creating a client of {name}"))
 }

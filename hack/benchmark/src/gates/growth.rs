@@ -25,7 +25,7 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
             row("policies", &points(&by_policies, runs)?),
         ])
     });
-    measured.await.context("auditing ended early")?
+    measured.await.context("the audit panicked")?
 }
 
 /// Durations of audits in seconds. Each size has its value, number of objects and number of policies.

@@ -34,13 +34,13 @@ pub(super) fn denied(namespace: &str, index: usize) -> Value {
 pub(super) async fn until_denied(hub: &Client, namespace: &str) -> Result<()> {
     let pod = serde_json::to_vec(&denied(namespace, 0))?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
-    wait::until("the API server asks", LIMIT, || async {
+    wait::until("the API server sends reviews", LIMIT, || async {
         let create = Requests::new(PODS.within(namespace)).create(&dry, pod.clone());
-        match hub.request::<IgnoredAny>(create.context("making a create")?).await {
+        match hub.request::<IgnoredAny>(create.context("building a create request")?).await {
             Err(Error::Api(status)) if status.code == 403 => Ok(()),
             other => {
-                ensure!(other.is_err(), "it is let in");
-                other.map(drop).context("writing a pod")
+                ensure!(other.is_err(), "the pod is admitted");
+                other.map(drop).context("creating a pod")
             }
         }
     })

@@ -67,12 +67,12 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
 /// Waits for the end of an audit after `last` (a timestamp in seconds) that finds this number of violations.
 /// Returns its timestamp.
 async fn until_audited(controller: &Controller, last: f64, violations: f64) -> Result<f64> {
-    wait::until("an audit ends", LIMIT, || async {
+    wait::until("an audit succeeds", LIMIT, || async {
         let metrics = controller.metrics().await?;
         let ended = metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])?;
-        ensure!(ended > last, "none has");
+        ensure!(ended > last, "no audit has succeeded");
         let found = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
-        ensure!(found == violations, "it finds {found}");
+        ensure!(found == violations, "{found} violations");
         Ok(ended)
     })
     .await
@@ -80,13 +80,13 @@ async fn until_audited(controller: &Controller, last: f64, violations: f64) -> R
 
 /// Waits until the reports contain this number of violations, and returns them.
 async fn until_reported(hub: &MeasuredHub, violations: f64) -> Result<Vec<Value>> {
-    wait::until("reports are written", LIMIT, || async {
+    wait::until("the reports contain all violations", LIMIT, || async {
         let list = Requests::new("/apis/openreports.io/v1alpha1/reports").list(&ListParams::default());
         let list: Value =
-            hub.client.request(list.context("making a list")?).await.context("listing reports")?;
+            hub.client.request(list.context("building a list request")?).await.context("listing reports")?;
         let reports = list["items"].as_array().cloned().unwrap_or_default();
         let told: f64 = reports.iter().filter_map(|report| report["summary"]["fail"].as_f64()).sum();
-        ensure!(told == violations, "they tell of {told}");
+        ensure!(told == violations, "{told} violations");
         Ok(reports)
     })
     .await

@@ -42,7 +42,7 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
         arms[2].agrees(&arms[3])?;
         take_turns(&arms, turns)
     });
-    let samples = asked.await.context("asking ended early")??;
+    let samples = asked.await.context("the measurement panicked")??;
     let row = |what: String, one: &Sample, other: &Sample, goal| {
         let detail = format!("{} against {}", spread(one), spread(other));
         Measure::at_most("G2", what, one.median() / other.median(), "×", goal).detail(detail)

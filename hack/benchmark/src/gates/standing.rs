@@ -57,7 +57,7 @@ async fn alone(options: &Options) -> Result<Vec<Measure>> {
         }
         Ok((Sample::seconds(&one), Sample::seconds(&other)))
     });
-    let (embedded, by_opa) = audited.await.context("auditing ended early")??;
+    let (embedded, by_opa) = audited.await.context("the audit panicked")??;
     let what = format!("audit of {documents} objects by {DENYING} policies");
     Ok(vec![
         Measure::at_most("G4", what.clone(), embedded.median(), "s", SECONDS_GOAL).detail("on one thread"),
@@ -93,7 +93,7 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
             quiet.extend(before);
             meanwhile.extend(during);
         }
-        progress(&format!("creates beside audits: turn {turn} of {}", pace::turns(options)));
+        progress(&format!("creates during audits: turn {turn} of {}", pace::turns(options)));
     }
     reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
@@ -123,7 +123,7 @@ async fn taken(controller: &Controller, reader: &mut AuditReader) -> Result<f64>
     Memory::reset_peak(pid)?;
     let before = Memory::of_process(pid)?.resident;
     let found = reader.read().await?;
-    ensure!(found["message"] != "total violations:0", "it finds nothing");
+    ensure!(found["message"] != "total violations:0", "no violations");
     Ok(Memory::of_process(pid)?.peak - before)
 }
 

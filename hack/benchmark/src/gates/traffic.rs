@@ -70,7 +70,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     apply(&hub.client, &read).await?;
     let client = client_of(hub, USER).await?;
     for step in [Step::Pod, Step::DeniedPod, Step::Read, Step::DeniedRead] {
-        wait::until("policies are in force", LIMIT, || async {
+        wait::until("the policies are enforced", LIMIT, || async {
             let wrong = step.take(&client, 0).await;
             ensure!(wrong.is_none(), "{step:?}: {wrong:?}");
             Ok(())
@@ -86,7 +86,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
             let client = client.clone();
             async move { Ok(Step::of(number).take(&client, number).await) }
         }) => completed?,
-        ended = change(hub, authorizer.controller.pid(), &mut memory) => bail!("no more changes: {ended:?}"),
+        ended = change(hub, authorizer.controller.pid(), &mut memory) => bail!("the changes ended: {ended:?}"),
     };
     authorizer.stop(hub).await?;
     let mut wrong: BTreeMap<Defect, Vec<String>> = BTreeMap::new();
@@ -173,7 +173,7 @@ impl Step {
     async fn take(self, client: &Client, number: usize) -> Option<(Defect, String)> {
         match self.ask(client, number).await {
             Ok(()) if matches!(self, Self::Pod | Self::Read) => None,
-            Ok(()) => Some((Defect::WrongVerdict, format!("{self:?} is let in"))),
+            Ok(()) => Some((Defect::WrongVerdict, format!("{self:?} is admitted"))),
             Err(Error::Api(status)) if self.is_denied_by(&status.message) => None,
             Err(Error::Api(status)) if status.code == 403 => Some((Defect::WrongVerdict, status.message)),
             Err(error) => Some((Defect::NoResponse, format!("{self:?}: {error}"))),

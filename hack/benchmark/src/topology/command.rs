@@ -26,7 +26,7 @@ const READ_FOR: Duration = Duration::from_secs(60);
 
 /// Measures peak memory, and the time until the first byte.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
-    let (folder, routes) = (tempfile::tempdir().context("making a folder")?, options.objects);
+    let (folder, routes) = (tempfile::tempdir().context("creating a folder")?, options.objects);
     for (number, list) in world(routes).chunks(EACH_FILE).enumerate() {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": list});
         let path = folder.path().join(format!("{number:05}.json"));
@@ -73,17 +73,17 @@ async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<CommandR
         .kill_on_drop(true)
         .spawn()
         .context("starting the command")?;
-    let pid = child.id().context("it has ended")?;
+    let pid = child.id().context("the command has ended")?;
     let mut out = child.stdout.take().context("no output")?;
     let mut buffer = vec![0; 1 << 20];
-    let mut bytes = out.read(&mut buffer).await.context("reading")?;
+    let mut bytes = out.read(&mut buffer).await.context("reading the output")?;
     let first = began.elapsed();
     // The process may have ended already if it printed little; then its memory is unknown.
     let of_now = || Memory::of_process(pid).map(|memory| memory.peak).unwrap_or_default();
     let mut peak = of_now();
     let begun = Instant::now();
     while begun.elapsed() < READ_FOR {
-        match out.read(&mut buffer).await.context("reading")? {
+        match out.read(&mut buffer).await.context("reading the output")? {
             0 => break,
             more => bytes += more,
         }

@@ -35,7 +35,7 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
         let sizes = [objects.div_ceil(10), objects, 10 * objects];
         sizes.into_iter().map(|objects| one(objects, turns)).collect()
     };
-    let measured = tokio::task::spawn_blocking(all).await.context("measuring ended early")??;
+    let measured = tokio::task::spawn_blocking(all).await.context("the measurement panicked")??;
     let Measured { objects, reading, building, .. } = &measured[1];
     let what = format!("rebuild of {objects} objects, over reading their routes once");
     let points = |value: fn(&Measured) -> f64| -> Vec<(f64, f64)> {
@@ -67,7 +67,7 @@ fn one(count: usize, turns: usize) -> Result<Measured> {
     }
     let held = allocation_counter::measure(|| _ = build(&objects));
     progress(&format!("topology of {count} objects"));
-    #[expect(clippy::cast_precision_loss, reason = "nobody has 2⁵² bytes")]
+    #[expect(clippy::cast_precision_loss, reason = "memory is below 2⁵² bytes")]
     let bytes = held.bytes_max as f64;
     Ok(Measured {
         objects: count,

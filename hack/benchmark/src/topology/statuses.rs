@@ -166,14 +166,14 @@ async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
         let last = observer.until(hub.clusters.len(), ObservedEvent::added).await?;
         took.push(last.saturating_duration_since(began));
         hub.scene.remove(0..1).await?;
-        wait::until("the works go", crate::hub::LIMIT, || async {
+        wait::until("the works are deleted", crate::hub::LIMIT, || async {
             let mut left = 0;
             hub.pages(async |page| {
                 left += page.len();
                 Ok(())
             })
             .await?;
-            ensure!(left == 0, "{left} are left");
+            ensure!(left == 0, "{left} works exist");
             Ok(())
         })
         .await?;
@@ -183,10 +183,10 @@ async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
 
 /// The cost of merging `patch` into the object at `path`.
 async fn cost(hub: &MeasuredHub, controller: &Controller, path: &str, patch: &Value) -> Result<Cost> {
-    let (folder, name) = path.rsplit_once('/').context("a path")?;
+    let (folder, name) = path.rsplit_once('/').context("a path without a slash")?;
     let (built, counts) = (builds(controller).await?, Counts::now(&hub.client).await?);
     let request = Requests::new(folder).patch(name, &PatchParams::default(), &Patch::Merge(patch));
-    raw::send(&hub.client, vec![request.context("making a patch")?], 1).await?;
+    raw::send(&hub.client, vec![request.context("building a patch request")?], 1).await?;
     hub.quiet().await?;
     let after = builds(controller).await?;
     let written = Counts::now(&hub.client).await?.since(&counts);
@@ -210,9 +210,9 @@ async fn pending(controller: &Controller) -> Result<f64> {
 }
 
 async fn none_pending(controller: &Controller, limit: Duration) -> Result<()> {
-    wait::until("no status waits", limit, || async {
+    wait::until("no status write is pending", limit, || async {
         let waits = pending(controller).await?;
-        ensure!(waits < 0.5 && builds(controller).await?.0 > 0.5, "{waits} wait");
+        ensure!(waits < 0.5 && builds(controller).await?.0 > 0.5, "{waits} are pending");
         Ok(())
     })
     .await
@@ -220,18 +220,18 @@ async fn none_pending(controller: &Controller, limit: Duration) -> Result<()> {
 
 /// The rate of status writes per second, and the delay in seconds until a changed route has its new status.
 async fn statuses(hub: &MeasuredHub, controller: &Controller) -> Result<(f64, f64)> {
-    wait::until("statuses wait", crate::hub::LIMIT, || async {
-        ensure!(pending(controller).await? > 0.5, "none waits");
+    wait::until("status writes are pending", crate::hub::LIMIT, || async {
+        ensure!(pending(controller).await? > 0.5, "none is pending");
         Ok(())
     })
     .await?;
     let (waited, began) = (pending(controller).await?, Instant::now());
     let patch = Patch::Merge(json!({"spec": {"hostnames": ["another.example.com"]}}));
     let request = Requests::new(ROUTES).patch("route-1", &PatchParams::default(), &patch);
-    raw::send(&hub.client, vec![request.context("making a patch")?], 1).await?;
+    raw::send(&hub.client, vec![request.context("building a patch request")?], 1).await?;
     let get = || Requests::new(ROUTES).get("route-1", &Default::default());
-    wait::until("the route says so", crate::hub::LIMIT, || async {
-        let found: Value = hub.client.request(get().context("making a get")?).await?;
+    wait::until("the route's status is current", crate::hub::LIMIT, || async {
+        let found: Value = hub.client.request(get().context("building a get request")?).await?;
         let said = &found["status"]["parents"][0]["conditions"][0]["observedGeneration"];
         ensure!(*said == found["metadata"]["generation"], "{said}");
         Ok(())
@@ -252,12 +252,12 @@ async fn clear(hub: &MeasuredHub, (routes, services, own): (usize, usize, usize)
     );
     let all = all.chain((0..own).map(|number| (hub.scene.path(), format!("own-{number}"))));
     let deletes = all.map(|(path, name)| {
-        Requests::new(path).delete(&name, &DeleteParams::background()).context("making a delete")
+        Requests::new(path).delete(&name, &DeleteParams::background()).context("building a delete request")
     });
     raw::send(&hub.client, deletes.collect::<Result<_>>()?, AT_ONCE)
         .await
         .map(drop)
-        .context("deleting what was made")?;
+        .context("deleting the objects")?;
     progress(&format!("{} objects deleted", sample::count(routes + services + own)));
     Ok(())
 }

@@ -125,6 +125,6 @@ impl World {
 ///
 /// Returns an error if the object cannot be read.
 pub fn take(objects: &mut Objects, json: &str) -> Result<()> {
-    let object: HubObject = serde_json::from_str(json).context("reading an object")?;
+    let object: HubObject = serde_json::from_str(json).context("parsing an object")?;
     objects.take(&object).map_err(|fault| anyhow!("{json}: {fault}"))
 }

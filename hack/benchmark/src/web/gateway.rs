@@ -61,13 +61,13 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
         of_few.push(time(&shown, &few).await?.0);
         let (took, page) = time(&shown, &many).await?;
         of_many.push(took);
-        let begin = page.body.find("<svg").context("no picture")?;
-        let end = page.body.find("</svg>").context("a picture without an end")?;
+        let begin = page.body.find("<svg").context("no SVG")?;
+        let end = page.body.find("</svg>").context("an SVG without an end")?;
         picture = end - begin;
     }
-    ensure!(of_many.iter().all(|took| *took > Duration::ZERO), "no time passes");
+    ensure!(of_many.iter().all(|took| *took > Duration::ZERO), "a duration is zero");
     let all = Requests::new(ROUTES).delete_collection(&DeleteParams::background(), &ListParams::default());
-    raw::send(&hub.client, vec![all.context("making a delete")?], AT_ONCE).await?;
+    raw::send(&hub.client, vec![all.context("building a delete request")?], AT_ONCE).await?;
     hub.set_policies(policies).await?;
     let what = format!("{} routes on one Gateway", options.objects);
     let anew = format!("made anew {:.3} against {:.3} s", of_many[0].as_secs_f64(), of_few[0].as_secs_f64());

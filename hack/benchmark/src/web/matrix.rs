@@ -36,7 +36,11 @@ const FLAT_GOAL: f64 = 4.0;
 
 /// Measures all four rows.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
-    progress(&format!("{} policies that say how they are on {} clusters", hub.policies, hub.clusters.len()));
+    progress(&format!(
+        "annotating {} policies with their state on {} clusters",
+        hub.policies,
+        hub.clusters.len()
+    ));
     annotate_all(hub, &hub.clusters).await?;
     let empty = {
         let shown = pages(hub, Some(EMPTY)).await;
@@ -94,10 +98,10 @@ async fn list(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let mut params = ListParams::default().limit(PAGE);
     loop {
-        let request = Requests::new(hub.scene.path()).list(&params).context("making a list")?;
+        let request = Requests::new(hub.scene.path()).list(&params).context("building a list request")?;
         let text = hub.client.request_text(request).await.context("listing policies")?;
         let head: kube::core::ObjectList<serde::de::IgnoredAny> =
-            serde_json::from_str(&text).context("reading a list")?;
+            serde_json::from_str(&text).context("parsing a list")?;
         match head.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
             None => return Ok(began.elapsed()),
@@ -145,7 +149,7 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         let processor = (processor_time(pid)? - before).as_secs_f64();
         let after = Memory::of_process(pid)?.resident;
         while let Some(done) = sent.join_next().await {
-            done.context("a change ended early")??;
+            done.context("a change panicked")??;
         }
         anyhow::Ok((took, processor, after - memory.unwrap_or(after)))
     };

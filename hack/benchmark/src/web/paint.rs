@@ -56,6 +56,6 @@ async fn paint(browser: &Browser, address: &str) -> Result<f64> {
     let look = "const done = arguments[arguments.length - 1]; \
         new PerformanceObserver(seen => seen.getEntriesByName('first-contentful-paint').forEach(one => done(one.startTime))) \
         .observe({type: 'paint', buffered: true});";
-    let painted = browser.page.execute_async(look, Vec::new()).await.context("asking when it was painted")?;
-    Ok(painted.as_f64().context("it was not painted")? / 1000.0)
+    let painted = browser.page.execute_async(look, Vec::new()).await.context("measuring the paint")?;
+    Ok(painted.as_f64().context("no paint time")? / 1000.0)
 }

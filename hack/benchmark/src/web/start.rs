@@ -59,11 +59,11 @@ async fn start(hub: &MeasuredHub) -> Result<Duration> {
 /// The time for a lister to page through and decode the same policies on a new connection.
 async fn list(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
-    let client = Client::try_from(hub.hub().client_config()).context("making a client")?;
+    let client = Client::try_from(hub.hub().client_config()).context("creating a client")?;
     let (mut params, mut found) = (ListParams::default().limit(PAGE), 0);
     loop {
         let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
-        let request = requests.list_metadata(&params).context("making a list")?;
+        let request = requests.list_metadata(&params).context("building a list request")?;
         let page: ObjectList<HubObject> = client.request(request).await.context("listing policies")?;
         found += page.items.len();
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -71,6 +71,6 @@ async fn list(hub: &MeasuredHub) -> Result<Duration> {
             None => break,
         }
     }
-    ensure!(found == hub.policies, "{found} policies in place of {}", hub.policies);
+    ensure!(found == hub.policies, "{found} policies, expected {}", hub.policies);
     Ok(began.elapsed())
 }

@@ -31,7 +31,7 @@ pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
 
 /// Waits until a page contains the text `says`.
 pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Response> {
-    wait::until("the page says so", LIMIT, || async {
+    wait::until("the page contains the text", LIMIT, || async {
         let page = pages.get(path).await?;
         ensure!(page.body.contains(says), "{} without {says:?}", page.status);
         Ok(page)
@@ -58,7 +58,7 @@ fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Resul
             "message": refused.then_some("the cluster has no such kind"),
             "conditions": if refused { Value::Array(Vec::new()) } else { json!([condition("Accepted"), condition("Enforced")]) },
         });
-        serde_json::from_value(entry).context("an entry")
+        serde_json::from_value(entry).context("building an entry")
     });
     entries.collect()
 }
@@ -72,13 +72,13 @@ pub(super) fn annotation_request(
 ) -> Result<PreparedRequest> {
     let entries = entries(clusters, number, refusing)?;
     let annotations = json!({
-        POLICIES_SYNCED: serde_json::to_string(&entries).context("writing entries")?,
+        POLICIES_SYNCED: serde_json::to_string(&entries).context("serializing entries")?,
         POLICIES_SYNCED_SUMMARY: json!(Summary::new(&entries, |_| true)).to_string(),
     });
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let name = crate::scene::policy(number);
     let request = Requests::new(hub.scene.path()).patch(&name, &PatchParams::default(), &patch);
-    Ok(raw::with_metadata_response(request.context("making a patch")?))
+    Ok(raw::with_metadata_response(request.context("building a patch request")?))
 }
 
 /// Annotates all policies for these clusters.

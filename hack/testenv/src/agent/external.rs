@@ -19,7 +19,7 @@ impl External {
     pub(super) fn start(binary: &Path, config: &AgentConfig) -> Result<Self> {
         let binary = binary
             .canonicalize()
-            .with_context(|| format!("POLICY_SYNC_WORK_AGENT names {}", binary.display()))?;
+            .with_context(|| format!("POLICY_SYNC_WORK_AGENT is set to {}", binary.display()))?;
         let port = Port::reserve()?;
         let arguments = [
             "agent".to_owned(),

@@ -115,7 +115,7 @@ async fn client_config(path: &Path) -> Result<Config> {
     let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .with_context(|| format!("configuring a client with {}", path.display()))
+        .with_context(|| format!("creating a client from {}", path.display()))
 }
 
 /// Runs an agent until `stop` is cancelled. Failed operations are retried.

@@ -98,9 +98,9 @@ impl Group {
             Err(error) => error.to_string(),
         };
         bail!(
-            "Go {} or newer is needed to build {}: install it, or let KUBEBUILDER_ASSETS name a folder with etcd, \
-             kube-apiserver, kube-controller-manager and kubectl (for tests of the chart helm and helm-docs, too, and for \
-             those of the repository vale), and POLICY_SYNC_CRDS one with the CRDs of the Gateway API in gateway-api/ ({reason})",
+            "Go {} or newer is required to build {}: install it, or set KUBEBUILDER_ASSETS to a folder with etcd, \
+             kube-apiserver, kube-controller-manager and kubectl (and helm and helm-docs for tests of the chart, \
+             vale for those of the repository), and POLICY_SYNC_CRDS to a folder with the Gateway API's CRDs in gateway-api/ ({reason})",
             self.go(),
             self.version(),
         )
@@ -200,7 +200,7 @@ pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
     let from = GATEWAY_API.source(GATEWAY_API.module)?.join("config/crd/standard");
     fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
     for old in fs::read_dir(to).with_context(|| format!("reading {}", to.display()))? {
-        fs::remove_file(old?.path()).context("removing what another version left")?;
+        fs::remove_file(old?.path()).context("removing a CRD of another version")?;
     }
     for file in fs::read_dir(&from).with_context(|| format!("reading {}", from.display()))? {
         let file = file?;

@@ -26,7 +26,7 @@ pub(super) static AXE: Package = Package {
 impl Package {
     /// Downloads the package, verifies the file and writes it to `to`.
     pub(super) fn fetch(&self, to: &Path) -> Result<()> {
-        let folder = tempfile::tempdir().context("making a folder")?;
+        let folder = tempfile::tempdir().context("creating a folder")?;
         let run = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(program);
             command.args(arguments).current_dir(folder.path()).stdin(Stdio::null());
@@ -38,7 +38,7 @@ impl Package {
         let archive = run("npm", &["pack", "--silent", self.name])?;
         run("tar", &["-xzf", &archive])?;
         let file = fs::read(folder.path().join(self.inside))
-            .with_context(|| format!("looking for {} in {}", self.inside, self.name))?;
+            .with_context(|| format!("reading {} of {}", self.inside, self.name))?;
         let found = blake3::hash(&file).to_string();
         ensure!(
             found == self.hash,

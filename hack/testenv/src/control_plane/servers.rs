@@ -109,7 +109,7 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("kube-api-burst", "400".into()),
             ],
         ),
-        _ => bail!("no server is called {name}"),
+        _ => bail!("unknown server {name}"),
     };
     Ok((program, flags.into_iter().map(|(flag, value)| format!("--{flag}={value}")).collect()))
 }

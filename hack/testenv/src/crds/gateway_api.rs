@@ -34,7 +34,11 @@ pub(super) fn read_more(folder: &Path) -> Result<Vec<Crd>> {
 
 fn of_names(folder: &Path, wanted: &[&str]) -> Result<Vec<Crd>> {
     let crds = published::read_files(folder, |file| wanted.iter().any(|name| file_of(name) == file))?;
-    anyhow::ensure!(crds.len() == wanted.len(), "{} lacks CRDs of the Gateway API", folder.display());
+    anyhow::ensure!(
+        crds.len() == wanted.len(),
+        "CRDs of the Gateway API are missing in {}",
+        folder.display()
+    );
     Ok(crds)
 }
 

@@ -37,7 +37,7 @@ fn with_available(crd: Crd) -> Result<Crd> {
 
 fn generate<K: CustomResourceExt>() -> Result<Crd> {
     let name = K::crd_name();
-    let mut value = serde_json::to_value(K::crd()).with_context(|| format!("writing the CRD {name}"))?;
+    let mut value = serde_json::to_value(K::crd()).with_context(|| format!("serializing the CRD {name}"))?;
     let versions = value["spec"]["versions"]
         .as_array_mut()
         .with_context(|| format!("the CRD {name} has no versions"))?;

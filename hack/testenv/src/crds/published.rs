@@ -44,6 +44,6 @@ pub(super) fn read_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result
 
 /// Parses one CRD from YAML.
 pub(super) fn parse(text: &str) -> Result<Crd> {
-    let value = serde_saphyr::from_str(text).context("reading YAML")?;
+    let value = serde_saphyr::from_str(text).context("parsing YAML")?;
     Crd::new(value)
 }

@@ -102,13 +102,13 @@ fn routes() -> Vec<CostlyObject> {
     let plain = || route("HTTPRoute", ("mob", "r"), "Exact", &|_| "x".repeat(300));
     let mut wrong = plain();
     wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["name"] = "a b".into();
-    all.push(of("last header wrong", wrong, plain()));
+    all.push(of("invalid name of the last header", wrong, plain()));
     let mut wrong = plain();
     wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["value"] = 7.into();
-    all.push(of("last header no text", wrong, plain()));
+    all.push(of("number as the value of the last header", wrong, plain()));
     let mut long = plain();
     long["spec"]["hostnames"] = vec!["a.example.com"; 40_000].into();
-    all.push(of("too many hosts", long, plain()));
+    all.push(of("too many hostnames", long, plain()));
     all
 }
 
@@ -122,7 +122,7 @@ fn calls() -> Vec<CostlyObject> {
         }
         calls
     };
-    let named = [("classes of calls", EXPRESSIONS[0]), ("unicode of calls", EXPRESSIONS[3])];
+    let named = [("character classes", EXPRESSIONS[0]), ("Unicode classes", EXPRESSIONS[3])];
     named
         .map(|(name, expression)| CostlyObject {
             name,
@@ -168,13 +168,13 @@ fn others_of_gateway_api() -> Vec<CostlyObject> {
     (0..100).for_each(|_| deep = json!({ "a": [deep] }));
     vec![
         CostlyObject {
-            name: "selector of a listener",
+            name: "namespace selector of a listener",
             plural: "gateways",
             hostile: gateway("Gateway", vec![listener(0, selector.clone())]),
             plain: plain("Gateway"),
         },
         CostlyObject {
-            name: "selector of a listener of a set",
+            name: "namespace selector of a ListenerSet's listener",
             plural: "listenersets",
             hostile: gateway("ListenerSet", vec![listener(0, selector)]),
             plain: plain("ListenerSet"),
@@ -235,12 +235,12 @@ fn clusters() -> Vec<CostlyObject> {
         of_cluster("labels of a cluster", cluster(labels(CLUSTER_ATTRIBUTES, 20_000), 10), plain_cluster()),
         of_cluster("conditions of a cluster", cluster(labels("team-", 100), 5_000), plain_cluster()),
         of_decision(
-            "names of no cluster",
+            "invalid cluster names",
             decision((0..20_000).map(|number| format!("../{number}")).collect()),
             plain_decision(),
         ),
         of_decision(
-            "long names of clusters",
+            "long cluster names",
             decision((0..100).map(|number| format!("{}{number}", "a-".repeat(4_000))).collect()),
             plain_decision(),
         ),
@@ -265,13 +265,13 @@ fn grants_and_secrets() -> Vec<CostlyObject> {
         secret
     };
     vec![
-        CostlyObject { name: "grants", plural: "referencegrants", hostile: grant(10_000), plain: grant(16) },
         CostlyObject {
-            name: "keys of a secret",
-            plural: "secrets",
-            hostile: secret(40_000),
-            plain: secret(1_000),
+            name: "many references",
+            plural: "referencegrants",
+            hostile: grant(10_000),
+            plain: grant(16),
         },
+        CostlyObject { name: "many keys", plural: "secrets", hostile: secret(40_000), plain: secret(1_000) },
     ]
 }
 
@@ -330,12 +330,12 @@ fn works() -> Vec<CostlyObject> {
     };
     let value = |number: usize| json!({"name": format!("_T{number}_status"), "fieldValue": {"type": "String", "string": "True"}});
     vec![
-        of("a long origin", work(&"a-".repeat(120), &long_parent, Vec::new(), json!([]), nothing()), plain()),
-        of("a long origin, many manifests", work("w", &long_parent, kinds(1), json!([]), nothing()), plain()),
-        of("kinds", work("w", &parent, kinds(1), json!([]), nothing()), plain()),
+        of("long origin", work(&"a-".repeat(120), &long_parent, Vec::new(), json!([]), nothing()), plain()),
+        of("long origin, many manifests", work("w", &long_parent, kinds(1), json!([]), nothing()), plain()),
+        of("many kinds", work("w", &parent, kinds(1), json!([]), nothing()), plain()),
         of("long kinds", work("w", &parent, kinds(80), json!([]), nothing()), plain()),
         of(
-            "conditions that say what was dropped",
+            "many conditions StatusFeedbackSynced",
             work(
                 &name,
                 &parent,

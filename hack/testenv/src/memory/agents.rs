@@ -38,7 +38,7 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
             match reconcile_work(&api, text("name"), &work).await {
                 // The controller has changed the work meanwhile: handled by the next pass.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                other => other.with_context(|| format!("looking after the work {}", text("name")))?,
+                other => other.with_context(|| format!("reconciling the work {}", text("name")))?,
             }
         }
         changed.changed().await?;

@@ -112,7 +112,7 @@ impl Attackers {
         let api: Api<ManifestWork> = Api::namespaced(self.client(), ROGUE);
         for work in self.works() {
             let name = work["metadata"]["name"].as_str().unwrap_or_default();
-            reconcile_work(&api, name, &work).await.context("working as an agent")?;
+            reconcile_work(&api, name, &work).await.context("reconciling works as a hostile agent")?;
         }
         Ok(())
     }
@@ -186,8 +186,8 @@ impl Attackers {
             Some(subresource) => requests.replace_subresource(subresource, name, &params, body),
             None => requests.replace(name, &params, body),
         };
-        let request = request.with_context(|| format!("making a request for {name}"))?;
-        self.client().request::<Value>(request).await.map(drop).context("writing as a spoke")
+        let request = request.with_context(|| format!("building a request for {name}"))?;
+        self.client().request::<Value>(request).await.map(drop).context("writing as a hostile spoke")
     }
 
     fn client(&self) -> Client {
@@ -203,7 +203,7 @@ impl Attack {
     /// Returns an error if an attacker failed, except for rejected requests.
     pub async fn end(self) -> Result<usize> {
         self.stop.cancel();
-        let attackers = self.working.await.context("the attackers ended early")??;
+        let attackers = self.working.await.context("the attackers panicked")??;
         attackers.leave().await?;
         Ok(attackers.written)
     }

@@ -16,7 +16,7 @@ use super::{EventFate, Fate, Interposer, MemoryServer, RequestInfo};
 /// Faults of a request.
 pub const REQUEST_FAULTS: [(&str, Fate); 13] = [
     ("never sent", Fate::Lost),
-    ("answer lost", Fate::ResponseLost),
+    ("response lost", Fate::ResponseLost),
     ("reset", Fate::Reset),
     ("403", Fate::Refused { code: 403, retry_after: None }),
     ("409", Fate::Refused { code: 409, retry_after: None }),
@@ -28,17 +28,17 @@ pub const REQUEST_FAULTS: [(&str, Fate); 13] = [
     ("30 s late", Fate::Late(Duration::from_secs(30))),
     // Later than the timeout of any write: the client has sent it again by then.
     ("45 s late", Fate::Late(Duration::from_secs(45))),
-    ("answer 20 s late", Fate::ResponseLate(Duration::from_secs(20))),
+    ("response 20 s late", Fate::ResponseLate(Duration::from_secs(20))),
 ];
 
 /// Faults of a watch event, and of the requests that follow it.
 pub const EVENT_FAULTS: [(&str, EventFate); 12] = [
     ("cut", EventFate::Cut),
-    ("cut within", EventFate::CutWithin),
+    ("cut within a line", EventFate::CutWithin),
     ("expired", EventFate::Expired),
     (EXPIRED_AFTER_CUT, EventFate::Cut),
     (LIST_FAILS, EventFate::Expired),
-    ("silence", EventFate::Stalled),
+    ("stalled", EventFate::Stalled),
     ("twice", EventFate::Twice),
     ("bookmarks only", EventFate::BookmarksOnly),
     ("garbled", EventFate::Garbled),
@@ -66,8 +66,8 @@ const END_TOLERANCE: Duration = Duration::from_secs(1);
 /// Prefix of the names of events.
 const EVENT: &str = "event of ";
 
-/// One fault at one place, printed as `patch manifestworks.… eu-1/limits#2 × answer lost` or
-/// `event of gateways.… shop/api#1 × silence`.
+/// One fault at one place, printed as `patch manifestworks.… eu-1/limits#2 × response lost` or
+/// `event of gateways.… shop/api#1 × stalled`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
     /// The request or the event.
@@ -151,11 +151,11 @@ impl Faults {
                     let lasts = self.lasts(&info);
                     ensure!(
                         at.elapsed() <= lasts + END_TOLERANCE,
-                        "it lasts longer than {} s: somebody waits too long",
+                        "the fault lasts longer than {} s",
                         lasts.as_secs()
                     );
                 }
-                None => ensure!(start.elapsed() <= limit, "it disturbed nothing"),
+                None => ensure!(start.elapsed() <= limit, "the fault did not occur"),
             }
             sleep(POLL_INTERVAL).await;
         }

@@ -49,8 +49,8 @@ impl MemoryServer {
     /// Returns an error if the definition has no served version.
     pub fn define(&self, definition: &Crd) -> Result<()> {
         let mut object = definition.value().clone();
-        let kind =
-            Kind::defined_by(&object).with_context(|| format!("{} serves nothing", definition.name()))?;
+        let kind = Kind::defined_by(&object)
+            .with_context(|| format!("{} has no served version", definition.name()))?;
         let mut store = self.0.store.lock();
         object["metadata"]["uid"] = json!(store.new_uid());
         object["metadata"]["generation"] = json!(1);

@@ -116,7 +116,7 @@ impl StatusError {
             _ => "Unknown",
         };
         let details = retry_after.map_or(Value::Null, |seconds| json!({"retryAfterSeconds": seconds}));
-        Self { details, ..Self::new(code, reason, format!("made up: {reason}")) }
+        Self { details, ..Self::new(code, reason, format!("injected fault: {reason}")) }
     }
 
     pub(super) fn status(&self) -> Value {

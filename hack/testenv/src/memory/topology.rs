@@ -82,9 +82,9 @@ pub fn check_topology(
     let graph_input = objects.graph_input();
     let graph = Graph::build(&graph_input);
     let stored = found.iter().find(|object| object.kind == "ConfigMap" && object.metadata.name == "topology");
-    let stored: BTreeMap<String, String> = stored.context("there is no ConfigMap")?.data_as();
+    let stored: BTreeMap<String, String> = stored.context("no ConfigMap")?.data_as();
     let expected = text(&graph, LIMIT).dot;
-    ensure!(stored["topology"] == expected, "the ConfigMap says {}, and not {expected}", stored["topology"]);
+    ensure!(stored["topology"] == expected, "stored: {}, expected: {expected}", stored["topology"]);
     compare_statuses(&graph, found, controller, |_| true)
 }
 
@@ -166,11 +166,11 @@ fn locator_of<'o>(kind: KindRef<'static>, object: &'o HubObject) -> Locator<'o> 
 
 /// Checks that conditions are as `expected`, with this observed generation.
 fn are(what: Locator<'_>, found: &[&Value], generation: i64, expected: &[ConditionText]) -> Result<()> {
-    ensure!(found.len() == expected.len(), "{what} says {found:?}, and not {expected:?}");
+    ensure!(found.len() == expected.len(), "{what} has {found:?}, expected {expected:?}");
     found.iter().zip(expected).try_for_each(|(found, text)| {
         let expected = json!({"type": text.name, "status": text.status, "reason": text.reason, "message": text.message,
             "observedGeneration": generation, "lastTransitionTime": found["lastTransitionTime"]});
-        ensure!(**found == expected, "{what} says {found}, and not {expected}");
+        ensure!(**found == expected, "{what} has {found}, expected {expected}");
         Ok(())
     })
 }

@@ -333,14 +333,14 @@ fn wanted(object: &Value, has_status: bool) -> Value {
 fn object(body: &[u8]) -> Result<Value, StatusError> {
     let value: Value =
         serde_json::from_slice(body).map_err(|error| StatusError::bad_request(&error.to_string()))?;
-    if value.is_object() { Ok(value) } else { Err(StatusError::bad_request("the body is no object")) }
+    if value.is_object() { Ok(value) } else { Err(StatusError::bad_request("the body is not an object")) }
 }
 
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    object["metadata"].as_object_mut().unwrap_or_else(|| unreachable!("it was made an object"))
+    object["metadata"].as_object_mut().unwrap_or_else(|| unreachable!("it is an object"))
 }
 
 /// Removes empty maps and lists, and null, from metadata.

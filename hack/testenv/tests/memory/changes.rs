@@ -240,11 +240,15 @@ async fn kind_is_served_while_its_definition_exists(space: TestNamespace) -> Res
     assert_eq!((created.data["status"]["y"].as_i64(), created.metadata.generation), (Some(1), Some(1)));
     let definitions: Api<CustomResourceDefinition> = Api::all(space.client.clone());
     definitions.delete("passings.stories.example.com", &DeleteParams::default()).await?;
-    policy_sync_testenv::wait::until("the kind goes", std::time::Duration::from_secs(30), || async {
-        match api.list(&Default::default()).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            other => anyhow::bail!("{other:?}"),
-        }
-    })
+    policy_sync_testenv::wait::until(
+        "the kind is no longer served",
+        std::time::Duration::from_secs(30),
+        || async {
+            match api.list(&Default::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                other => anyhow::bail!("{other:?}"),
+            }
+        },
+    )
     .await
 }

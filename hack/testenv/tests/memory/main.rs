@@ -103,7 +103,7 @@ fn refused<T: std::fmt::Debug>(answer: kube::Result<T>) -> (u16, String) {
 fn refusal<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
     match answer {
         Err(kube::Error::Api(status)) => *status,
-        other => panic!("expected a refusal, found {other:?}"),
+        other => panic!("expected an error status, found {other:?}"),
     }
 }
 

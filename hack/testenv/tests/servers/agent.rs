@@ -27,12 +27,16 @@ async fn applies_a_policy_and_reports_its_status() {
     assert_eq!((meta.kind.as_str(), meta.resource.as_str()), ("RateLimitPolicy", "ratelimitpolicies"));
     assert_eq!((meta.namespace.as_str(), meta.name.as_str()), ("feedback", "limits"));
 
-    fixture.until(&work, "enforced is fed back", |work| reads(work, 1, "_enforced") == json!("True")).await;
+    fixture
+        .until(&work, "the status of Enforced is reported", |work| {
+            reads(work, 1, "_enforced") == json!("True")
+        })
+        .await;
     let work = fixture
-        .until(&work, "the generation is fed back", |work| reads(work, 1, "_observed") == json!(1))
+        .until(&work, "the generation is reported", |work| reads(work, 1, "_observed") == json!(1))
         .await;
     assert_eq!(reads(&work, 1, "_revision"), json!("r1"));
-    assert_eq!(reads(&work, 1, "_absent"), json!(null), "a missing key gives nothing");
+    assert_eq!(reads(&work, 1, "_absent"), json!(null), "a missing key has no value");
     fixture.until_condition(&work, "Available", "True", "ResourcesAvailable").await;
 }
 
@@ -55,7 +59,7 @@ async fn feedback_has_ocms_types_and_limits() {
         .config(spokes::create_only("", "namespaces", "", "types"));
     let work = fixture.create(&work).await;
     let work =
-        fixture.until(&work, "the name is fed back", |work| reads(work, 1, "name") == json!("limits")).await;
+        fixture.until(&work, "the name is reported", |work| reads(work, 1, "name") == json!("limits")).await;
     assert_eq!(reads(&work, 1, "number"), json!(10));
     assert_eq!(reads(&work, 1, "text"), json!("10s"));
     for absent in ["list", "beyond", "quoted"] {
@@ -134,7 +138,7 @@ async fn rejected_paths_evaluate_as_expected() {
         .config(spokes::create_only("", "namespaces", "", "refused"));
     let work = fixture.create(&work).await;
     let work =
-        fixture.until(&work, "the name is fed back", |work| reads(work, 1, "name") == json!("limits")).await;
+        fixture.until(&work, "the name is reported", |work| reads(work, 1, "name") == json!("limits")).await;
     let errors = spokes::manifest_condition(&work, 1, "StatusFeedbackSynced").unwrap().message.clone();
     for (name, (path, expected)) in names.iter().zip(&table) {
         let found = match reads(&work, 1, name) {
@@ -161,7 +165,7 @@ async fn reports_a_conflict_and_keeps_local_fields() {
     let refused = |work: &ManifestWork| {
         spokes::manifest_condition(work, 1, "Applied").is_some_and(|found| found.message.starts_with(shape))
     };
-    let work = fixture.until(&work, "another's field is a conflict", refused).await;
+    let work = fixture.until(&work, "a field of another manager is a conflict", refused).await;
     let applied = spokes::manifest_condition(&work, 1, "Applied").unwrap();
     assert_eq!(
         (applied.status.as_str(), applied.reason.as_str(), applied.observed_generation),
@@ -271,7 +275,8 @@ async fn carries_on_after_a_restart() {
     fixture.replace(&policy_work("kept", "restart", 30)).await;
     fixture.start_delete(&dropped).await;
     fixture.start_agent().await;
-    let kept = fixture.until(&kept, "the change is there", |work| work.metadata.generation == Some(2)).await;
+    let kept =
+        fixture.until(&kept, "the work has generation 2", |work| work.metadata.generation == Some(2)).await;
     fixture.applied(&kept).await;
     fixture.deleted(&dropped).await;
     assert!(fixture.policies("restart-too").get_opt("limits").await.unwrap().is_none());
@@ -326,7 +331,7 @@ async fn status_change_is_reported_before_the_next_poll() {
         thing["status"] = json!({"size": size});
         apply_status(&fixture.spoke, &thing).await.unwrap();
         let before = std::time::Instant::now();
-        fixture.until(&work, "the size is fed back", |work| reads(work, 1, "size") == json!(size)).await;
+        fixture.until(&work, "the size is reported", |work| reads(work, 1, "size") == json!(size)).await;
         // The poll interval is at least 2 s, and 20 changes cannot all coincide with a poll.
         assert!(before.elapsed() < std::time::Duration::from_secs(2), "{:?}", before.elapsed());
     }

@@ -30,7 +30,7 @@ fn runs(pid: u32) -> bool {
 async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !is() {
-        assert!(Instant::now() < deadline, "still not so after {LIMIT:?}: {what}");
+        assert!(Instant::now() < deadline, "{what}: not within {LIMIT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -76,8 +76,8 @@ async fn stops_when_its_process_is_killed() {
         .spawn()
         .unwrap();
     let hub = directory.path().join("hub");
-    eventually("the controller manager logs", || {
-        assert!(up.try_wait().unwrap().is_none(), "it has ended by itself");
+    eventually("the controller manager writes a log", || {
+        assert!(up.try_wait().unwrap().is_none(), "the process ended");
         hub.join("kube-controller-manager.log").exists()
     })
     .await;
@@ -86,7 +86,7 @@ async fn stops_when_its_process_is_killed() {
     up.kill().unwrap();
     up.wait().unwrap();
     eventually("no server runs", || !pids.iter().any(|pid| runs(*pid))).await;
-    assert!(hub.join("etcd.log").exists(), "a directory that was asked for stays");
+    assert!(hub.join("etcd.log").exists(), "a directory given as an argument is kept");
 }
 
 fn children(parent: u32) -> Vec<u32> {

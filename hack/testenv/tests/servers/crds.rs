@@ -58,9 +58,7 @@ const KEYWORDS: [&str; 9] = [
 #[test]
 fn generated_crds_match_published_ones() {
     let Some(folder) = crds::published_folder() else {
-        eprintln!(
-            "NOT COMPARED: POLICY_SYNC_CRDS names no folder with Open Cluster Management's CRDs in ocm/"
-        );
+        eprintln!("NOT COMPARED: POLICY_SYNC_CRDS is not a folder with OCM's CRDs in ocm/");
         return;
     };
     let published = crds::read_published(&folder).unwrap();
@@ -70,8 +68,7 @@ fn generated_crds_match_published_ones() {
     let (mut compared, mut faults) = (0, Vec::new());
     for ours in generated.collect::<Vec<_>>().iter().filter(ocm) {
         let theirs = published.iter().find(|crd| crd.name() == ours.name());
-        let theirs =
-            theirs.unwrap_or_else(|| panic!("{} is not published in {}", ours.name(), folder.display()));
+        let theirs = theirs.unwrap_or_else(|| panic!("no {} in {}", ours.name(), folder.display()));
         assert_eq!(ours.value()["spec"]["names"]["kind"], theirs.value()["spec"]["names"]["kind"]);
         assert_eq!(ours.value()["spec"]["scope"], theirs.value()["spec"]["scope"], "{}", ours.name());
         for version in ours.value()["spec"]["versions"].as_array().unwrap() {
@@ -81,7 +78,7 @@ fn generated_crds_match_published_ones() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 7, "as many kinds as this environment has of Open Cluster Management");
+    assert_eq!(compared, 7, "the number of OCM's kinds in this environment");
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 

@@ -26,7 +26,7 @@ fn work(cluster: &str, value: &str) -> Value {
 async fn eventually(what: &str, is: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is().await {
-        assert!(Instant::now() < deadline, "still not so after 30 s: {what}");
+        assert!(Instant::now() < deadline, "{what}: not within 30 s");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -48,15 +48,15 @@ async fn applies_a_work_also_after_a_restart() {
     };
 
     apply(&hub, &work("eu-1", "hello")).await.unwrap();
-    eventually("the map is on the spoke", async || says("hello").await).await;
+    eventually("the ConfigMap exists on the spoke", async || says("hello").await).await;
 
     spoke.stop_agent().await;
     apply(&hub, &work("eu-1", "hello again")).await.unwrap();
     spoke.start_agent().await.unwrap();
-    eventually("the map is as it is now", async || says("hello again").await).await;
+    eventually("the ConfigMap has the new value", async || says("hello again").await).await;
 
     let works: Api<ManifestWork> = Api::namespaced(hub, "eu-1");
     works.delete("greeting", &DeleteParams::default()).await.unwrap();
-    eventually("the map is gone", async || maps.get_opt("greeting").await.unwrap().is_none()).await;
-    eventually("the work is gone", async || works.get_opt("greeting").await.unwrap().is_none()).await;
+    eventually("the ConfigMap is deleted", async || maps.get_opt("greeting").await.unwrap().is_none()).await;
+    eventually("the work is deleted", async || works.get_opt("greeting").await.unwrap().is_none()).await;
 }

@@ -86,8 +86,9 @@ async fn resyncs_retries_and_refuses() {
     let mut polled = policy_work("polled", "ServerSideApply");
     polled.last_config()["feedbackScrapeType"] = json!("Poll");
     let work = fixture.create(&polled).await;
-    let work =
-        fixture.until(&work, "fed back", |work| spokes::reads(work, 1, "window") == json!("10s")).await;
+    let work = fixture
+        .until(&work, "the window is reported", |work| spokes::reads(work, 1, "window") == json!("10s"))
+        .await;
     fixture.policies("polled").delete("limits", &DeleteParams::default()).await.unwrap();
     fixture.applied(&work).await;
     agent.stop().await;

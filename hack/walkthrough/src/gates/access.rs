@@ -48,14 +48,15 @@ pub(super) async fn run_steps(demo: &Demo, hub: &Client, report: &Report) -> Res
     report.print("$ kubectl exec -n kube-system dns -- ls    # as jane");
     report.excerpt(&output.trim().into());
     until_denied(demo, SHOP, LET_IN).await?;
-    report.print_result("she can in other namespaces");
+    report.print_result("in other namespaces jane may run commands");
 
     report.step("The policy is deleted");
     let (api, name) = api_for(hub, &policy()).await?;
     let began = Instant::now();
     api.delete(&name, &DeleteParams::default()).await?;
     until_denied(demo, "kube-system", LET_IN).await?;
-    report.print_result(&format!("she can there, too, after {} ms", began.elapsed().as_millis()));
+    report
+        .print_result(&format!("jane may run commands there, too, after {} ms", began.elapsed().as_millis()));
 
     report.step("The controller is stopped");
     demo.stop_controller().await?;

@@ -60,12 +60,12 @@ fn cluster_report() -> Value {
 /// Namespaces. Returns the command's output.
 async fn until_reported(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<String> {
     let count = 2 * namespaces.len();
-    look::there(hub, "the report", &cluster_report(), |report| {
+    look::there(hub, "the ClusterReport has all violations", &cluster_report(), |report| {
         ensure!(report.data["summary"]["fail"] == count, "{}", report.data["summary"]);
         Ok(())
     })
     .await?;
-    wait::until("the metric", LIMIT, || async {
+    wait::until("the metric counts all violations", LIMIT, || async {
         let metrics = demo.metrics().await?;
         let found = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
         ensure!(found == count as f64, "the value is {found}");
@@ -78,7 +78,7 @@ async fn until_reported(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Resul
         .output()
         .context("running policy-sync")?;
     let (table, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
-    ensure!(status.code() == Some(1), "it exited with {status}: {stderr}");
+    ensure!(status.code() == Some(1), "the command exited with {status}: {stderr}");
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().nth(3).unwrap_or_default());
     let expected = namespaces.iter().flat_map(|namespace| [*namespace; 2]);
     ensure!(rows.eq(expected), "{table}");

@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
             Step::Index(_) | Step::Equals { .. } => None,
         });
         let Some(left) = left.collect::<Option<Vec<_>>>() else {
-            return self.fault("a filter compares a field");
+            return self.fault("expected a field path in the filter");
         };
         self.at += operator;
         if !self.take("==") {
@@ -269,7 +269,7 @@ impl<'a> Parser<'a> {
                 let Some(end) = inside.find(quote) else { return self.fault("unterminated quoted string") };
                 let text = &inside[..end];
                 if text.contains('\\') {
-                    return self.fault("escapes in a filter's text are not supported");
+                    return self.fault("escapes in a quoted string are not supported");
                 }
                 self.at += end + 2;
                 return Ok(Value::from(text));
@@ -281,7 +281,7 @@ impl<'a> Parser<'a> {
             "false" => Value::Bool(false),
             number => match number.parse::<i64>() {
                 Ok(number) => Value::from(number),
-                Err(_) => return self.fault("expected a quoted text, an integer or a boolean"),
+                Err(_) => return self.fault("expected a quoted string, an integer or a boolean"),
             },
         };
         self.at += end;

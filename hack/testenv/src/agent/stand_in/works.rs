@@ -83,7 +83,7 @@ pub(super) async fn follow(
                 continue;
             }
             Err(error) => {
-                tracing::warn!(cluster = agent.cluster, %error, "watching the works failed");
+                tracing::warn!(cluster = agent.cluster, %error, "watching works failed");
                 continue;
             }
         };

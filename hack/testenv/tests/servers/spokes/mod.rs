@@ -145,7 +145,7 @@ impl SpokeFixture {
         let (uid, name) = (work.uid().unwrap(), work.name_any());
         let gone = await_condition(self.works(), &name, kube::runtime::conditions::is_deleted(&uid));
         let result = tokio::time::timeout(TIMEOUT, gone).await;
-        assert!(result.is_ok(), "the work {} is still there", work.name_any());
+        assert!(result.is_ok(), "the work {} exists", work.name_any());
     }
 
     pub(crate) async fn delete(&self, work: &ManifestWork) {
@@ -168,7 +168,7 @@ impl SpokeFixture {
             Err(_) => {
                 let now = self.works().get(&work.name_any()).await.unwrap();
                 let status = serde_json::to_string_pretty(&now.status).unwrap();
-                panic!("{}: still not so: {what}\n{status}", work.name_any());
+                panic!("{}: not within the limit: {what}\n{status}", work.name_any());
             }
         }
     }
@@ -178,7 +178,7 @@ impl SpokeFixture {
     pub(crate) async fn recorded(&self, work: &ManifestWork) {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
         let name = work.name_any();
-        wait::until("what was applied is written down", TIMEOUT, || async {
+        wait::until("the applied policy is recorded", TIMEOUT, || async {
             let records = records.list(&ListParams::default()).await?;
             let record = records.into_iter().find(|record| record.spec.manifest_work_name == name);
             let resources = record.and_then(|record| record.status?.applied_resources).unwrap_or_default();
@@ -223,7 +223,7 @@ impl SpokeFixture {
     pub(crate) async fn gone<F: Future<Output = bool>>(&self, what: &str, is: impl Fn() -> F) {
         let deadline = Instant::now() + TIMEOUT;
         while !is().await {
-            assert!(Instant::now() < deadline, "{what} is still there");
+            assert!(Instant::now() < deadline, "{what} exists");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
