@@ -28,7 +28,7 @@ pub fn text() -> &'static str {
 ///
 /// # Errors
 ///
-/// If it is registered already.
+/// If the metric is registered already.
 pub fn export(metrics: &Metrics) -> anyhow::Result<()> {
     let help = "Constant 1, with the version and commit of the process.";
     let gauge = metrics.factory().gauges("policy_sync_build_info", help, &["version", "revision"])?;

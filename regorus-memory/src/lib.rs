@@ -1,16 +1,17 @@
 //! Measures the memory that one evaluation of Rego holds, for the memory limit of [regorus](https://docs.rs/regorus).
 //!
-//! With its feature `allocator-memory-limits` the interpreter compares the memory in use with a global limit. It does so at each statement
-//! and at each element of a loop, a comprehension or a result. Above the limit it ends the evaluation with
-//! `LimitError::MemoryLimitExceeded`. It reads the number from the crate `regorus-mimalloc`, which does not fit this project:
+//! With the feature `allocator-memory-limits`, the interpreter of regorus compares the memory in use with a global
+//! limit. The comparison takes place at each statement, and at each element of a loop, a comprehension or a result.
+//! Above the limit, the interpreter ends the evaluation with `LimitError::MemoryLimitExceeded`. The interpreter gets
+//! the memory in use from the crate `regorus-mimalloc`, which does not fit this project:
 //!
-//! - it makes mimalloc the allocator of the process, which has jemalloc;
-//! - it counts the memory of the whole process. Here many evaluations share a process with copies of a hub's objects, and one
-//!   evaluation must not fail because of the others.
+//! - It makes mimalloc the allocator of the process, which has jemalloc.
+//! - It counts the memory of the whole process. Here, many evaluations share a process with copies of a hub's objects,
+//!   and one evaluation must not fail because of the memory of others.
 //!
-//! This crate has the same functions (checked by the compiler). It counts the bytes that the current thread has allocated and not freed
-//! since its [`Evaluation`] began. An evaluation stays on one thread. The counters are those of jemalloc. With another allocator they do
-//! not change, so there is no limit.
+//! This crate has the same functions, which the compiler checks. It counts the bytes that the current thread has
+//! allocated and not freed since its [`Evaluation`] began. An evaluation stays on one thread. The counters are those of
+//! jemalloc. With another allocator, the counters do not change, so there is no limit.
 
 use std::cell::Cell;
 
@@ -38,7 +39,8 @@ struct EvaluationState {
     exceeded_limit: bool,
 }
 
-/// Bytes that this thread holds. Modulo 2^64: memory of other threads may be freed here.
+/// The bytes that this thread has allocated minus those that it has freed, modulo 2^64. The difference may be negative,
+/// because a thread may free memory of other threads.
 fn thread_bytes() -> u64 {
     COUNTERS.with(|counters| {
         counters.as_ref().map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()))
@@ -64,8 +66,8 @@ impl Evaluation {
         }
     }
 
-    /// Whether the evaluation exceeded its limit at any time. The engine may have dropped the error: it drops errors of a function if
-    /// another definition of the function has a value.
+    /// Whether the evaluation exceeded its limit at any time. The engine may have dropped the error: it drops errors of
+    /// a function if another definition of the function has a value.
     #[must_use]
     pub fn exceeded_limit(&self) -> bool {
         CURRENT.get().is_some_and(|evaluation| evaluation.exceeded_limit)
@@ -93,7 +95,8 @@ pub fn in_use() -> u64 {
     u64::try_from(grown).unwrap_or(0)
 }
 
-/// Whether the evaluation on this thread may allocate this number of bytes. After one refusal, it stays over its limit.
+/// Whether the evaluation on this thread may allocate this number of bytes. After one refusal, the evaluation counts as
+/// over its limit.
 #[must_use]
 pub fn may_allocate(bytes: u64) -> bool {
     let Some(evaluation) = CURRENT.get() else { return true };
@@ -115,13 +118,14 @@ pub fn allocation_stats_snapshot() -> (Allocated, ()) {
     (Allocated { allocated: if may_allocate(0) { in_use() } else { u64::MAX } }, ())
 }
 
-/// The memory in use, as a difference.
+/// The memory in use, as a signed number.
 #[must_use]
 pub fn current_thread_live_bytes() -> i64 {
     in_use().cast_signed()
 }
 
-/// Functions for the counters of regorus' own allocator, which are flushed at intervals. The counters here are always current.
+/// Functions for the counters of regorus' own allocator, which are flushed at intervals. The counters here are always
+/// current.
 pub mod limits {
     /// Does nothing: there is nothing to flush.
     pub fn flush_thread_counters() {}

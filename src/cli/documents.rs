@@ -143,7 +143,7 @@ fn split_documents(text: &str) -> Vec<DocumentText<'_>> {
             parts.push(DocumentText { line: first_line, text: &text[begin..at] });
             (begin, first_line) = (at, line);
         }
-        // Directives and comments before the mark belong to the document that it begins.
+        // Directives and comments before a mark belong to the document that the mark begins.
         has_content |= is_mark || !(content.trim().is_empty() || content.starts_with(['#', '%']));
         at += content.len();
         if has_mark(content, "...") {

@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Output format.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
-    // Last, because its heading also applies to later fields.
+    // This field is last, because its heading also applies to later fields.
     #[command(flatten)]
     request: RequestArguments,
 }
@@ -69,7 +69,7 @@ struct RequestArguments {
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
     /// Port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports
-    /// match, except TCP and UDP.
+    /// match, except those for TCP and UDP.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }

@@ -68,11 +68,11 @@ impl UnreadableDocuments {
         self.0.sort_by(|one, other| one.place.cmp(&other.place));
     }
 
-    /// Ends a command that has printed a result for the other documents.
+    /// Returns the outcome of a command that has printed a result for the other documents.
     ///
     /// # Errors
     ///
-    /// If there is a document that cannot be used. All such documents but the last are printed here.
+    /// If there is a document that cannot be used. The error names the last one; all others are printed here.
     pub(in crate::cli) fn end(mut self, outcome: Outcome) -> anyhow::Result<Outcome> {
         let Some(last) = self.0.pop() else { return Ok(outcome) };
         print_messages(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
@@ -195,7 +195,7 @@ pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// The errors of [`read`].
 pub(in crate::cli) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
     let mut manifests = Manifests::default();
     manifests.add(file, text);

@@ -81,7 +81,7 @@ type Kinds = Vec<(GroupVersionResource, Resolution)>;
 ///
 /// # Errors
 ///
-/// If the file or the hub cannot be read, or missing rights leave the result open.
+/// If the file or the hub cannot be read, or if missing rights make the result unknown.
 pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Outcome> {
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;

@@ -25,7 +25,7 @@ use policy_sync_sync::desired::covered::covered;
 
 /// The timeout for loading Rego policies.
 pub(super) const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// The interval of checks for denied lists meanwhile.
+/// The interval at which a wait checks whether the hub has denied a list.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A loader for the Rego policies of `controller`. It checks them in a child process of this program.
@@ -45,11 +45,11 @@ pub(super) fn loading(
     Ok(RegoLoading::new(controller, settings, clock, check)?)
 }
 
-/// Starts to load the Rego policies of the hub of `config`. Dropping the guard stops it.
+/// Starts to load the Rego policies of the hub of `config`. Dropping the returned guard stops the loading.
 ///
 /// # Errors
 ///
-/// Those of [`loading`].
+/// The errors of [`loading`].
 pub(super) fn start(
     hub: &HubArguments,
     config: Config,

@@ -53,7 +53,7 @@ pub(super) fn begin() -> ProgressGuard {
     ProgressGuard(Some(timer.abort_handle()))
 }
 
-/// Erases the message, or prevents it.
+/// Erases the message if it is shown, and ensures that it does not appear later.
 pub(super) fn end() {
     let mut state = STATE.lock();
     if *state == ProgressState::Shown {

@@ -26,7 +26,7 @@ impl ControllerArguments {
     ///
     /// # Errors
     ///
-    /// If it is empty.
+    /// If the name is empty.
     pub fn controller(&self) -> anyhow::Result<ControllerName> {
         if self.controller_name.is_empty() {
             bail!("--controller-name must not be empty");
@@ -59,7 +59,7 @@ impl SettingsArguments {
     ///
     /// # Errors
     ///
-    /// If it is empty.
+    /// If the name is empty.
     pub fn controller(&self) -> anyhow::Result<ControllerName> {
         self.controller.controller()
     }

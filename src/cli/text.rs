@@ -29,7 +29,7 @@ pub fn printable_json(json: &str) -> String {
 ///
 /// # Errors
 ///
-/// If YAML cannot represent it.
+/// If YAML cannot represent the value.
 pub fn printable_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(value)?;
     if !text.contains(is_format_character) {

@@ -1,4 +1,4 @@
-//! Parses the arguments of the process. A usage error is printed in one line, as all other errors.
+//! Parses the arguments of the process. A usage error is printed in one line, like all other errors.
 
 use std::env::args_os;
 use std::ffi::OsString;

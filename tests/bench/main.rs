@@ -1,5 +1,5 @@
-//! Runs the benchmark with small numbers: every row must yield a value. The values are checked only for
-//! counts of writes, which are the same on every machine.
+//! Runs the benchmark with small numbers: every row must yield a value. Only counts of writes are compared with
+//! their goals, because they are the same on every machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use policy_sync_benchmark::{self as bench, Options, Row};
 use serde_json::Value;
 
-/// The number of rows measured concurrently, each on its own hub. They mostly wait.
+/// The number of rows measured concurrently, each on its own hub. Most of the time, they wait.
 const AT_ONCE: usize = 6;
 
 fn options(row: Row, folder: &Path) -> Options {

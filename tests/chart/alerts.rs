@@ -1,7 +1,7 @@
-//! The chart's alerts, each in its state. A real hub with spokes and controllers is brought into the state
-//! and scraped, and the commands of the runbook find the problem and fix it. With the scraped metrics,
-//! promtool then checks that only the alerts of this state fire, after their waiting time, and none before or
-//! afterwards.
+//! Brings a real hub with spokes and controllers into the state of each alert of the chart, and scrapes it. The
+//! commands of the runbook must find the problem and fix it. Then promtool evaluates the alerts on the scraped
+//! metrics. Only the alerts of the state may fire, after their waiting time. No alert may fire before the state
+//! or after it.
 
 mod states;
 mod story;

@@ -1,5 +1,5 @@
-//! The dashboard works in any Grafana, and its queries and those of the alerts use only metrics that a real
-//! controller serves.
+//! The dashboard works in any Grafana. The queries of the dashboard and of the alerts use only metrics that a
+//! real controller serves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,8 +96,7 @@ async fn chart_contains_the_dashboard_for_the_grafana_sidecar() -> Result<()> {
     Ok(())
 }
 
-/// The metrics of a leader and a follower on a hub with a policy that is on its clusters, and one that is
-/// frozen.
+/// The metrics of a leader and a follower. On the hub, one policy is synced and another one is frozen.
 async fn served() -> Result<Vec<Pod>> {
     let hub = Fleet::shared_hub().await?.hub();
     let tenant = Tenant::new(hub, binary(), "watched", &["eu-1", "us-1"]).await?;

@@ -35,15 +35,15 @@ struct Block {
     shown: String,
 }
 
-/// The blocks of `text` fenced as `sh`, each with the block fenced as `text` directly after it.
+/// The blocks of the page that are fenced as `sh`, each with the following block if that is fenced as `text`.
 ///
 /// # Errors
 ///
-/// If other text looks like code, because it would not be run.
+/// If text outside these blocks looks like code, because the test would not run it.
 fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut lines = text.lines().enumerate();
-    // Whether the line before was the end of commands.
+    // Whether the previous line ended a block of commands.
     let mut after_commands = false;
     while let Some((index, line)) = lines.next() {
         let place = format!("{page}:{}", index + 1);

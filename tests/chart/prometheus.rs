@@ -35,7 +35,7 @@ impl Pod {
         &self.served
     }
 
-    /// Lets each series `name` that differs from `before` grow by this value with each scrape.
+    /// Makes each series `name` that differs from `before` grow by this value with each scrape.
     pub(crate) fn growing(mut self, name: &str, by: f64, before: &[Self]) -> Self {
         let before = before.iter().find(|before| before.name == self.name);
         let was = |series: &Series| {
@@ -89,11 +89,12 @@ impl Rules<'_> {
         Ok(minutes.parse::<usize>()? * 60 / STEP)
     }
 
-    /// Checks with promtool that only the expected alerts fire in `cases`, which happen to the pods of `job`.
+    /// Checks with promtool that only the expected alerts fire in `cases`. The metrics of the cases are those of
+    /// the pods of `job`.
     ///
     /// # Errors
     ///
-    /// If other alerts fire, with these alerts.
+    /// If other alerts fire. The error names these alerts.
     pub(crate) async fn hold(&self, job: &str, cases: &[Case]) -> Result<()> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("rules.json"), self.0.to_string())?;

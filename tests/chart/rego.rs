@@ -1,5 +1,5 @@
-//! Rego policies with the flags and rights of the chart. They are loaded, the API server calls the webhooks
-//! in the chart's configurations, and stops calling them once the policies are deleted.
+//! Rego policies with the flags and rights of the chart. The controller loads them, and the API server calls the
+//! webhooks in the chart's configurations. It stops calling them once the policies are deleted.
 
 use std::io::Write;
 use std::time::Duration;
@@ -22,7 +22,8 @@ use crate::kubectl::{kubectl, refused};
 use crate::rights;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// The interval between writes of another object until the API server has loaded its own policy.
+/// The interval at which changed Rego policies are written, until the API server enforces the
+/// ValidatingAdmissionPolicy.
 const STEP: Duration = Duration::from_secs(1);
 /// The chart's default namespace for Rego policies.
 const NAMESPACE: &str = "kube-federation-scheduling-policy";
@@ -30,7 +31,7 @@ const NAMESPACE: &str = "kube-federation-scheduling-policy";
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// The annotation that the Rego policy sets on objects called `reviewed`.
 const ANNOTATION: &str = "example.com/reviewed";
-/// Sets the annotation. The values of the chart include the kind that it reads.
+/// Sets the annotation. It reads Services, which the values of the chart list.
 const PLACES: &str = r#"package io.k8s.federation.admission
 
 annotations["example.com/reviewed"] = "yes" {
@@ -79,7 +80,7 @@ pub(crate) async fn check_evaluation(
     are_registered(hub, rendered, None).await
 }
 
-/// Waits until the statuses of the ConfigMap and the RegoPolicy report that they are in force.
+/// Waits until the ConfigMap and the RegoPolicy report in their statuses that their modules are in force.
 async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]) -> Result<()> {
     let client = hub.client()?;
     let (config_maps, name) = api_for(&client, config_map).await?;
@@ -126,7 +127,7 @@ async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&P
 /// Waits until a written object gets the annotation.
 async fn check_is_evaluated(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
-    // Its Gateway does not exist, so it is not delivered to spokes.
+    // The Gateway of this policy does not exist, so no spoke receives the policy.
     let reviewed = fixtures::rate_limit_policy("shop", "reviewed", "nowhere");
     wait::until("the Rego policy is evaluated", LIMIT, || async {
         let written = apply(&client, &reviewed).await?;
@@ -173,7 +174,7 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
         "spec": { "ports": [{ "port": 80 }] },
     });
     apply(&client, &service).await?;
-    // A new report, and then one with another message.
+    // Creates a report, and then changes its message.
     for words in ["no", "no, no"] {
         apply(&client, &denies(words)).await?;
         for report in reports() {
@@ -260,7 +261,7 @@ async fn reads_what_it_may_not_write(
         }
     })
     .await?;
-    // Delete the binding first.
+    // Deletes the binding before the policy.
     for object in refusal.iter().rev() {
         let (api, name) = api_for(&client, object).await?;
         api.delete(&name, &DeleteParams::default()).await?;
@@ -273,7 +274,8 @@ async fn reads_what_it_may_not_write(
     .await
 }
 
-/// A ValidatingAdmissionPolicy that rejects all writes of `user` to Rego policies and to its certificate.
+/// A ValidatingAdmissionPolicy that rejects all writes of `user` to Rego policies, and to the Secret with the
+/// controller's certificate.
 fn refusal(user: &str) -> [Value; 2] {
     let updates = json!(["UPDATE"]);
     let rule = |group: &str, resources: &[&str]| {
@@ -348,7 +350,7 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     {
         ensure!(said.contains(created), "{said}");
     }
-    // So does a change of the CustomResourceDefinition of RegoPolicies.
+    // The CustomResourceDefinition of RegoPolicies can be changed while no controller runs, too.
     let definition =
         rendered.one("CustomResourceDefinition")?["metadata"]["name"].as_str().context("no name")?;
     kubectl(hub, &["annotate", "customresourcedefinition", definition, "example.com/changed=yes"])?;

@@ -214,7 +214,7 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         ensure!(rendered.all("Secret").all(is_empty), "{name}: a Secret has data");
         ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: a Helm hook exists");
         pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
-        // Server-side, with unknown fields rejected.
+        // Helm applies the objects on the server, which rejects unknown fields.
         let notes = helm.install(release, &values)?;
         let kinds = match name {
             "everything" => "timeoutpolicies.policies.example.com",
@@ -488,7 +488,7 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
     for namespace in [
         json!({ "name": "policies" }),
         json!({ "create": false }),
-        // As in `helm upgrade --reuse-values` from a chart with these defaults.
+        // These values come from `helm upgrade --reuse-values` if the earlier chart had these defaults.
         json!({ "create": true, "name": "kube-federation-scheduling-policy" }),
     ] {
         let (old, new) =

@@ -1,5 +1,5 @@
-//! The rights of the chart are the ones that the controller uses, according to the hub's audit log: none is
-//! missing, and none is unused.
+//! The chart grants exactly the rights that the controller uses according to the hub's audit log: no right is
+//! missing or unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -89,8 +89,9 @@ impl Permission {
             && is_as_wide(&self.name, &narrower.name)
     }
 
-    /// Whether the right is used only if an object is replaced between a plan and its write, which no test
-    /// can time: a ValidatingAdmissionPolicy cannot reject writes to webhook configurations.
+    /// Whether the controller uses the right only if another client replaces an object between the plan and its
+    /// write. No test can cause this, because a ValidatingAdmissionPolicy cannot reject writes to webhook
+    /// configurations.
     fn is_for_a_race(&self) -> bool {
         self.verb == "get" && self.resource.ends_with("webhookconfigurations")
     }
@@ -152,7 +153,7 @@ async fn start(
     rendered: &Rendered,
     webhooks: &[String],
 ) -> Result<Controller> {
-    // A pod reads this from the files of its ServiceAccount.
+    // A pod reads the namespace from the files of its ServiceAccount.
     let mut arguments = vec![format!("--leader-elect-namespace={}", release.1)];
     arguments.extend(rendered.arguments()?);
     if arguments.iter().any(|argument| argument.starts_with("--rego-namespace=")) {
@@ -253,7 +254,8 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let route = json!({ "apiVersion": api, "kind": "HTTPRoute", "metadata": metadata,
         "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend, import, external] }] } });
     apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await?;
-    // One route of each kind refers to the controller's Gateway. Its status reports that it does not attach.
+    // One route of each kind refers to the controller's Gateway. The status of each route reports that the route
+    // does not attach.
     for kind in ["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
         let rules = json!([{ "backendRefs": [backend] }]);
         let mut spec = json!({ "parentRefs": [{ "name": "web", "namespace": "shop" }], "rules": rules });
@@ -265,7 +267,7 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Makes the controller do rare operations. `policy` does not exist yet, `other` is on both clusters.
+/// Makes the controller do rare operations. `policy` does not exist yet, and `other` is on both clusters.
 pub(crate) async fn exercise_rare_operations(
     hub: &ControlPlane,
     policy: &Value,
@@ -279,7 +281,7 @@ pub(crate) async fn exercise_rare_operations(
             works.list_metadata(&ListParams::default()).await?.into_iter().map(|work| work.name_any());
         Ok(names.into_iter().find(|name| name.contains(policy)))
     };
-    // The controller reads a work that has the name of its own.
+    // The controller reads a work of another client that has the planned name.
     apply(&client, policy).await?;
     let in_the_way =
         wait::until("a work exists", LIMIT, || async { name(&key(policy)).await?.context("no work") })
@@ -319,8 +321,8 @@ pub(crate) async fn exercise_rare_operations(
         until_message(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
     }
 
-    // Before a withdrawal, the controller reads the objects that cause it: for another kind of policy, and
-    // for a cluster that is deleted.
+    // Before it deletes works, the controller reads the objects that cause this: a deleted policy of another
+    // kind, and a deleted cluster.
     let (others, other_name) = api_for(&client, other).await?;
     others.delete(&other_name, &DeleteParams::default()).await?;
     wait::until("the work of the deleted policy is deleted", LIMIT, || async {

@@ -162,7 +162,7 @@ impl OnCall {
     ///
     /// # Errors
     ///
-    /// With a command that was not.
+    /// Names a command that was not run.
     pub(crate) fn ran_everything(&self) -> Result<()> {
         for (alert, Section { find, repair }) in &self.page.0 {
             let unseen = find.iter().chain(repair).find(|command| !self.ran.contains(*command));

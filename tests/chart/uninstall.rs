@@ -84,8 +84,8 @@ async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Resu
     let before = works(hub).await?;
     ensure!(before.len() == 6, "{before:?}");
 
-    // After the uninstall, the pods still run for a while, but nothing is deleted. The GatewayClass still
-    // exists, and a controller withdraws only after it has been missing for a minute. Rego policies stay as
+    // After the uninstall, the pods still run for a while, but nothing is deleted. The GatewayClass still exists.
+    // A controller withdraws works only after the class has been missing for a minute. Rego policies stay as
     // well, but are not evaluated.
     let kept = async || {
         let mut uids = Vec::new();

@@ -139,7 +139,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     let client = hub.client()?;
     let (helm, release) = (Helm::of(hub).await?, Release("filled-policy-sync", "filled"));
     let mut values = required();
-    // Next to other releases of the shared hub.
+    // The shared hub has other releases, so this one needs a different namespace.
     values["rego"] = json!({ "namespace": { "name": "filled-policies" } });
     values["crds"] = json!({ "enabled": false });
     helm.install(release, &values)?;

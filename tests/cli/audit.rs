@@ -72,7 +72,7 @@ fn audit_shows_the_enforcement_and_failed_evaluations() {
             && lines[1].contains("numbers.range: the result is above its limit"),
         "{ran:?}"
     );
-    // If a policy fails and no other one denies, the result is unknown.
+    // If a policy fails and no other policy denies the object, the result is unknown.
     std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
     let ran = run(&["audit", "-f", "objects", "-p", policies.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");

@@ -22,7 +22,7 @@ async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-/// A tenant with the RateLimitPolicy `limits`, which a controller has synced before it ended.
+/// A tenant with the RateLimitPolicy `limits`. A controller has synced the policy, and no longer runs.
 async fn synced(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Value)> {
     let tenant = tenant(name, clusters).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -80,8 +80,8 @@ fn requests(list: &Value) -> BTreeSet<String> {
     list["items"].as_array().unwrap().iter().map(request).collect()
 }
 
-/// The requests of the controller in the same form. Patches of works that are created or deleted are left
-/// out: an access work, for example, changes while other works are created.
+/// The requests of the controller in the form of [`requests`]. Patches of works that are created or deleted are
+/// left out: an access work, for example, changes while other works are created.
 fn sent(writes: &[Request]) -> BTreeSet<String> {
     let write = |write: &Request| {
         let object = write.object();
@@ -97,8 +97,8 @@ fn sent(writes: &[Request]) -> BTreeSet<String> {
     all.iter().filter(|write| !on_the_way(write)).cloned().collect()
 }
 
-/// Checks that the command reports these changes, that the controller then makes exactly these, and that no
-/// differences remain.
+/// Checks that the command reports the expected changes, that the controller then makes exactly these changes,
+/// and that no differences remain.
 async fn check_predicted_changes(tenant: &Tenant<'_>, expected: &[&str]) -> Result<CommandOutput> {
     let (text, list) = (diff(tenant, &[]), diff(tenant, &["-o", "json"]));
     ensure!((text.code, text.stderr.as_str()) == (1, ""), "{text:?}");

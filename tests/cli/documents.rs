@@ -15,7 +15,8 @@ use policy_sync_testenv::binaries;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Texts that kubectl and go-yaml v3 read, and [`documents_each`] rejects. The last of each is the example in the documentation.
+/// Texts that kubectl and go-yaml v3 read, and [`documents_each`] rejects, by the reason. The last text of each
+/// reason is the example in the documentation.
 const REJECTED: [(&str, &[&str]); 6] = [
     (
         "two keys become the same JSON key; kubectl keeps one of the values",
@@ -43,11 +44,11 @@ const REJECTED: [(&str, &[&str]); 6] = [
     ("a tab indents an item of a flow sequence", &["tabs-in-various-contexts/003"]),
 ];
 
-/// Texts of which kubectl reads only the first document without an error; go-yaml v3 rejects them.
+/// Texts of which kubectl reads only the first document, without an error. go-yaml v3 rejects these texts.
 const CUT_OFF: [&str; 3] =
     ["bare-document-after-document-end-marker", "spec-example-9-3-bare-documents", "documents end no start"];
 
-/// What `yaml-reader` finds in a text.
+/// The output of `yaml-reader` for a text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct YamlReaderOutput {
@@ -60,7 +61,7 @@ struct YamlReaderOutput {
 
 #[derive(Deserialize)]
 struct OwnCases {
-    /// Each is a value, a key and an item of a list.
+    /// Each scalar is tested as a value, as a key, and as an item of a list.
     scalars: Vec<String>,
     texts: BTreeMap<String, String>,
 }
@@ -120,9 +121,9 @@ async fn readings(texts: &[&String]) -> Result<Vec<YamlReaderOutput>> {
 /// How the reading of a text differs from kubectl's.
 #[derive(Debug, PartialEq)]
 enum Difference {
-    /// kubectl and go-yaml read it.
+    /// kubectl and go-yaml read the text, and this product rejects it.
     Rejected(String),
-    /// kubectl reads only the first documents of it, and go-yaml rejects it.
+    /// kubectl reads only the first documents of the text, and go-yaml rejects it.
     Truncated,
     Value(String),
 }

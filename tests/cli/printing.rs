@@ -28,7 +28,7 @@ async fn logs_have_colors_on_a_terminal_unless_no_color_is_set() -> Result<()> {
         let mut terminal = Terminal::start(200, &controller);
         let shown = terminal.shows("started").await;
         ensure!(shown.contains(ESCAPE) != no_color, "{shown:?}");
-        // Ctrl-C.
+        // The user presses Ctrl-C.
         terminal.types("\u{3}");
         ensure!(terminal.ends().await == Some(0));
     }

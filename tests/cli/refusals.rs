@@ -40,7 +40,7 @@ fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The fault of a failed run; `None` if it is as expected.
+/// The difference between a failed run and the expected result; `None` if there is none.
 fn fault(ran: &CommandOutput, says: &str) -> Option<String> {
     let line = ran.stderr.strip_suffix('\n').unwrap_or_default();
     let fine = ran.code == 2

@@ -226,7 +226,8 @@ fn module_that_ends_its_check_is_named_and_affects_no_others() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("fine.rego", "package fine\np := 1");
-    // The engine's error about a value that is not a number takes more memory than the check may have.
+    // The error of the engine contains the large value, which is not a number. This error takes more memory than
+    // the check may use.
     let large = format!(
         "package large\nn(v) := [v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v]\np := n(n(n(n(n(\"{}\"))))) + 1",
         "x".repeat(2_000)

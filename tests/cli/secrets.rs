@@ -7,8 +7,8 @@ use crate::run::{CommandOutput, run_with};
 
 const KEY: &str = "VE9QU0VDUkVU";
 
-/// A Gateway on `eu-1`, of a class with these parameters. It refers to a Secret in its own namespace and to
-/// one in another.
+/// A Gateway on `eu-1`, of a class with these parameters. It refers to a Secret in its own namespace, and to a
+/// Secret in another namespace.
 fn hub(params: &str) -> String {
     format!(
         "{{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {{name: multi}}, spec: \

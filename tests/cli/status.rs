@@ -43,8 +43,8 @@ pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
     ])
 }
 
-/// Writes `policy` with these annotations, and removes the controller's others. The patch is JSON:
-/// server-side apply parses YAML, which rejects some characters that may come from a spoke.
+/// Writes `policy` with these annotations, and removes all other annotations of the controller. The patch is
+/// JSON: server-side apply parses YAML, which rejects some characters that may come from a spoke.
 pub(crate) async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
     apply(client, &policy).await.unwrap();
     let all = POLICY_ANNOTATIONS.map(|key| (key, annotations.get(key)));
@@ -110,7 +110,7 @@ pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&st
     hub.kubeconfig_for(&User::new(name)).unwrap()
 }
 
-/// The words of each line, without the last column, an age.
+/// The words of each line, without the last column, which is an age.
 fn rows(ran: &CommandOutput) -> Vec<Vec<&str>> {
     ran.stdout
         .lines()

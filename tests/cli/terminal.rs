@@ -13,7 +13,7 @@ use policy_sync_testenv::wait;
 
 use crate::run::{CommandOutput, finish};
 
-/// `command` on a terminal with this number of columns, which shows standard output and standard error.
+/// `command` on a terminal with this number of columns. The terminal shows standard output and standard error.
 fn script(columns: u16, command: &Command) -> Command {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words = words.map(quoted).collect::<Vec<_>>().join(" ");
@@ -51,7 +51,7 @@ pub(crate) fn needs(program: &str, package: &str) {
     assert!(found, "{program} is missing: on Debian and Ubuntu, apt-get install {package}");
 }
 
-/// A terminal with keyboard input. Its process is killed when this is dropped.
+/// A terminal with keyboard input. Dropping the terminal kills its process.
 pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,

@@ -373,7 +373,7 @@ fn flags_select_a_part_of_the_topology() {
     assert_eq!(ends(&json_of(&["effective", "--route", "grpcroute/orders"])), [""; 0]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "RateLimitPolicy/cart"])), ["shop/orders#cart"]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "tlspolicies.kuadrant.io/own-authority"])), all[..1]);
-    // A policy that lost is still on the path.
+    // A policy that others replace is still on the path.
     assert_eq!(ends(&json_of(&["effective", "--policy", "authpolicy/login", "-n", "infra"])), all);
     let in_shop = json_of(&["topology", "-n", "shop"]);
     let policies: Vec<&str> =
@@ -537,14 +537,16 @@ fn copy_with_precedence_over_a_local_policy_is_a_fault() {
     assert_eq!((of_topology.code, &*of_topology.stderr), (1, ""));
     let of_effective = run_with(&["effective", "-f", "-"], &objects("overrides"));
     assert_eq!((of_effective.code, &*of_effective.stderr), (1, fault));
-    // Of two defaults created in the same second, the one with the later name applies, here the spoke's own.
+    // If two defaults were created in the same second, the policy with the later name is in force. Here, this is
+    // the spoke's own policy.
     for command in ["topology", "effective"] {
         let CommandOutput { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
         assert_eq!((code, &*stderr), (0, ""), "{command}");
     }
 }
 
-/// No right and no file would decide these references, so they do not affect the exit code.
+/// Backends of these kinds are never read, neither from a cluster nor from files. So their references do not
+/// affect the exit code.
 #[test]
 fn unread_kinds_of_backends_are_no_fault() {
     let route = |rule: &str| {

@@ -82,7 +82,7 @@ impl Cluster {
         self.apply(&self.object(short)).await
     }
 
-    /// The object of the short form, in the form that the API server accepts.
+    /// The object for the short form `short`, as the API server accepts it.
     fn object(&self, short: &Value) -> Value {
         let mut object = shorthand::object(short);
         let metadata = object["metadata"].as_object_mut().into_iter();
@@ -100,8 +100,9 @@ impl Cluster {
         object
     }
 
-    /// Creates the objects of all `worlds` in the order of their `created`, greater ones in a later second.
-    /// Then sets `created` to the actual second of creation, counted from the first object of the world.
+    /// Creates the objects of all `worlds` in the order of their field `created`. Objects with a greater value
+    /// are created in a later second. Then sets `created` to the actual second of creation, counted from the
+    /// first object of the world.
     pub(crate) async fn create(&self, worlds: &mut [Vec<Value>]) -> Result<()> {
         let age = |short: &Value| short["created"].as_u64().unwrap_or_default();
         let last = worlds.iter().flatten().map(age).max().unwrap_or_default();

@@ -42,7 +42,7 @@ pub(crate) fn kuadrant() -> Value {
 }
 
 impl Folder {
-    /// The directory, in which the tests expect the programs `names`; `None` if `POLICY_SYNC_DOWNSTREAM` is
+    /// The directory in `POLICY_SYNC_DOWNSTREAM`, which must have the programs `names`; `None` if the variable is
     /// not set.
     pub(crate) fn with(names: &[&str]) -> Option<Self> {
         let path = env::var_os("POLICY_SYNC_DOWNSTREAM").filter(|path| !path.is_empty());
@@ -84,7 +84,7 @@ impl Controllers {
         for name in ["istio-system", OPERATORS] {
             apply(&client, &namespace(name)).await?;
         }
-        // Authorino's operator binds these. Authorino itself runs as an administrator here.
+        // Authorino's operator binds these roles. Authorino itself runs as an administrator here.
         for name in ["authorino-manager-role", "authorino-manager-k8s-auth-role"] {
             let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": []});
             apply(&client, &role).await?;

@@ -34,7 +34,7 @@ impl Fixture {
     }
 }
 
-/// Reads the stored worlds. Fails unless they are the generated ones, apart from creation times.
+/// Reads the stored worlds. Fails if they differ from the `generated` worlds, except in creation times.
 pub(crate) fn read(fixture: Fixture, generated: &[Vec<Value>]) -> Result<Vec<World>> {
     let path = fixture.path();
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

@@ -151,7 +151,7 @@ fn same_parent(left: &Value, right: &Value) -> bool {
     ["kind", "namespace", "name", "sectionName", "port"].iter().all(|field| left[field] == right[field])
 }
 
-/// The same reports by `topology`.
+/// The statuses of the same listeners and routes according to `topology`.
 fn ours(objects_of_world: &[Value]) -> ReportedValues {
     let objects = objects(objects_of_world);
     let graph_input = objects.graph_input();

@@ -1,5 +1,5 @@
-//! Compares the Kuadrant operator's effective policies, which it logs in each round, with those of
-//! `effective`.
+//! Compares the Kuadrant operator's effective policies with those of `effective`. The operator evaluates all
+//! objects in *rounds*, and logs its effective policies in each round.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -153,7 +153,7 @@ fn key(kind: &str, path: &[&str]) -> Result<String> {
     Ok(format!("{kind} {} > {}", short(listener), short(rule)))
 }
 
-/// The same paths and rules by `effective`.
+/// The rules in force on the same paths according to `effective`.
 fn ours(graph: &Graph<'_>) -> Result<ReportedValues> {
     let json = serde_json::to_value(TopologyReport::new(graph, Scope::default(), Vec::new()))?;
     let mut answers = ReportedValues::new();
@@ -233,7 +233,7 @@ fn refusal(world: &World, graph: &Graph<'_>, key: &str) -> &'static str {
     let mut listeners = listeners.as_array().into_iter().flatten();
     let Some(row) = listeners.find(|row| row["name"] == listener) else { return "an unknown listener" };
     let namespace = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
-    // `*.example.com` has all hosts of routes.
+    // The hostname `*.example.com` includes the hosts of all routes.
     let host = Some(&row["hostname"]).filter(|host| *host == "a.example.com");
     let others = |hosts: &Vec<Value>| host.is_some_and(|host| !hosts.contains(host));
     if row["from"] == "Same" && namespace(gateway) != namespace(route) {

@@ -1,9 +1,10 @@
 //! Compares `topology` with istiod and `effective` with the Kuadrant operator.
 //!
-//! A fixture holds random worlds in the short form of `tests/topology`, with the reports of the real
-//! controllers for them. Two tests compare these on every run. If `POLICY_SYNC_DOWNSTREAM` is set to a
-//! directory with the controllers, two more tests apply the same worlds to a real API server and compare the
-//! new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
+//! A *world* is a set of objects of one cluster. A fixture has random worlds in the short form of
+//! `tests/topology`, each with the reports of the real controllers. On every run, two tests compare these reports
+//! with the output of the commands. If `POLICY_SYNC_DOWNSTREAM` is set to a directory with the controllers, two
+//! more tests apply the same worlds to a real API server, and compare the new reports. With `POLICY_SYNC_UPDATE`,
+//! they store the new reports in the fixture.
 //!
 //! With these controllers, the tests in `travel` also cover the path from hub to spoke and back. A policy of
 //! the hub is enforced on a spoke, and the reports of the controllers return to the hub.

@@ -1,5 +1,5 @@
 //! Policies are synced from a hub to a spoke with istiod and the Kuadrant operator, and the reports of these
-//! return to the hub. The test plays only the kubelet and the load balancer.
+//! controllers return to the hub. The test simulates only the kubelet and the load balancer.
 
 use std::path::Path;
 use std::pin::pin;
@@ -110,8 +110,8 @@ impl Downstream {
         Ok(())
     }
 
-    /// A tenant of the hub whose Gateway `web` is programmed on the spoke, where `routes` are attached to it,
-    /// with its controller.
+    /// A tenant of the hub with its controller. Its Gateway `web` is programmed on the spoke, and `routes` of the
+    /// spoke are attached to it.
     async fn tenant(&self, name: &str, kinds: &[&str], routes: &[&str]) -> Result<SyncedTenant<'_>> {
         let tenant = Tenant::new(self.fleet.hub(), Path::new(BINARY), name, &["eu-1"]).await?;
         let kinds: Vec<Value> = kinds
@@ -155,7 +155,7 @@ impl SyncedTenant<'_> {
         copy
     }
 
-    /// Creates the Service that istiod expects of the Gateway `web`, with an address.
+    /// Creates the Service that istiod expects for the Gateway `web`, with an address.
     async fn play_load_balancer(&self) -> Result<()> {
         let metadata = json!({"name": "web-istio", "namespace": self.namespace()});
         let service = json!({
@@ -225,7 +225,7 @@ impl SyncedTenant<'_> {
         .await
     }
 
-    /// Waits until the hub reports `state` of `policy` on the spoke, for its present revision.
+    /// Waits until the policy is synced, and the hub reports it in `state` on the spoke.
     async fn until(&self, policy: &Value, state: PolicyState) -> Result<(Synced, Summary)> {
         let fits = |entries: &[Synced], summary: &Summary| {
             summary.synced && matches!(entries, [entry] if PolicyState::of(entry) == state)
@@ -234,8 +234,8 @@ impl SyncedTenant<'_> {
         Ok((entries.remove(0), summary))
     }
 
-    /// Waits until the limits that the operator has given to Limitador for the policies of this tenant are
-    /// these.
+    /// Waits until the Limitador object has exactly these limits for the policies of this tenant. The operator
+    /// writes them.
     async fn until_limited(&self, expected: &[i64]) -> Result<()> {
         let object = json!({
             "apiVersion": "limitador.kuadrant.io/v1alpha1", "kind": "Limitador",
@@ -402,9 +402,9 @@ async fn refusals(traveller: &SyncedTenant<'_>) -> Result<()> {
     delete(&traveller.spoke, &own).await
 }
 
-/// If two policies of the hub have the same target, the spoke enforces the same one as the hub would: the
-/// younger one. Both are planned at once, and if their copies were created in the same second, the operator
-/// would enforce the older one because of its name.
+/// Two policies of the hub have the same target. The spoke must enforce the younger policy, as an operator on the
+/// hub would. If both copies were created in the same second, the operator would enforce the older policy because
+/// of its name.
 async fn same_policy_wins(downstream: &Downstream) -> Result<()> {
     let mut traveller = downstream.tenant("order", &["ratelimitpolicies"], &["one"]).await?;
     let (zzz, aaa) = (with_limit(&traveller.limits("zzz"), 7), with_limit(&traveller.limits("aaa"), 8));

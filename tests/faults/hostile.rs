@@ -1,11 +1,11 @@
-//! The scenario with a fault, beside a spoke and a tenant that write random values wherever they have
-//! permission. For everything else, the result has to be the same as without faults and attackers.
+//! Runs the scenario with a fault, beside a spoke and a tenant that write random values wherever they have
+//! permission. For all other objects, the result has to be the same as without faults and attackers.
 
 use anyhow::Result;
 
 use crate::sweep::{faultless, sweep_beside_attackers};
 
-/// One in this many plans is run.
+/// The tests run one in this many plans.
 const SHARE: usize = 229;
 
 #[test]

@@ -27,17 +27,18 @@ pub(crate) const SHOP: &str = "shop";
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 /// The user that the controller runs as.
 pub(crate) const USER: &str = "controller";
-/// Within this time after the last fault, the state has to be correct. It is the interval at which an
-/// unsyncable kind is checked again.
+/// The time after the last fault within which the state has to be correct. An unsyncable kind is checked again at
+/// this interval.
 const SOON: Duration = Duration::from_secs(30);
 /// The longest backoff after repeated failures.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Longer than the longest backoff and than one watch, so that retries would be seen. Together with the
-/// preceding scenario it is shorter than two watches, so that no watch begins after the last change.
+/// A hub without requests for this time is settled. Longer than the longest backoff and than one watch, so that
+/// retries would be seen. Together with the preceding scenario, it is shorter than two watches, so that no watch
+/// begins after the last change.
 const QUIET: Duration = Duration::from_secs(350);
 /// The number of watches of a kind that can begin within [`QUIET`].
 const WATCHES: usize = 2;
-/// Longer than one watch; no fault holds anything back for longer.
+/// Longer than one watch. No fault delays a request or an event for longer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// An API server in memory.
@@ -96,7 +97,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// The same with agents that never report.
+    /// Like [`Hub::new`], with agents that never report.
     pub(crate) async fn silent(parameters: &Value) -> Result<Self> {
         let hub = Self { server: MemoryServer::hub()? };
         for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
@@ -215,8 +216,8 @@ impl Hub {
         Ok(start.elapsed())
     }
 
-    /// Waits until no request or event is held back, then for the longest recovery, and then as
-    /// [`Hub::quiet`] does.
+    /// Waits until no request or event is delayed, then for the longest recovery, and then for [`QUIET`] as in
+    /// [`Hub::quiet`].
     pub(crate) async fn settled(&self) -> Result<()> {
         let start = Instant::now();
         while !self.server.is_undisturbed() {

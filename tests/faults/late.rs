@@ -1,5 +1,4 @@
-//! Requests that arrive after a later one has overtaken them, and changes that happen while a response is
-//! outstanding.
+//! Requests that arrive after later requests, and changes that happen while a response is outstanding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::hub::{Hub, SHOP, USER};
 const WORK: &str = "eu-1/ratelimitpolicy-limits";
 /// Longer than the request timeout.
 const LATE: Duration = Duration::from_secs(45);
-/// By this time the request has timed out and been repeated with success, while the first one is still in
+/// By this time, the first request has timed out, and its repetition has succeeded. The first request is still in
 /// transit.
 const RETRIED_AFTER: Duration = Duration::from_secs(35);
 
@@ -45,8 +44,7 @@ impl Interposer for NextFault {
     }
 }
 
-/// A settled hub with the policy `limits` on `eu-1` by the Gateway `web`, and the handle that sets the fate
-/// of a request.
+/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The handle sets the fate of a request.
 async fn synced() -> Result<(Hub, NextFault)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
@@ -76,8 +74,8 @@ fn limit_of(work: &Value) -> &Value {
     &work["spec"]["workload"]["manifests"][1]["spec"]["limits"]["all"]["rates"][0]["limit"]
 }
 
-/// The response codes of the controller's requests with this verb and resource, without the first `before`
-/// requests of all users.
+/// The response codes of the controller's requests with this verb and resource, among all requests after the
+/// first `before`.
 fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
     let request = hub.server.requests().into_iter().skip(before).filter(|request| request.user == USER);
     request

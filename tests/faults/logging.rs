@@ -24,8 +24,8 @@ impl Interposer for ResetCreates {
 
 #[tokio::test(start_paused = true)]
 async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
-    // `tracing` caches for each callsite whether it is enabled. With one dispatcher in the process, the first
-    // thread to log decides, possibly that of another test; with two, both are consulted.
+    // `tracing` caches for each callsite whether it is enabled. If the process has only one dispatcher, the first
+    // thread that logs decides, which may belong to another test. With two dispatchers, both decide.
     let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let log = tempfile::NamedTempFile::new()?;
     let _logging = tracing::subscriber::set_default(logs::json(

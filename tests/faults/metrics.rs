@@ -37,7 +37,8 @@ async fn number_of_series_does_not_grow_with_policies_and_clusters() -> Result<(
     let later: Vec<&String> = later.collect();
     ensure!(later.is_empty(), "series were added after the start: {later:?}");
 
-    // A restart, because each new policy would cause a new plan of its Gateway; at a start there is only one.
+    // The restarted controller plans the Gateway once. Without the restart, each new policy would cause another
+    // plan of it.
     controller.terminate().await?;
     let clusters: Vec<String> = (0..CLUSTERS).map(|number| format!("c-{number}")).collect();
     for (number, cluster) in clusters.iter().enumerate() {

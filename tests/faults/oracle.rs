@@ -136,8 +136,8 @@ fn comparable(mut object: Value) -> Value {
             metadata.remove("managedFields");
         }
         if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
-            // A manager that removed all its annotations leaves an empty entry; one that never had any has
-            // none.
+            // A manager that has removed all its annotations has an empty entry. A manager that never had
+            // annotations has no entry.
             entries.retain(|entry| entry["fieldsV1"] != json!({"f:metadata": {"f:annotations": {}}}));
             entries.iter_mut().for_each(|entry| drop(entry["time"].take()));
             // The API server sorts the entries by time.
@@ -150,7 +150,7 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-/// Replaces an observed generation by whether it is current, and removes transition times.
+/// Replaces each observed generation with a boolean: whether it is current. Also removes transition times.
 fn timeless(status: &mut Value, generation: &Value) {
     match status {
         Value::Object(fields) => {
@@ -191,7 +191,7 @@ fn additional_delete_is_allowed_only_after_a_repeated_create() {
     assert!(allowed(effects(2, 1), &disturbed));
     assert!(!allowed(effects(3, 2), &disturbed));
     assert!(!allowed(effects(2, 3), &disturbed));
-    // Nothing was created twice.
+    // In this run, no create was repeated.
     assert!(!allowed(effects(1, 2), &disturbed));
     assert!(!allowed(effects(2, 2), &request("create", "timeouts")));
     assert!(!allowed(effects(2, 2), &request("patch", "limits")));

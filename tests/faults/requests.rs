@@ -1,4 +1,4 @@
-//! Each request of the scenario with each fault.
+//! Runs the fault plans for the requests of the scenario.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Two controllers on policies that target Gateways of both: one annotates a policy, the other reports
+//! Policies target Gateways of two controllers. One controller annotates a policy, and the other reports
 //! `OtherController`.
 
 use std::collections::BTreeSet;
@@ -95,7 +95,7 @@ async fn of_two_controllers_the_first_by_name_annotates_and_the_other_reports() 
     hub.until(MINUTE, |_| last.reports(POLICIES)).await?;
     ensure!(!first.reports(POLICIES), "{}", first.served.metrics());
     ensure!(hub.events().iter().any(|event| event.starts_with("OtherController: ")), "{:?}", hub.events());
-    // The state is stable.
+    // The controllers stop writing.
     let before = first.writes(&hub) + last.writes(&hub);
     sleep(MINUTE * 10).await;
     ensure!(first.writes(&hub) + last.writes(&hub) == before, "the controllers still write");

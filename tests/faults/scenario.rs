@@ -1,6 +1,6 @@
-//! The scenario: users create, override, retarget and delete policies; place, unplace and label clusters;
-//! rotate and grant a certificate; update definitions and parameters; and run a Deployment with split
-//! replicas. Gateways wait for their policies, and have a grace period.
+//! The scenario: users create, override, retarget and delete policies; place, unplace and label clusters; rotate
+//! and grant a certificate; update definitions and parameters; and run a Deployment with split replicas. Gateways
+//! are created after their policies, and have a grace period.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,9 +22,9 @@ use crate::oracle::State;
 /// The time between two steps: longer than the controller needs without faults, and shorter than many faults
 /// last, so that the next step happens during the fault.
 const PAUSE: Duration = Duration::from_secs(12);
-/// Longer than decisions must be stable, and shorter than the Gateway's grace period.
+/// Longer than the time for which decisions must be stable, and shorter than the Gateway's grace period.
 const WITHIN_GRACE: Duration = Duration::from_secs(6);
-/// The namespace of a certificate that is shared by a ReferenceGrant.
+/// The namespace of a certificate. A ReferenceGrant lets the Gateway use the certificate.
 const CERTIFICATES: &str = "certificates";
 
 /// The initial parameters of the class.
@@ -137,12 +137,12 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.delete(&grant()).await?;
     pause().await;
 
-    // The permission for grants stays on the spoke once it was given. Granting again makes the final state
-    // independent of whether a fault prevented the first grant.
+    // Once granted, the permission for ReferenceGrants stays on the spoke. A fault may have prevented the first
+    // grant, so a second one makes the final state the same in all cases.
     hub.apply(&grant()).await?;
     pause().await;
 
-    // By now no fault can have delayed the first creation: only existing copies have a grace period.
+    // Only existing copies have a grace period. By now, they exist even if a fault has delayed their creation.
     hub.place("all", &["us-1"]).await?;
     sleep(WITHIN_GRACE).await;
     hub.place("all", &["eu-1", "us-1"]).await?;
@@ -160,7 +160,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&app).await?;
     pause().await;
 
-    // AuthPolicies are no longer synced, and RateLimitPolicies return another status field.
+    // AuthPolicies are no longer synced, and feedback of RateLimitPolicies has another field.
     let mut limits_kind = rate_limit_policies();
     limits_kind["statusFields"] = json!([{"name": "generation", "path": ".status.observedGeneration"}]);
     hub.parameters(&listing(&json!([limits_kind, timeout_policies()]))).await?;

@@ -34,8 +34,8 @@ const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
 const ONE_OF: usize = 10;
 /// The environment variable that seeds the sample.
 const SEED: &str = "POLICY_SYNC_FAULT_SEED";
-/// The number of reads for a delete that fails until a broken watch has listed again. That takes up to 1.6 s,
-/// which the duration of the fault does not include: 7 attempts in 3 s, with up to 10 reads each.
+/// The number of additional reads for a delete that fails until a broken watch has listed its objects again: 7
+/// attempts in 3 s, with up to 10 reads each. The duration of the fault does not include this list.
 const UNTIL_LISTED: usize = 70;
 
 /// The interval between two moves of the attackers.
@@ -111,7 +111,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     let recovers = async {
         let mut lasted = Duration::ZERO;
         if faults.plan().is_some() {
-            // All places for faults come before the second watches.
+            // Every request or event with a fault comes before the second watch of its kind, and so within the
+            // limit.
             match faults.over(&hub.server, LIMIT).await {
                 // Beside attackers, the request or event to disturb may not occur.
                 Err(_) if attack.is_some() && faults.disturbed().is_none() => {}
@@ -137,8 +138,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
 }
 
 impl Outcome {
-    /// The outcome without objects that attackers can influence, and without the number of requests, which
-    /// includes those for attackers' objects.
+    /// The outcome without objects that attackers can influence. It has no number of requests, because attackers
+    /// cause requests, too.
     fn of_others(&self) -> Self {
         let of_others = |step: &Step| Step { at: step.at, state: step.state.of_others() };
         Self {

@@ -63,7 +63,7 @@ async fn correcting_a_placement_stops_the_remaining_deletes() -> Result<()> {
     let deleted = deletes(&hub);
     ensure!(deleted < CLUSTERS / 2, "{deleted} of {CLUSTERS} works were deleted");
     ensure!(hub.works().len() == 2 * CLUSTERS, "the deleted works were not recreated");
-    // An intended change deletes all of them.
+    // If the change is intended, all works on the other clusters are deleted.
     hub.place("all", &clusters[..1]).await?;
     hub.settled().await?;
     ensure!(hub.works() == ["c000/access", "c000/gateway-web"], "{:?}", hub.works());

@@ -160,7 +160,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Checks that ConfigMap and statuses match the hub, and that entries of others are unchanged.
+    /// Checks that the ConfigMap and the statuses match the hub, and that entries of other controllers are
+    /// unchanged.
     fn is_reported(&self) -> Result<()> {
         if self.attacked {
             self.server.check_statuses(CONTROLLER, |kind| kind == "RateLimitPolicy", "shop")?;
@@ -230,7 +231,7 @@ async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
         }
         Ok(())
     };
-    // Attackers change the requests, so the disturbed one may never be sent.
+    // Attackers change the requests, so the request with the fault may never be sent.
     match faults.plan() {
         Some(_) if attack.is_none() => drop(tokio::try_join!(story, over)?),
         _ => story.await?,

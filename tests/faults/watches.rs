@@ -1,4 +1,4 @@
-//! Each watch event of the scenario with each fault of the event or its watch.
+//! Runs the fault plans for the watch events of the scenario.
 
 use anyhow::Result;
 

@@ -70,7 +70,7 @@ fn plans() -> Vec<Plan> {
         Fault::Refused(503),
         Fault::Late(Duration::from_secs(8)),
     ];
-    // Each request with three faults, each fault with several requests.
+    // Combines each request with three faults, so that each fault has several requests.
     let of_requests = requests.into_iter().enumerate().flat_map(|(index, request)| {
         [0, 1, 4].map(|step| plan(request, faults[(index + step * 2) % faults.len()]))
     });

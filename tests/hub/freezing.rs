@@ -20,7 +20,7 @@ pub(crate) async fn until_class_condition(
     until_class(tenant, tenant.name(), condition, reason).await
 }
 
-/// The same for the class `name`.
+/// Like [`until_class_condition`], for the class `name`.
 pub(crate) async fn until_class(
     tenant: &Tenant<'_>,
     name: &str,
@@ -62,7 +62,7 @@ async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     let message = until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
 
-    // A change is held back; a withdrawn placement takes effect.
+    // A changed policy is not written, but a cluster that leaves the Placement loses its copy.
     tenant.apply(&changed(&limits)).await?;
     until_message(&tenant, &limits, "has invalid parameters").await?;
     ensure!(
@@ -132,7 +132,7 @@ async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -
 
 #[tokio::test]
 async fn policy_in_the_namespace_system_is_reported_and_not_synced() -> Result<()> {
-    // Maps to kuadrant-system, the namespace of Kuadrant on the spokes.
+    // This namespace maps to kuadrant-system, the namespace of Kuadrant on the spokes.
     let tenant = tenant("system", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -171,7 +171,7 @@ async fn class_of_another_controller_withdraws_its_works() -> Result<()> {
     let params = (tenant.name(), "params");
     let ours = gateway_class(tenant.name(), &tenant.controller_name(), Some(params));
     let before = tenant.settled(&controller).await?.len();
-    // As `kubectl replace --force` does; it must not withdraw anything.
+    // Deletes and recreates the class as `kubectl replace --force` does. No work may be deleted.
     tenant.delete(&ours).await?;
     tenant.apply(&ours).await?;
     let writes = tenant.settled(&controller).await?;

@@ -17,8 +17,8 @@ use crate::freezing::{until_class, until_class_condition};
 use crate::secrets::rights::until_accepted;
 use crate::{ON_EU, limit_of, tenant};
 
-/// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in
-/// `hidden`.
+/// The definition of `QuotaPolicy` in `group`. The first of `versions` is stored, and all except `hidden` are
+/// served.
 fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
         "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
@@ -123,7 +123,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
             "eu-1/ratelimitpolicy-second",
         ])
         .await?;
-    // The first class removes the kind: only the policies of its Gateways are withdrawn.
+    // The first class no longer lists the kind. Only the policies of its Gateways are withdrawn.
     tenant.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
     let rest = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-second"];
     tenant.until_works(&rest).await?;
@@ -131,7 +131,8 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     tenant.apply(&changed).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
-    // A deleted class may return; a class of another controller withdraws its works.
+    // Deleting the class withdraws nothing at first, because the class may be created again. Here, it is created
+    // again with another controller, so its works are withdrawn.
     tenant.delete(&class).await?;
     tenant
         .apply(&gateway_class(
@@ -194,8 +195,8 @@ async fn kind_in_two_versions_is_synced_in_the_version_of_the_older_class() -> R
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
-/// A user with the permissions of a controller, except for `kuadrant.io`: there only `verbs`, and only on
-/// RateLimitPolicies.
+/// A user with the permissions of a controller. In the group `kuadrant.io`, the user has only `verbs`, and only
+/// on RateLimitPolicies.
 pub(crate) async fn limited(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<User> {
     let user = User::new(format!("limited-{}", tenant.name()));
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
@@ -274,7 +275,7 @@ async fn permission_changes_take_effect_without_a_restart() -> Result<()> {
     tenant.until_works(&ON_EU).await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
 
-    // No event announces this: an open watch continues for minutes after its permission is revoked.
+    // No event reports the revoked permission: an open watch continues for minutes.
     limited(&tenant, &["get", "list", "watch"]).await?;
     until_resolved(
         &tenant,
@@ -306,7 +307,7 @@ async fn kind_without_list_permission_is_not_withdrawn() -> Result<()> {
         .await?;
     tenant.settled(&controller).await?;
     tenant.until_works(&synced).await?;
-    // Withdrawal still works for known policies.
+    // Works of known policies can still be deleted.
     tenant.place("all", &[]).await?;
     tenant.until_works(&[]).await
 }

@@ -70,7 +70,7 @@ async fn a_follower_watches_and_writes_nothing() -> Result<()> {
         text.contains("[+]ratelimitpolicies.kuadrant.io ok"),
         "the follower's mirror is not synced: {text}"
     );
-    // Only the leader exports metrics of the hub, so that a sum over both processes is right.
+    // Only the leader exports metrics of the hub. So a sum over both processes counts each object once.
     let works =
         async |controller: &Controller| anyhow::Ok(controller.metrics().await?.sum("policy_sync_works", &[]));
     let (of_leader, of_follower) = (works(&leader).await?, works(&follower).await?);
@@ -125,7 +125,7 @@ async fn suspended_leader_writes_nothing_after_it_resumes() -> Result<()> {
     let before = tenant.writes(&leader)?.len();
     leader.signal("STOP")?;
     follower.leads().await?;
-    // Work that the old leader would do if it still believed that it leads.
+    // If the old leader still acted as the leader, it would write these objects.
     tenant.apply(&with_limit(&limits, 20)).await?;
     for number in 0..30 {
         tenant.apply(&auth_policy(tenant.name(), &format!("auth-{number}"), "web")).await?;
@@ -172,7 +172,7 @@ async fn outage_of_the_api_server_causes_no_creates_or_deletes() -> Result<()> {
     tenant.settled(&follower).await?;
     let mut writes = tenant.settled(&leader).await?.split_off(before);
     writes.extend(tenant.writes(&follower)?);
-    // A patch from before the outage may be rejected during it, and is planned again.
+    // A patch that was planned before the outage may be rejected. The controller then plans it again.
     writes.retain(|write| write.code() != 422);
     ensure!(drastic(&writes).is_empty() && writes.len() <= 3, "{writes:?}");
     tenant.until_works(&ON_BOTH).await

@@ -42,7 +42,7 @@ const ON_BOTH: [&str; 6] = [
     "us-1/gateway-web",
     "us-1/ratelimitpolicy-limits",
 ];
-/// The same on the first cluster only.
+/// The works of a tenant with the policy `limits` on the first cluster only.
 const ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
 
 /// Creates a tenant on the hub that all tests share. Each test needs its own name, because tests with equal

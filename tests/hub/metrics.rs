@@ -170,9 +170,8 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
         ],
     )
     .await?;
-    // There is at least one of each: a status write, a created and a changed work, a watch, an Event, the
-    // Lease. Requests are counted when the response arrives, which is after their effect is visible on the
-    // hub.
+    // There were requests for a status, a created work, a changed work, a watch, an Event, and the Lease.
+    // Requests are counted when the response arrives, which is after their effect is visible on the hub.
     wait::until("delays and requests are counted", LIMIT, || async {
         let metrics = controller.metrics().await?;
         let delays = "policy_sync_status_delay_seconds_count";
@@ -203,14 +202,14 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
             ("policy_sync_classes", &[("state", "accepted")], 0.0),
             ("policy_sync_policies", &[("state", "frozen")], 1.0),
             ("policy_sync_gateways", &[("state", "frozen")], 1.0),
-            // One of the policy and one of the Gateway.
+            // One problem of the policy, and one of the Gateway.
             ("policy_sync_problems", &[("category", "InvalidParameters"), ("freezes", "true")], 2.0),
         ],
     )
     .await
 }
 
-/// When the response to the last request that `fits` was sent, in seconds since the epoch.
+/// The time of the response to the last request that `fits` accepts, in seconds since the epoch.
 fn answered(requests: &[Request], fits: impl Fn(&Request) -> bool) -> Result<f64> {
     let last = requests.iter().rfind(|request| fits(request)).context("no such request")?;
     Ok(last.stage_timestamp.0.as_microsecond() as f64 / 1e6)

@@ -1,4 +1,4 @@
-//! Works exist exactly on placed clusters, and works of other clients are never changed (invariant 4).
+//! Works exist exactly on placed clusters, and works of other clients are never changed.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ async fn deletions_during_downtime_are_cleaned_up() -> Result<()> {
 async fn deleting_a_namespace_deletes_its_works() -> Result<()> {
     let tenant = tenant("vanishes", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
-    // In another namespace, because the class's parameters must not be deleted too.
+    // The parameters of the class are in another namespace, so that they are not deleted too.
     let parameters =
         fixtures::params_config_map("default", "vanishes-params", &policy_sync_testenv::tenant::all_kinds());
     tenant.apply(&parameters).await?;
@@ -307,7 +307,7 @@ async fn work_needed_again_during_termination_is_recreated() -> Result<()> {
         .await?;
     tenant.apply(&limits).await?;
     tenant.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
-    // A terminating work keeps its access.
+    // While the work is terminating, the cluster keeps the access work.
     tenant.until_works(&ON_EU).await?;
     tenant.merge(&object, &json!({"metadata": {"finalizers": null}})).await?;
     let second =

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ON_BOTH;
 
-/// The process ends after this time with a hub that is older than the last state seen.
+/// The process ends if the hub has been older than the last state seen for this time.
 const RESTORED: Duration = Duration::from_secs(5 * 60);
 /// The number of writes that the backup lacks.
 const LOST: usize = 2_000;
@@ -42,8 +42,8 @@ fn backup(etcd: &Path) -> PathBuf {
     etcd.with_extension("backup")
 }
 
-/// Writes more than the hub's own components write at startup. Otherwise the restored hub's resource versions
-/// would overtake the last one seen, and no client could detect the restore.
+/// Writes more than the hub's own components write at startup. Otherwise the resource versions of the restored
+/// hub would soon exceed the last version that clients have seen, and no client could detect the restore.
 async fn happen(tenant: &Tenant<'_>) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(tenant.client().clone(), tenant.name());
     let map = json!({ "metadata": { "name": "touched" } });
@@ -112,7 +112,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     })
     .await?;
 
-    // Both controllers learn from bookmarks that the server is behind the state they have seen.
+    // Bookmarks show both controllers that the server is older than the state they have seen.
     wait::until("the controller detects the restore", BOOKMARK, || stale(&controller)).await?;
     wait::until("the in-process controller detects the restore", BOOKMARK, || async {
         let guard = mirror.read();
@@ -121,7 +121,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
         Ok(())
     })
     .await?;
-    // The controller in this process tolerates that for five minutes of its own clock, which has not
+    // The controller in this process tolerates an older server for five minutes of its own clock, which has not
     // advanced.
     ensure!(!ends.is_finished(), "the controller ended too soon");
     // A clock jump aborts requests in flight. They are retried after a backoff, which the next jump ends.

@@ -95,7 +95,8 @@ async fn time_to_status(hub: &ControlPlane, name: &str) -> Result<Duration> {
 
 #[tokio::test]
 async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Result<()> {
-    /// Added to twice the time without hostile routes, for the decoding of their 130 KB on a busy machine.
+    /// An allowance for decoding 130 KB of hostile routes on a busy machine. It is added to twice the time
+    /// without these routes.
     const MORE: Duration = Duration::from_secs(1);
     let hub = hub("route-fairness").await?;
     let client = hub.client()?;
@@ -133,8 +134,8 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     Ok(())
 }
 
-/// Starts a controller, and measures the time until HTTPRoutes are watched and the route `name` in `shop`,
-/// created before the start, has the controller's entry.
+/// Creates the route `name` in `shop`, and then starts a controller. Measures the time until HTTPRoutes are
+/// watched and the route has the controller's entry.
 async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, Duration)> {
     let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
     apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;
@@ -155,7 +156,8 @@ async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, 
 async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_restart() -> Result<()> {
     /// The number of routes, each with 1,792 expressions. Compiling them takes minutes.
     const ROUTES: usize = 8;
-    /// Added to twice the time without hostile routes, for the decoding of a MiB of routes on a busy machine.
+    /// An allowance for decoding a MiB of hostile routes on a busy machine. It is added to twice the time without
+    /// these routes.
     const MORE: Duration = Duration::from_secs(5);
     let hub = hub("route-restart").await?;
     let client = hub.client()?;
@@ -222,7 +224,7 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     let (policies, _) = found(&hub, "RateLimitPolicy", "shop", "own").await?;
     let limits = json!({"spec": {"limits": {"mine": {"rates": [{"limit": 7, "window": "1s"}]}}}});
     policies.patch("own", &PatchParams::default(), &Patch::Merge(limits)).await?;
-    // This second change marks the end: its write comes after any write that the first causes.
+    // The second change causes a write. Any write that the first change causes comes before it.
     let (_, other) = found(&hub, "HTTPRoute", "backends", "other").await?;
     ensure!(verdict(entries(&other, OURS)[0], "Accepted").starts_with("False"), "{other:?}");
     let (namespaces, _) = api_for(

@@ -181,7 +181,7 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
         let outer = json!({"type": "object", "properties": {"rate": schema}});
         let checked = Schema::new(&serde_json::from_value(outer)?);
         for value in values {
-            // Inside an object, as all values of a patch are.
+            // The value is inside an object, like all values of a patch.
             let mut value = json!({"rate": value});
             normalize(&mut value);
             let theirs = dry_run(&tenant, &policy(index, &value["rate"])).await?;
@@ -195,7 +195,8 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
     Ok(())
 }
 
-/// The API server's error for a new policy, or `None` if it would accept it. A dry run: nothing is stored.
+/// The API server's error for a new policy, or `None` if it would accept it. The request is a dry run, so that
+/// nothing is stored.
 async fn dry_run(tenant: &crate::Tenant<'_>, policy: &Value) -> Result<Option<String>> {
     let path = format!(
         "/apis/{GROUP}/v1/namespaces/{}/typedpolicies?dryRun=All&fieldValidation=Strict",

@@ -1,5 +1,5 @@
-//! Invariants 1 to 3: the controller converges and then stops writing, a restart writes nothing, and a change
-//! causes only the necessary writes.
+//! The first three invariants of `docs/architecture.md`: the controller converges and then stops writing, a
+//! restart writes nothing, and a change causes only the necessary writes.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Regression scenarios that users of a hub have to rely on.
+//! Scenarios that users of a hub rely on. Each prevents the return of a defect.
 //!
 //! Related scenarios are elsewhere. `kinds` checks that the parameters of one class never end the watches of
-//! another, and `tests/ocm` that a spoke's namespace outlives its last work. The library's unit tests check
-//! that a reference keeps its `sectionName` and that names do not collide.
+//! another class. `tests/ocm` checks that a namespace on a spoke stays after its last work. The library's unit
+//! tests check that a reference keeps its `sectionName` and that names do not collide.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, rate_limit_policy};

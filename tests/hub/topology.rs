@@ -35,7 +35,7 @@ async fn controller(hub: &ControlPlane) -> Result<Controller> {
     Controller::start(Path::new(BINARY), hub, &["--topology"]).await
 }
 
-/// A topology controller that runs as user `name`, with the permissions of the sync, HTTPRoutes and the
+/// A topology controller that runs as user `name`, with the permissions for the sync, for HTTPRoutes, and for the
 /// resources `core` of the core group. Other route kinds and all route statuses are forbidden.
 pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> Result<Controller> {
     let group = "rbac.authorization.k8s.io";
@@ -200,7 +200,7 @@ async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
 async fn kinds_that_cannot_be_listed_are_unknown_and_block_nothing_else() -> Result<()> {
     let hub = hub("topology-rights").await?;
     let client = hub.client()?;
-    // Without permissions for Services and Namespaces.
+    // The controller has no permissions for Services and Namespaces.
     let controller = launch_as(&hub, "narrow", &["configmaps"]).await?;
     controller.leads().await?;
     until_metric(&controller, STORED, &[], 1.0).await?;
@@ -216,7 +216,7 @@ async fn kinds_that_cannot_be_listed_are_unknown_and_block_nothing_else() -> Res
     let metrics = controller.metrics().await?;
     ensure!(metrics.value("policy_sync_topology_unknown_kinds", &[])? > 0.5, "{metrics}");
     ensure!(metrics.value("policy_sync_watch_up", &[("resource", "services")])? < 0.5, "{metrics}");
-    // The class is still served.
+    // The controller still handles the class.
     let (classes, name) = api_for(&client, &named("GatewayClass", "multi")?).await?;
     wait::until("the class is accepted", LIMIT, || async {
         let class = classes.get(&name).await?;

@@ -21,7 +21,7 @@ async fn annotating_a_deleted_policy_does_not_recreate_it() -> Result<()> {
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let seen = tenant.apply(&limits).await?;
     tenant.delete(&limits).await?;
-    // The controller's request, with the uid that it saw.
+    // A request like the controller's, with the uid of the deleted policy.
     let mut body = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
         "metadata": {"name": "limits", "namespace": tenant.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
@@ -30,7 +30,7 @@ async fn annotating_a_deleted_policy_does_not_recreate_it() -> Result<()> {
     let parameters = PatchParams::apply("policy-sync-test").force();
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
     ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
-    // The same if another policy has taken the name meanwhile.
+    // The API server also rejects the request if a new policy has the same name.
     tenant.apply(&limits).await?;
     body["metadata"]["annotations"] = json!({"c": "d"});
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
@@ -46,7 +46,8 @@ async fn two_controllers_on_one_hub_do_not_affect_each_other() -> Result<()> {
     let first = tenant("first", &["eu-1"]).await?;
     let second = tenant("second", &["us-1"]).await?;
     let first_controller = first.controller().await?;
-    // A Gateway of the second controller's class in the first one's namespace, and a policy for both.
+    // A Gateway of the second controller's class in the first controller's namespace, and a policy for both
+    // Gateways.
     first.apply(&gateway(first.name(), "api", second.name(), Some("all"))).await?;
     let timeouts = timeout_policy(first.name(), "timeouts", &["web", "api"]);
     first.apply(&timeouts).await?;
@@ -192,7 +193,7 @@ async fn edited_annotation_is_restored() -> Result<()> {
 #[tokio::test]
 async fn annotations_are_removed_even_if_a_user_has_applied_them() -> Result<()> {
     let (tenant, _controller, limits) = synced("applied").await?;
-    // As after `kubectl get -o yaml`, an edit, and `kubectl apply --server-side`.
+    // A user edits the output of `kubectl get -o yaml`, and applies it with `kubectl apply --server-side`.
     let mut owned = limits.clone();
     owned["metadata"]["annotations"] = json!(tenant.annotations(&limits).await?);
     tenant.apply(&owned).await?;
@@ -242,7 +243,7 @@ async fn of_two_controllers_only_the_first_by_name_annotates_a_policy() -> Resul
     first.settled(&first_controller).await?;
     let writes = last.settled(&last_controller).await?.len();
 
-    // The first controller ends for good, and its works are deleted.
+    // The first controller ends and does not return. Its works are deleted.
     first_controller.kill();
     let works: Api<ManifestWork> = Api::all(first.client().clone());
     let ours = format!("kuadrant.io/controller={}", ControllerName::new(&first.controller_name()).hash());

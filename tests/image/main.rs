@@ -1,8 +1,8 @@
 //! Tests of the container image: packing is reproducible, the image contains exactly the expected files, and
 //! it runs.
 //!
-//! By default, the image has the test binary, which is neither static nor small. If `POLICY_SYNC_IMAGE` names
-//! a layout that `hack/image` has built, that is tested instead, with additional checks.
+//! By default, the image has the test binary, which is neither static nor small. If `POLICY_SYNC_IMAGE` names a
+//! layout that `hack/image` has built, the tests use that layout, and run additional checks.
 
 mod layout;
 mod released;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::hub::{Contents, Hub, selected};
 
-/// The works that changed since their agent's last visit. The agent of the hostile spoke never acts.
+/// The works that have changed since their agent last handled them. The agent of the hostile spoke never acts.
 pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
     let works = hub.objects.iter();
     let works = works.filter(|((source, key), _)| *source == WORKS.all() && *key.namespace != *ROGUE);

@@ -1,7 +1,7 @@
 //! The controller's memory (a mirror after some sequence of events) and its decision for each key.
 //!
-//! Results are memoized: the same mirror after the same event is the same mirror again, so that most steps of
-//! the exploration are look-ups.
+//! Results are memoized: the same event changes equal mirrors in the same way. So most steps of the exploration
+//! are look-ups.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,10 +44,10 @@ pub(crate) enum MirrorEvent {
     SourceRemoved(Source),
 }
 
-/// The sources of a mirror, each with the keys that an unfinished list has brought so far.
+/// The sources of a mirror. While a source is listed, its value has the keys that the list has brought so far.
 pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
-/// A mirror, shared by all states with an equal one.
+/// A mirror. All states with equal mirrors share it.
 pub(crate) struct MirrorState {
     pub(crate) id: usize,
     /// A hash of all that affects decisions, except times.
@@ -57,7 +57,7 @@ pub(crate) struct MirrorState {
     pub(crate) mirror: Mirror,
     /// The objects reported to the mirror, as of the report.
     pub(crate) shown: Objects,
-    /// The sources, each with the keys that an unfinished list has brought so far.
+    /// The sources, as in [`Listings`].
     listing: Listings,
     wanted: OnceLock<BTreeSet<OriginOnCluster>>,
 }
@@ -160,11 +160,11 @@ pub(crate) struct MirrorUpdate {
     pub(crate) affects_topology: bool,
 }
 
-/// The inputs of a decision: mind, key, its own writes, time, and clusters with crossing writes of other
-/// keys.
+/// The inputs of a decision: the id of the mirror state, the key, its own writes, the time, and the clusters with
+/// crossing writes of other keys.
 type DecisionInputs = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 
-/// Memoizes all minds of the exploration, and their decisions.
+/// Memoizes all mirror states of the exploration, and their decisions.
 pub(crate) struct Controller {
     pub(crate) name: ControllerName,
     settings: Settings,

@@ -28,7 +28,7 @@ pub(crate) trait Model {
     /// All possible steps in `state`.
     fn steps(&self, state: &Self::State) -> Vec<Self::Step>;
 
-    /// The steps without users and faults, in the order in which a calm world takes them.
+    /// All steps except those of users and faults. [`Model::calm`] takes the first one.
     fn quiet(&self, state: &Self::State) -> Vec<Self::Step>;
 
     /// The next step without users and faults; `None` in a settled state.
@@ -213,7 +213,7 @@ impl<M: Model> Explorer<M> {
         Ok(())
     }
 
-    /// Checks that every state leads to a settled one without users.
+    /// Checks that every state leads to a settled state if users do nothing more.
     fn all_settle(&self) {
         let mut ends: HashSet<u64> =
             self.calm.iter().filter(|(from, to)| from == to).map(|(id, _)| *id).collect();

@@ -1,5 +1,5 @@
 //! The correct contents of the spokes, computed from the hub's objects independently of the plan. The rules
-//! compare with them.
+//! compare the works with these contents.
 //!
 //! Covers only the features of these worlds: Gateways placed by label, policies that target them by name,
 //! selectors with one label, resources with a Placement label, parameters in one ConfigMap.
@@ -23,7 +23,7 @@ use crate::hub::Objects;
 /// A Gateway, policy or resource, and a cluster.
 pub(crate) type OriginOnCluster = (Origin, ClusterName);
 
-/// Whether the rules apply to `origin` in `cluster`: not to objects of attackers.
+/// Whether the rules apply to `origin` in `cluster`. They do not apply to objects of attackers.
 pub(crate) fn rules_apply(origin: &Origin, cluster: &ClusterName) -> bool {
     *cluster.0 != *ROGUE && *origin.object().namespace != *MOB
 }
@@ -87,7 +87,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<OriginOnCluster> {
     wanted
 }
 
-/// Whether the replica preferences of a resource include `cluster`, or it has none.
+/// Whether the replica preferences of a resource include `cluster`. True if it has no preferences.
 fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     let text = resource["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
     let preferences = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -114,7 +114,7 @@ pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName
 pub(crate) struct Wait {
     /// The wait, counted from the last policy that was applied.
     pub(crate) time: Duration,
-    /// Whether a Gateway continues to wait after that.
+    /// Whether a Gateway continues to wait after this time.
     pub(crate) holds: bool,
 }
 

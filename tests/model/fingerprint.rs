@@ -14,8 +14,8 @@ use crate::controller::Listings;
 use crate::hub::Objects;
 use crate::step::START;
 
-/// Returns the shape (all that affects decisions, except times), an exact hash, and for each object the time
-/// from which decisions no longer depend on time.
+/// Returns the shape, an exact hash, and a time for each object. The shape is a hash of all that affects
+/// decisions, except times. From the time of an object on, decisions about it no longer depend on time.
 ///
 /// Indexes are hashed as well as rows, so that a mirror with a wrong index is not confused with a correct
 /// one.

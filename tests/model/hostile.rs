@@ -40,7 +40,7 @@ fn relabel(seed: u64) -> Change {
     edit_in("", CLUSTERS.all(), ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
 }
 
-/// Flips a label of its ManagedCluster.
+/// Flips a label of the hostile spoke's ManagedCluster.
 fn flips(seed: u64) -> Vec<Change> {
     let regions = Hostile::new(seed).flips();
     let to = |region: &'static str| {

@@ -29,7 +29,7 @@ pub(crate) struct Content {
     pub(crate) metadata: Metadata,
     /// The row, memoized for the first source that needed it.
     row: OnceLock<(Source, AnyRow)>,
-    /// Whether it is a work that its agent has yet to visit.
+    /// Whether the object is a work that its agent still has to handle.
     pub(crate) waits: OnceLock<bool>,
 }
 
@@ -138,7 +138,7 @@ impl Hub {
         }
     }
 
-    /// Applies `agent` to an object; memoized, so it must depend on the object alone.
+    /// Applies `agent` to an object. Results are memoized, so `agent` must depend only on the object.
     pub(crate) fn apply_agent(
         &mut self,
         contents: &mut Contents,

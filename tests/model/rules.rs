@@ -28,7 +28,7 @@ pub(crate) struct StateTransition<'a> {
     pub(crate) after: &'a State,
     /// Whether no request and no watch has failed so far.
     pub(crate) faultless: bool,
-    /// Whether only users have steps left after it.
+    /// Whether only users have steps left after this step.
     pub(crate) settled: bool,
 }
 
@@ -63,8 +63,8 @@ fn judged<'s>(origin: &'s Origin, in_flight: &'s [PendingRequest]) -> impl Itera
     actions.filter(|action| rules_apply(origin, action.cluster()))
 }
 
-/// A work is created only in a place that is correct according to the reported objects. A cluster that may
-/// only seem to have left its Placement counts while the Gateway's own work is there.
+/// A work is created only where the reported objects place its origin. A policy may also be created where the
+/// work of a Gateway exists: the cluster may only seem to have left the Placement.
 fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -83,7 +83,7 @@ fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), Stri
     Ok(())
 }
 
-/// An incorrect work remains only while an event about it is outstanding, or the controller is about to
+/// A work in a wrong place remains only while an event about it is outstanding, or the controller is about to
 /// handle it. A policy's work may also wait until its Gateway's work is deleted.
 fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;
@@ -114,9 +114,8 @@ fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), S
     Ok(())
 }
 
-/// A delete is decided only if the work is incorrect according to the reported objects, and all needed kinds
-/// were listed since the start. If the cause is a Placement, no event of Placements may have arrived for a
-/// while.
+/// A delete is decided only if the reported objects do not place the work there, and all needed kinds were listed
+/// since the start. If the cause is a Placement, no event of Placements may have arrived for a while.
 fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -144,7 +143,7 @@ fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String
     Ok(())
 }
 
-/// When the causes of deletes are verified on the hub, the works are incorrect there too.
+/// When the hub confirms the causes of deletes, the objects on the hub do not place the works there.
 fn no_delete_of_a_wanted_work(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Check(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
@@ -210,7 +209,8 @@ fn without_ours(object: &Value) -> Value {
     object
 }
 
-/// A request changes only the work that it was decided for: not another one with its name, nor a changed one.
+/// A request changes only the work that it was decided for. It changes neither a new work with this name, nor a
+/// work that has changed since.
 fn request_targets_intended_object(happened: &StateTransition<'_>) -> Result<(), String> {
     let before = happened.before;
     let sending = match happened.step {
@@ -352,8 +352,8 @@ fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The deletion of a policy from a cluster, unless the policy itself leaves it, is decided only once its
-/// Gateway is gone there or has been terminating for the wait.
+/// The delete of a policy on a cluster is decided only once its Gateway is gone there, or has been terminating
+/// for the wait. A policy that leaves the cluster without its Gateway is exempt.
 fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -396,7 +396,7 @@ pub(crate) fn no_unprotected_moment(happened: &StateTransition<'_>) -> Result<()
     Ok(())
 }
 
-/// For worlds without faults in which users change policies once each: each change causes one write for each
+/// For worlds without faults in which users change each policy once. Each change causes one write for each
 /// cluster of the policy, and no write of a Gateway.
 pub(crate) fn one_write_for_each_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;

@@ -54,7 +54,7 @@ pub(crate) struct Job {
     pub(crate) again: bool,
 }
 
-/// The remaining outside events.
+/// The changes, crashes and faults that can still happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RemainingEvents {
     /// The number of changes that each actor has made.
@@ -64,7 +64,7 @@ pub(crate) struct RemainingEvents {
 }
 
 impl RemainingEvents {
-    /// All outside events of `world`.
+    /// All changes, crashes and faults of `world`.
     pub(crate) fn of(world: &World) -> Self {
         Self { done: vec![0; world.actors.len()], crashes: world.crashes, faults: world.faults }
     }
@@ -133,7 +133,7 @@ impl State {
                 ListState::Done => 1.hash(&mut hasher),
             }
         }
-        // Times matter only relative to now, and past ones not at all.
+        // Times matter only relative to the current time, and past times do not matter.
         let until = |moment: &Moment| moment.since(self.now);
         self.mirror_state.shape.hash(&mut hasher);
         for (placement, settles) in &self.mirror_state.settles {

@@ -1,7 +1,8 @@
 //! The possible steps in a state.
 //!
-//! Steps are atomic: a user's write, one watch event, one page of a list, one decision, or one request.
-//! Others are the verification of causes, an agent's visit to one work, and the passing of time.
+//! Steps are atomic: a user's write, one watch event, one page of a list, one decision, or one request. Further
+//! steps are the verification of the causes of deletes, an agent's processing of one work, and the passing of
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -72,8 +72,9 @@ impl Sync<'_> {
         self.deliver_events(state);
     }
 
-    /// Starts the process. Nothing is decided before all needed kinds are listed, and a change between two of
-    /// these lists is like an event after them, so they are listed in one step.
+    /// Starts the process, and lists all needed kinds in one step. The order of these lists does not matter:
+    /// nothing is decided before the last one, and a change between two lists has the same effect as an event
+    /// after them.
     pub(crate) fn boot(&mut self, state: &mut State) {
         state.mirror_state = self.controller.empty_mirror();
         state.feeds.clear();
@@ -167,7 +168,8 @@ impl Sync<'_> {
                 Key::Watches => self.watch(state),
                 // The status of classes is not modeled.
                 Key::Class(_) => {}
-                // A waiting Gateway is decided again together with its status, which may be at any time.
+                // The status of a Gateway and its waiting work are decided together. Without statuses, only the
+                // work is decided, at any time.
                 Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.gateway_statuses => {
                     push(state, Key::Works(origin));
                 }
@@ -179,7 +181,7 @@ impl Sync<'_> {
                 }
             }
         }
-        // Own writes that the mirror now shows are no longer awaited.
+        // The keys no longer wait for own writes that the mirror now shows.
         let all = std::mem::take(&mut state.own);
         for (key, own) in &all {
             let mut own = own.clone();

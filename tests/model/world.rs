@@ -42,7 +42,7 @@ impl Change {
 pub(crate) struct World {
     pub(crate) name: &'static str,
     pub(crate) objects: Vec<(Source, Value)>,
-    /// Each actor makes its changes in this order, at any time.
+    /// The changes of each actor, in order. An actor may make its next change at any time.
     pub(crate) actors: Vec<Vec<Change>>,
     /// The kinds of policies and resources by plural name.
     pub(crate) kinds: BTreeMap<&'static str, &'static str>,

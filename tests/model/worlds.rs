@@ -140,7 +140,7 @@ fn kind_is_removed_from_the_parameters_and_added_again() {
         })
     };
     let changes = [listed(vec![auth_policies()]), listed(vec![rate_limit_policies()])];
-    // Parameters affect the works of Gateways too, so there are more states than can be explored.
+    // Parameters also affect the works of Gateways, so there are too many states to explore all of them.
     part(&world.actor(changes), 20_000);
 }
 

@@ -1,4 +1,5 @@
-//! Copies with the same target are created on a spoke in the order of the hub, not of their names.
+//! Copies with the same target are created on a spoke in the order in which their policies were created on the
+//! hub, not in the order of names.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -29,7 +30,7 @@ async fn zzz_and_aaa(tenant: &Tenant<'_>) -> Result<(Value, Value)> {
     Ok((zzz, aaa))
 }
 
-/// Waits until the message of `policy` about the order contains `part`, or until there is none.
+/// Waits until the message of `policy` about the order contains `part`, or until there is no message.
 async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: Option<&str>) -> Result<()> {
     wait::until("the message about the order is as expected", LIMIT, || async {
         let annotations = tenant.annotations(policy).await?;
@@ -77,7 +78,7 @@ async fn copies_are_created_in_the_order_of_their_policies() -> Result<()> {
         "the copy of aaa was recreated"
     );
 
-    // As the message recommends: the younger policy is recreated.
+    // The younger policy is recreated, as the message recommends.
     tenant.delete(&aaa).await?;
     until_gone(&eu, &aaa).await?;
     tenant.apply(&aaa).await?;
@@ -94,7 +95,7 @@ async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()>
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait})).await?;
     let (zzz, aaa) = zzz_and_aaa(&tenant).await?;
     let eu = fleet.spoke("eu-1")?.client()?;
-    // The older one cannot be applied: the spoke has an object of that name.
+    // The older policy cannot be applied, because the spoke's users have an object with its name.
     apply(&eu, &namespace(&format!("kuadrant-{}", tenant.name()))).await?;
     let mut theirs = downstream(&zzz);
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
@@ -105,7 +106,7 @@ async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()>
     let waited = created(&younger)? - work.creation_timestamp().context("no creation time")?.0.as_second();
     ensure!(waited >= wait, "the younger copy was created after {waited} s");
 
-    // The older copy comes later, and that is reported.
+    // The older policy gets its copy later, and the hub reports the wrong order.
     let (api, name) = api_for(&eu, &theirs).await?;
     api.delete(&name, &Default::default()).await?;
     let mut changed = zzz.clone();

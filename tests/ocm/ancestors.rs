@@ -118,7 +118,7 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied.status(json!([fine()])).await?;
     copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
-    // A Gateway that the hub did not place there, and a target that is not a Gateway.
+    // The status has a Gateway that the hub did not place on the spoke, and a target that is not a Gateway.
     let mut service = ancestor_status("example.com/a", "web", ("False", "No", "of a Service"), 1);
     service["ancestorRef"]["kind"] = "Service".into();
     let theirs = ancestor_status("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
@@ -153,7 +153,7 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied.status(json!([fine()])).await?;
     copied.until_conditions("Enforced=True/Enforced web (example.com/a): fine").await?;
 
-    // More ancestors than fit into a message.
+    // The status has more ancestors than fit into a message.
     let long = "c".repeat(250);
     let many: Vec<Value> =
         (0..60).map(|n| ancestor_status(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();

@@ -1,5 +1,5 @@
-//! The conditions that Kuadrant's operator writes, here written by the test: each leads to the right state,
-//! count in the summary, and exit code.
+//! The test writes the conditions that Kuadrant's operator writes. Each must lead to the right state, count in
+//! the summary, and exit code.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -270,7 +270,7 @@ async fn generated_policy_is_traced_to_its_plan_policy_on_the_hub() -> Result<()
     plan["apiVersion"] = format!("{EXTENSIONS}/v1").into();
     played.tenant.apply(&plan).await?;
     until_copied(&played.spoke, &plan, |_| true).await?;
-    // Kuadrant's extension generates it.
+    // A RateLimitPolicy as Kuadrant's extension generates it from the PlanPolicy.
     apply(&played.spoke, &downstream(&rate_limit_policy(played.tenant.name(), "plan", "web"))).await?;
     let limits = rate_limit_policy(played.tenant.name(), "limits", "web");
     played.tenant.apply(&limits).await?;

@@ -34,8 +34,8 @@ async fn configured_status_fields_are_reported() -> Result<()> {
     Ok(())
 }
 
-/// Every path that the parameters accept is one that the agent can read. An unreadable path would make the
-/// agent drop all other values too.
+/// The agent can read every path that the parameters accept. An unreadable path would make the agent drop all
+/// other values too.
 #[tokio::test]
 async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
     let (tenant, _) = tenant("paths", &["eu-1"]).await?;

@@ -1,4 +1,5 @@
-//! The status of a hub Gateway, from the status of its copies, and the grace period of an unplaced one.
+//! The status of a hub Gateway, which the controller computes from the status of the copies, and the grace period
+//! of an unplaced Gateway.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -97,7 +98,7 @@ async fn unplaced_gateway_serves_until_its_grace_period_ends() -> Result<()> {
 
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;
-    // A controller that was started during the grace period keeps both up to date.
+    // A controller that starts during the grace period keeps the Gateway and its policy up to date.
     controller.kill();
     let controller = tenant.controller().await?;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);

@@ -1,9 +1,9 @@
-//! RFC 0007's hierarchy: a policy of the spoke with the same target takes precedence over a copy. The hub
-//! reports this as long as that policy exists, and changes nothing.
+//! RFC 0007's hierarchy: a policy of the spoke with the same target takes precedence over a copy. The hub reports
+//! this as long as the spoke's policy exists, and changes nothing.
 //!
-//! The tests play the policy controller of the spoke, which reads the annotation `kuadrant.io/policy-synced`.
-//! Kuadrant 1.5.2 does not read it, and decides by creation time (docs/policy-kinds.md). These tests show how
-//! the hub reports a spoke that implements the RFC, not the behavior of Kuadrant.
+//! The tests simulate the policy controller of the spoke, which reads the annotation `kuadrant.io/policy-synced`.
+//! Kuadrant 1.5.2 does not read it, and decides by creation time (docs/policy-kinds.md). These tests show how the
+//! hub reports a spoke that implements the RFC, not the behavior of Kuadrant.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
@@ -99,7 +99,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     let summary = tenant.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
     ensure!(serde_json::from_str::<Summary>(&summary)? == overridden, "{summary}");
 
-    // The two policies do not fight: both remain unchanged.
+    // The conflict causes no writes: both policies remain unchanged.
     other_writes(&tenant, &controller, since, &policy).await?;
     ensure!(WrittenState::now(&tenant, &policy, &[&eu, &us]).await? == before);
     let (api, local) = api_for(&eu, &local).await?;

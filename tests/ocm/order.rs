@@ -42,7 +42,7 @@ impl Spoke {
         // The Gateway existed during the whole time, or was recreated.
         let serves = before && self.has_gateway().await?;
         if serves && policies < all {
-            // A panic, because waiting cannot correct this.
+            // The test panics, because waiting cannot correct this state.
             panic!("the Gateway exists with {policies} of {all} policies");
         }
         Ok((before, policies))
@@ -86,7 +86,7 @@ async fn gateway_never_exists_without_its_policies() -> Result<()> {
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 10, "policyWaitAction": "hold",
     });
     tenant.parameters(&parameters).await?;
-    // At its default rate, OCM's agent needs longer for them than the class waits.
+    // At its default rate, OCM's agent needs more time for these policies than the class waits.
     let all = if std::env::var_os("POLICY_SYNC_WORK_AGENT").is_some() { 200 } else { 100 };
     let client = fleet.spoke("eu-1")?.client()?;
     let spoke = Spoke::of(&client, &tenant).await?;
@@ -110,7 +110,8 @@ async fn gateway_never_exists_without_its_policies() -> Result<()> {
     until_programmed(&tenant, held).await?;
     ensure!(!spoke.has_gateway().await?, "the Gateway exists");
 
-    // Without the blocked policy, there are as many copies as before, including the foreign object.
+    // After the blocked policy is deleted, the foreign object still has its name. So the number of policies is
+    // the same as before.
     tenant.delete(&policies[0]).await?;
     spoke.until("the Gateway exists", all, |gateway, found| gateway && found == all).await?;
     until_programmed(&tenant, "Programmed: programmed on all of its clusters: 1").await?;

@@ -28,7 +28,7 @@ async fn each_spoke_enforces_its_own_override() -> Result<()> {
     until_copied(&us, &limits, |copy| *limit_of(copy) == 5).await?;
     tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
 
-    // Without the override, us-1 has the same policy as the others, and reports its status.
+    // Without the override, us-1 has the same limit as eu-1, and reports the status of the changed copy.
     tenant.apply(&limits).await?;
     until_copied(&us, &limits, |copy| *limit_of(copy) == 10).await?;
     let copy = until_copied(&eu, &limits, |copy| *limit_of(copy) == 10).await?;

@@ -72,7 +72,7 @@ async fn deployments_run_with_their_share_and_report_ready_replicas() -> Result<
     }
     tenant.until_folded(&web, |_, summary| summary.synced).await?;
 
-    // Preferences without a cluster remove the copy there, and move its replicas.
+    // If the preferences omit a cluster, its copy is removed, and other clusters get its replicas.
     let one = json!({"metadata": {"annotations": {PREFERENCES: r#"{"clusters": {"us-1": {"weight": 1}}}"#}}});
     tenant.merge(&web, &one).await?;
     until_gone(&fleet.spoke("eu-1")?.client()?, &web).await?;
@@ -87,7 +87,7 @@ async fn resource_of_the_spokes_users_is_not_changed() -> Result<()> {
     let (tenant, fleet) = tenant("occupied", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     let mut web = placed_config_map(tenant.name(), "web");
-    // Other tests of this fleet use other kinds.
+    // No other test of this fleet may sync this kind, because a class selects all objects of a kind.
     (web["apiVersion"], web["kind"]) = ("networking.k8s.io/v1".into(), "NetworkPolicy".into());
     if let Some(web) = web.as_object_mut() {
         web.retain(|field, _| !["data", "binaryData"].contains(&field.as_str()));

@@ -81,7 +81,7 @@ async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<(
     let reference = &web.data["spec"]["listeners"][0]["tls"]["certificateRefs"][1];
     ensure!(reference["namespace"] == "kuadrant-certified-tls", "{reference}");
 
-    // A rotation.
+    // The Secrets are rotated.
     for secret in [own("second"), theirs("second")] {
         tenant.apply(&secret).await?;
         until_holds(&spoke, &secret, "c2Vjb25k").await?;
@@ -97,7 +97,7 @@ async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<(
     tenant.apply(&grant).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
-    // The same without the reference.
+    // Without a reference in the Gateway, the copy of its Secret is removed.
     until_applied(&tenant, "gateway-web").await?;
     tenant.apply(&naming(&tenant, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;

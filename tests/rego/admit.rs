@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::registration::ManagedWebhooks;
 use crate::world::LIMIT;
 
-/// The published Rego policy, for PodTemplates instead of Pods: they run nothing.
+/// The published Rego policy for PodTemplates instead of Pods, because PodTemplates run nothing.
 pub(crate) fn pull() -> String {
     include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
         .replace("\"pods\"", "\"podtemplates\"")
@@ -100,7 +100,7 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     let stored = hub.create(&template("kube-system", "web")).await?;
     ensure!(policy_of(&stored) == "Never", "{stored:?}");
 
-    // With the enforcement `warn`, the write passes.
+    // With the enforcement `warn`, the API server admits the write.
     let mut lenient =
         hub.world.config_map("gates", &json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS}));
     lenient["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
@@ -174,8 +174,8 @@ async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Resul
         .err()
         .context("the write is admitted")?;
     ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
-    // Deleting the webhook configurations ends a lockout. Until they are back, the ConfigMap's status reports
-    // their absence.
+    // Deleting the webhook configurations ends a lockout. Until the configurations exist again, the status of the
+    // ConfigMap reports that they are missing.
     hub.lock(false).await?;
     wait::until("the write is admitted", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await?;

@@ -202,9 +202,9 @@ fn pod() -> Value {
     }})
 }
 
-/// The message in the response to `review` with these rules of `admission`; empty if it is allowed.
+/// The message in the response to `review` with these rules of `admission`; empty if the object is allowed.
 fn reviewed(review: &Value, rules: &str) -> Result<String> {
-    // As on a hub, where discovery maps the name to Pods.
+    // On a hub, discovery maps the name to Pods.
     let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
     let review_inputs = ReviewInputs { names: BTreeMap::from([pods]), ..ReviewInputs::default() };
     let snapshot = snapshot("admission", rules)?.with_review_inputs(review_inputs);

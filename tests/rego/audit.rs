@@ -416,7 +416,7 @@ async fn new_leader_completes_reports_after_a_crash_and_none_is_ever_partial() -
     })
     .await?;
     let (leads, follows) = if first.is_leader().await? { (first, second) } else { (second, first) };
-    // As soon as the first report is written.
+    // The leader is killed as soon as the first report is written.
     let begun = wait::until_seen("a report is written", LIMIT, Duration::from_millis(2), || async {
         let reports = whole_reports(&world).await?;
         ensure!(!reports.is_empty(), "there are no reports");

@@ -61,7 +61,7 @@ impl AuthorizationHub {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
                 "spec": {"containers": [{"name": "dns", "image": "registry.example/dns:1"}]}})
         };
-        // The controller's own namespace, with its Lease.
+        // `policy-sync` is the namespace of the controller, with its Lease.
         let namespaces = ["shop", "policy-sync"].map(fixtures::namespace);
         apply_all(&world.client, &namespaces).await?;
         apply_all(&world.client, &[pod("kube-system"), pod("shop")]).await?;

@@ -35,7 +35,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     let (code, text) = controller.readiness().await?;
     ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are rejected"), "{code} {text}");
 
-    // The best of three, because other tests run at the same time.
+    // Uses the best of three measurements, because other tests run at the same time.
     let mut best = LIMIT;
     for text in ["bad", "worse", "worst"] {
         world
@@ -49,8 +49,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     }
     ensure!(best.as_millis() < 1_000, "loading took {best:?}");
     ensure!(modules(&controller, "refused").await? == 0.0 && modules(&controller, "loaded").await? == 1.0);
-    // An invalid text after a valid one: the valid text stays in force, so nothing is denied because of the
-    // error.
+    // A valid text becomes invalid. The valid text stays in force, so the error denies nothing.
     world.write("pci", json!({"pci.rego": "package admission\ndeny["})).await?;
     let status = world.until_refused("pci").await?;
     ensure!(status["error"]["message"] == "rejected; the previous version stays in force", "{status}");
@@ -84,7 +83,7 @@ async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
     let recursive = "package r\nf(x) = f(x) { true }";
     let range = "package admission\ndeny[\"r\"] { count(numbers.range(1, 10000000000)) > 0 }";
-    // Also when the controller starts.
+    // These modules exist before the controller starts.
     world
         .write("hangs", json!({"nested.rego": nested, "recursive.rego": recursive, "range.rego": range}))
         .await?;
@@ -96,7 +95,7 @@ async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<
         ensure!(told.contains(part), "{part} is missing: {status}");
     }
     world.until_ok("before").await?;
-    // A rejected module is not checked again when others change.
+    // A rejected module is not checked again when other modules change.
     let began = Instant::now();
     world.write("after", json!({"b.rego": denies("b")})).await?;
     world.until_ok("after").await?;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{BINARY, LIMIT, World, modules, until_loaded};
 
-/// The Rego tasks of the controller in this process, which end when this is dropped.
+/// The Rego part of a controller in this process. Dropping it stops the controller.
 struct InProcessController {
     loaded: Loaded,
     stop: CancellationToken,
@@ -142,7 +142,7 @@ async fn kinds(controller: &Controller) -> Result<BTreeSet<String>> {
 #[tokio::test]
 async fn kind_is_watched_while_a_module_reads_it() -> Result<()> {
     let world = World::new("rego-kinds").await?;
-    // The audit would keep Namespaces as well.
+    // Audits are disabled, because they would also watch Namespaces.
     let controller = world.controller(&["--audit-interval=0"]).await?;
     ensure!(kinds(&controller).await?.is_empty());
     let reads =
@@ -202,7 +202,7 @@ async fn module_that_reads_a_forbidden_kind_is_rejected_until_it_can_be_listed()
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("limitranges cannot be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
-    // The list is retried a limited number of times.
+    // The controller retries the list only a limited number of times.
     controller.settled(world.hub()).await?;
     let lists = controller.requests(world.hub())?;
     let lists = lists.iter().filter(|request| request.object().resource == "limitranges").count();

@@ -14,7 +14,7 @@ use crate::sent::{Connection, review};
 use crate::world::LIMIT;
 
 const CONFLICT: &str = include_str!("../../docs/examples/rego/gates/ingress-conflict.rego");
-/// The number of hosts of an Ingress that makes a comparison with another such Ingress slow.
+/// The number of hosts in each of two Ingresses, which makes their comparison slow.
 const HOSTS: usize = 1_500;
 const REVIEWS: usize = 30;
 
@@ -37,7 +37,7 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
         review("ingresses", &ingress("rego-fair-hostile", "written", HOSTS)),
         review("ingresses", &ingress("rego-fair-shop", "web", 1)),
     );
-    // The stored Ingress is loaded once its host is denied to another Ingress.
+    // The stored Ingress is loaded once a review denies its host to another Ingress.
     let mut taken = ingress("rego-fair-shop", "taken", 1);
     taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
     wait::until("the stored Ingress is loaded", LIMIT, || async {

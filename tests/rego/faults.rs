@@ -31,7 +31,7 @@ const USER: &str = "rego";
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault.
 const SOON: Duration = Duration::from_secs(65);
-/// Reads Secrets, the only kind of the server without objects of other writers.
+/// Reads Secrets. Of all kinds of the server, only Secrets have no objects of other writers.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
 
 /// Denies the Secret `two`.
@@ -355,15 +355,15 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
         // The sync requests Gateways as well.
         let placed = ["namespaces", "patch gateways", "event of gateways"];
         let is_placed = placed.iter().any(|what| at.contains(what)) && is_one_of(3);
-        // Each audit lists its reports. How many audits a story contains differs from run to run, but the
-        // first one is always present.
+        // Each audit lists its reports. The number of audits in a story differs from run to run, but the first
+        // audit always exists.
         let lists = at.starts_with("list ");
         let is_audited = at.contains("openreports.io") && is_one_of(if lists { 1 } else { 3 });
         let about = ["configmaps", "secrets", "webhookconfigurations", "selfsubjectreviews"];
         about.iter().any(|what| at.contains(what)) || is_discovery || is_placed || is_audited
     };
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {
-        // As in the sweep of the sync.
+        // The variable selects plans as in `tests/faults`.
         let named: Vec<&Plan> = plans.iter().filter(|plan| plan.to_string().contains(&part)).collect();
         println!("{} plans match {part}", named.len());
         return named

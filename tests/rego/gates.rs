@@ -1,6 +1,6 @@
 //! Admission webhooks on a real API server that are unreachable, busy, or next to other webhooks. The failure
-//! policy decides about writes, each verdict comes from modules that were in force, and no admitted object
-//! violates them.
+//! policy decides about writes. Each verdict comes from modules that were in force, and no admitted object
+//! violates these modules.
 
 use std::time::{Duration, Instant};
 
@@ -121,14 +121,15 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     let shop = ManagedWebhooks::shop("rego-two");
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
-    // One entry for patches, one for denials, and one that checks modules, which may come first.
+    // A controller has three entries: for patches, for denials, and for the check of modules. The last one may be
+    // created before the others.
     let of_one = hub
         .until_entries("the configurations have the entries of one controller", |entries| {
             entries.iter().map(Vec::len).sum::<usize>() == 3
         })
         .await?;
     until_denied(&hub, &shop).await?;
-    // Another controller with the same configurations, and modules of another namespace.
+    // Another controller manages the same configurations, with modules of another namespace.
     let other = Webhooks::new("rego-two")?;
     apply(hub.client(), &fixtures::namespace("rego-two-other")).await?;
     let carrier = |text: &str| {
@@ -160,8 +161,8 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     until_denied(&hub, &shop).await
 }
 
-/// Two rules that deny all PodTemplates, each with the same number, and a rule that reports two labels of a
-/// document.
+/// Two rules that deny all PodTemplates with the same number in their messages, and a rule that reports two
+/// labels of a document.
 fn numbered(number: usize) -> Value {
     let module = |id: &str, more: &str, message: &str| {
         format!(
@@ -256,7 +257,7 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
     let took = began.elapsed();
     println!("{count} reviews in {took:?} during {number} changes");
     ensure!(number >= 5, "only {number} changes");
-    // In the end, the last version is in force.
+    // After all changes, the last version is in force.
     let last = number + 1;
     apply(hub.client(), &document(last)).await?;
     hub.world.write("numbered", numbered(last)).await?;

@@ -21,8 +21,8 @@ const CONFIG_MAPS: usize = 7;
 /// The maximum time from a restart until writes are reviewed, as a multiple of OPA's load time for the same
 /// modules.
 const OPA_RATIO: f64 = 3.0;
-/// How often both times are measured until one ratio is within the limit: other tests use a varying share of
-/// the processors.
+/// The maximum number of measurements until one ratio is within the limit. Other tests use a varying share of the
+/// processors.
 const ROUNDS: usize = 3;
 /// The most memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
@@ -121,7 +121,7 @@ async fn two_thousand_modules_are_loaded_soon_after_a_restart() -> Result<()> {
         ratios.last().is_some_and(|ratio| *ratio <= OPA_RATIO),
         "loading takes {ratios:?} times as long as in OPA"
     );
-    // The memory for loading is returned a few seconds later.
+    // The process releases the memory for loading after a few seconds.
     wait::until("memory is released", LIMIT, || async {
         let each = (resident(hub.controller()?).await? - idle) / MODULES as f64 / 1_024.0;
         println!("{each:.0} KiB for each module");
@@ -171,7 +171,7 @@ async fn carrier_that_exceeds_the_limit_of_the_bundle_is_rejected_at_admission()
 async fn newest_of_carriers_that_exceed_the_limit_together_is_rejected_in_its_status() -> Result<()> {
     let _busy = BUSY.lock().await;
     let world = World::new("rego-limit-at-once").await?;
-    // Without the webhook that checks modules, as if both had passed it at the same time.
+    // The webhook that checks modules does not run, as if both writes had passed it at the same time.
     world.write("older", tiny("older", 2_500)).await?;
     world.until_newer_than("older").await?;
     try_join!(
@@ -234,7 +234,7 @@ async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_o
 
 /// The processor time that this thread has used.
 fn used() -> Duration {
-    // Only a negative time has no duration.
+    // The conversion fails only for negative times.
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
@@ -271,7 +271,7 @@ async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
         text.contains("with all other modules: this module took") && !text.contains("waits for its check")
     };
     world.until_status("slow", is_told).await?;
-    // The modules in force leave time for others.
+    // The modules in force leave enough time for another module.
     world.write("after", json!({"c.rego": denies("c")})).await?;
     world.until_ok("after").await?;
     Ok(())
@@ -293,7 +293,7 @@ async fn module_that_takes_too_long_is_named_in_its_status_but_not_in_metrics() 
     ensure!(failed.contains("took more than 1 s") && !failed.contains("any.rego"), "{failed}");
     let is_named =
         |status: &Value| status["status"] == "ok" && status["warnings"][0]["location"]["file"] == "slow.rego";
-    // The search for the slow module finds none while the machine is busy.
+    // While the machine is busy, the search for the slow module may find no module.
     let status = wait::until("the status names the slow module", LIMIT, || async {
         review_response(&hub, "slow").await?;
         let status = hub.world.status("gates").await?;

@@ -27,7 +27,7 @@ use crate::filling::forwarded;
 use crate::served::{DeploymentWebhooks, PREFERENCES, app, cluster, pci};
 use crate::world::{LIMIT, World, denies, place};
 
-/// The path of the marker that OPA is filled.
+/// The path of the data that marks OPA as filled.
 const MARKER: &str = "/v1/data/policysync/revision";
 
 impl DeploymentWebhooks {
@@ -70,7 +70,7 @@ async fn policies(opa: &Opa) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-/// Waits until OPA has only these modules, and the module that proves them.
+/// Waits until OPA has only these modules and the generated module `policysync/installed`.
 async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
     let expected: Vec<String> =
         ["policysync/installed".to_owned()].into_iter().chain(expected.iter().cloned()).collect();
@@ -269,7 +269,7 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     const PROOF: &str = "/v1/policies/policysync/installed";
     /// The interval between comparisons, and a margin for a busy machine.
     const COMPARED: Duration = Duration::from_secs(10 + 5);
-    /// The same after an unexpected response, far below the interval.
+    /// The limit after an unexpected response, which is far below the interval.
     const AT_ONCE: Duration = Duration::from_secs(1 + 4);
     let proxy = Arc::new(ManglingProxy { opa: Opa::start().await?, mangles: AtomicBool::new(false) });
     let opa = &proxy.opa;
@@ -309,7 +309,7 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     edit().await?;
     back_within(COMPARED).await.context("after an edit")?;
 
-    // The last comparison was only a moment ago.
+    // A comparison has just ended, so the next one would come only after the interval.
     edit().await?;
     proxy.mangles.store(true, Ordering::SeqCst);
     ensure!(dry_write(&served, "good").await.is_err(), "the write is admitted after an unexpected response");
@@ -350,7 +350,7 @@ async fn module_that_opa_rejects_is_reported_with_its_place_and_blocks_no_others
     world.write("odd", json!({"b.rego": denies("b")})).await?;
     world.until_ok("odd").await?;
 
-    // The next process removes modules that were deleted while none was running.
+    // The next process removes modules that users deleted while no process was running.
     controller.kill();
     world.delete("builtin").await?;
     let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
@@ -429,7 +429,7 @@ async fn opa_token_file_is_reloaded_when_it_changes() -> Result<()> {
     fs::write(secured.path("token"), "secret\n")?;
     controller.ready().await?;
     world.until_ok("good").await?;
-    // Modules of OPA's owner are left alone.
+    // The controller does not change modules of OPA's owner.
     ensure!(
         policies(&secured.opa).await?.iter().any(|id| id.ends_with("authz.rego")),
         "the authorization module of OPA is deleted"
@@ -466,7 +466,7 @@ async fn shared_opa_is_filled_by_the_leader() -> Result<()> {
     let mut opa = Opa::start().await?;
     let world = World::new("rego-opa-shared").await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
-    // An address of this machine that is not recognized as such.
+    // The controller does not recognize this address as an address of this machine.
     let url = format!("--opa-url={}", opa.url().replace("127.0.0.1", "127.1"));
     let leader = world.controller(&[&url]).await?;
     world.until_ok("good").await?;

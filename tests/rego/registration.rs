@@ -37,7 +37,7 @@ pub(crate) struct ManagedWebhooks {
 }
 
 impl ManagedWebhooks {
-    /// Starts one with installed webhook configurations.
+    /// Starts a controller with installed webhook configurations.
     pub(crate) async fn start(namespace: &str) -> Result<Self> {
         let webhooks = Webhooks::new(namespace)?;
         let mut registered = Self::prepare(namespace, webhooks).await?;
@@ -46,8 +46,8 @@ impl ManagedWebhooks {
         Ok(registered)
     }
 
-    /// Prepares one with installed webhook configurations and a certificate in files. The controller does not
-    /// run yet.
+    /// Prepares a controller with installed webhook configurations and a certificate in files. The controller
+    /// does not run yet.
     pub(crate) async fn prepare_with_files(namespace: &str) -> Result<Self> {
         let registered = Self::prepare(namespace, Webhooks::with_files(namespace)?).await?;
         registered.webhooks.install(&registered.world.client).await?;
@@ -237,8 +237,8 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
         "a Gateway of the controller's class is not reviewed"
     );
 
-    // A Gateway of another controller, and exempt namespaces: by name, by pattern, by label, and the
-    // namespace of the Rego policies.
+    // Gateways of another controller and objects in exempt namespaces are not reviewed. A namespace is exempt by
+    // its name, by a pattern, by a label, or because it has the Rego policies.
     let theirs = hub.create(&hub.gateway("theirs", "somebodys")).await?;
     ensure!(!theirs.annotations().contains_key(SELECTOR), "{:?}", theirs.annotations());
     let mut labelled = fixtures::namespace("rego-entries-labelled");
@@ -253,7 +253,7 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
     let status = json!({"metadata": {"annotations": {SELECTOR: null}}, "status": {"observedGeneration": 1}});
     api.patch_status("limits", &PatchParams::default(), &Patch::Merge(&status)).await?;
 
-    // No replica runs.
+    // While no replica runs, writes of reviewed kinds fail.
     let finalizer = json!({"metadata": {"finalizers": ["example.com/wait"]}});
     api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
     hub.stop().await?;
@@ -261,11 +261,11 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
     hub.create(&hub.gateway("theirs-2", "somebodys")).await?;
     hub.create(&hub.limits("exempt", "kube-system")).await?;
-    // Deletions pass.
+    // Deletions of reviewed objects succeed.
     api.delete("limits", &DeleteParams::default()).await?;
     let finalizer = json!({"metadata": {"finalizers": null}});
     api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
-    // So do deletions and changes of Rego policies.
+    // Rego policies can be changed and deleted.
     hub.world.write("places", json!({"a.rego": format!("{PLACES}\n# mended\n")})).await?;
     hub.world.delete("places").await?;
     hub.run(&[]).await?;
@@ -344,7 +344,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
     hub.world.until_ok("places").await?;
     let before = hub.until_registered().await?;
     ensure!(before[0][0]["clientConfig"].get("caBundle").is_none(), "{before:?}");
-    // A CA bundle is injected as cert-manager does it.
+    // Injects a CA bundle as cert-manager does.
     let (api, _) = api_for(hub.client(), &hub.webhooks.configurations()[0]).await?;
     let injected = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
         "value": ByteString(hub.webhooks.authority()?.into_bytes())}]);
@@ -366,8 +366,8 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
         has_bundle && found == before[0][0]
     })
     .await?;
-    // Entries of others stay, and are the only ones after the Rego policy is deleted, even if something was
-    // injected into the controller's entry.
+    // Entries of other owners stay. After the Rego policy is deleted, they are the only entries, even if another
+    // client has changed the controller's entry.
     let theirs = json!([{"op": "add", "path": "/webhooks/0", "value": {
         "name": "theirs.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
         "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": []}}]);
@@ -398,7 +398,7 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
         // The API server calls a new webhook a moment after it was configured.
         let written = hub.world.write("second", json!({"b.rego": faulty})).await;
         let Err(error) = written else {
-            // A fault that is already stored is not rejected again, so the object is deleted first.
+            // A faulty module that is already stored is not rejected again, so the object is deleted first.
             hub.world.delete("second").await?;
             bail!("the write is admitted");
         };
@@ -406,7 +406,7 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
     })
     .await?;
     ensure!(error.contains(&format!("{name}/second/b.rego:2:21:")) && error.contains("foo.bar"), "{error}");
-    // Conflicts with other modules are found after loading, so that two objects can be changed one after the
+    // The webhook does not reject conflicts with other modules, so that two objects can be changed one after the
     // other.
     let conflicting = "package admission\ndeny = 1 { true }\n";
     hub.world.write("third", json!({"c.rego": conflicting})).await?;
@@ -534,7 +534,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
         })
         .await?;
     }
-    // The certificate is replaced by the old one, and the new authority signs the next one.
+    // After the old certificate is restored, the new authority signs another one.
     let patch = json!({"stringData": {"tls.crt": first, "tls.key": server_key.serialize_pem()}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     wait::until("the certificate is renewed again", LIMIT, || async {
@@ -566,7 +566,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     // After the Secret is deleted, a new certificate is created and trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
     until_another().await?;
-    // The same for invalid contents.
+    // A Secret with invalid contents is replaced in the same way.
     let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     until_another().await?;

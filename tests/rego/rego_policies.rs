@@ -75,7 +75,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
         Ok(())
     })
     .await?;
-    // A valid policy that becomes invalid: its last valid text stays in force.
+    // A valid policy becomes invalid. Its last valid text stays in force.
     apply(&client, &policy("good", "package admission\ndeny[")).await?;
     let message = until_loaded_reason(&client, "good", "Refused").await?;
     ensure!(message.starts_with("rejected; the previous version stays in force\n"), "{message}");

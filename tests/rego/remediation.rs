@@ -1,4 +1,4 @@
-//! Existing objects follow placement policies when these or the clusters change, on a real API server.
+//! Existing objects are updated when placement policies or clusters change, on a real API server.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ pub(crate) const SELECTOR: &str = "kuadrant.io/cluster-selector";
 const PLACED: &str = "kuadrant.io/placed-by-policy";
 const REMEDIATE: &str = "kuadrant.io/remediate";
 
-/// RateLimitPolicies in a namespace, placed in the region of the cluster with the namespace's name. Each shop
-/// has a hub of its own, because Rego policies place all objects of a hub.
+/// RateLimitPolicies in a namespace. The Rego policy places them in the region of the cluster that has the
+/// namespace's name. Each shop has a hub of its own, because Rego policies place all objects of a hub.
 pub(crate) struct Shop {
     pub(crate) world: World,
     pub(crate) name: String,
@@ -171,10 +171,10 @@ async fn existing_objects_are_placed_moved_and_restored_after_the_rego_policy_is
     ] {
         ensure!(!shop.get(object).await?.annotations().contains_key(SELECTOR), "{why}");
     }
-    // A class that the controller starts to manage includes its Gateways.
+    // The controller starts to manage the class, and so places its Gateways.
     shop.apply(&gateway_class("somebodys", "example.com/rego-moves", Some((&shop.name, "params")))).await?;
     shop.until(&theirs, Some("region=asia")).await?;
-    // A Namespace that is no longer exempt is treated like any other.
+    // Once a Namespace is no longer exempt, its objects are placed.
     ignoring["metadata"]["labels"] = json!({});
     shop.apply(&ignoring).await?;
     shop.until(&ignored, Some("region=asia")).await?;
@@ -325,7 +325,8 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
             shop.until(limits, Some(&format!("name in ({names})"))).await?;
         }
     }
-    // The first object that moves for the third time is the last one that moves to this cluster.
+    // Once one object has moved for the third time, the cluster counts as flapping, and no further object moves
+    // to it.
     handles("bad", true).await?;
     let flapping = async || controller.metrics().await?.value("policy_sync_placement_flapping", &[]);
     wait::until("one cluster is flapping", LIMIT, || async {
@@ -334,7 +335,7 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
         Ok(())
     })
     .await?;
-    // All objects move away from it.
+    // All objects move away from the flapping cluster.
     handles("bad", false).await?;
     for limits in both {
         shop.until(limits, Some("name in (good)")).await?;
@@ -351,8 +352,8 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
         Ok(())
     })
     .await?;
-    // Other clusters are still used, more often than the limit of one cluster, while `bad` keeps flipping its
-    // label.
+    // While `bad` keeps flipping its label, objects still move to other clusters. All clusters together have more
+    // moves than the limit for one cluster.
     let flips = async {
         let mut every = tokio::time::interval(Duration::from_millis(500));
         for pci in [false, true].into_iter().cycle() {

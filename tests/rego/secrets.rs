@@ -38,7 +38,7 @@ deny contains {
 	message := base64.decode(secret.data.password) & {"a"}
 }
 "#;
-/// Requires a label on Secrets, and prints the metadata of those without it.
+/// Requires a label on Secrets, and prints the metadata of Secrets without the label.
 const LABELS: &str = r#"package admission
 import rego.v1
 deny contains {
@@ -147,7 +147,7 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
 
     let written = hub.world.write("tells", json!({"tells.rego": LEAKS_SECRETS})).await;
     let refused = match written {
-        // The webhook that checks modules rejects it.
+        // The webhook that checks modules rejects the module.
         Err(error) => format!("{error:#}"),
         Ok(()) => hub.world.until_refused("tells").await?.to_string(),
     };
@@ -270,7 +270,7 @@ async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_ne
         |kind: &str| format!("package admission\ndeny[\"no\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
     world.write("works", json!({"works.rego": reads("manifestworks")})).await?;
     world.write("secrets", json!({"secrets.rego": reads("secrets")})).await?;
-    // The last process, without the flag, starts with the data of the one before it in OPA.
+    // When the last process starts without the flag, OPA still has the data of the previous process.
     for is_replicated in [false, true, false] {
         let mut arguments = vec![url.as_str()];
         arguments.extend(is_replicated.then_some("--replicate=secrets"));

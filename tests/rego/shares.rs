@@ -95,7 +95,7 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
     })
     .await?;
     denied(&shop, "still", "closed: denied").await?;
-    // A namespace without a ConfigMap `closed`.
+    // The namespace `default` has no ConfigMap `closed`.
     let body = sent::review("podtemplates", &template("default", "asked"));
     let head = format!(
         "POST /admit/validating HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}",

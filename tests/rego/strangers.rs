@@ -36,7 +36,7 @@ async fn half_send(port: u16, count: usize, between: impl AsyncFn() -> Result<()
         for _ in 0..500.min(count - strangers.len()) {
             strangers.push(block_in_place(|| -> Result<TcpStream> {
                 let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-                // The server may have closed it to make room.
+                // The server may have closed the connection to make room.
                 let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Stranger");
                 Ok(stream)
             })?);
@@ -78,7 +78,7 @@ async fn half_sent_requests_take_bounded_memory_and_probes_are_answered() -> Res
     }
     let after = (memory(&controller)?, descriptors(&controller)?);
     println!("MiB and descriptors: {before:?} before, {after:?} after");
-    // Two listeners with 256 connections each, and the watches.
+    // The two listeners have at most 256 connections each, and the controller has watches.
     ensure!(after.1 < before.1 + 700, "{} descriptors, {} before", after.1, before.1);
     ensure!(after.0 < before.0 + 25, "{} MiB, {} before", after.0, before.0);
     controller.metrics().await?;

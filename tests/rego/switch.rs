@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{BINARY, LIMIT, World, denies};
 
-/// The prefixes of its metrics.
+/// Prefixes of the metrics of the Rego part.
 const OF_REGO: [&str; 6] = [
     "policy_sync_rego_",
     "policy_sync_webhook_",

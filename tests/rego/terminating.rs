@@ -78,7 +78,7 @@ async fn only_updates_of_finalizers_are_admitted_without_review() -> Result<()> 
     let replaced = api.replace("held", &PostParams::default(), &stored).await;
     is_denied(replaced.map_err(Into::into), "a replacement of a terminating object")?;
 
-    // No replica runs.
+    // From here on, no replica runs.
     hub.create(&held(&ends, "held")).await?;
     hub.create(&template(&ends, "free", "yes")).await?;
     hub.stop().await?;

@@ -69,7 +69,7 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     let deployments = served.deployments();
     let shop = app("shop", json!({"requires-pci": "true"}))?;
     let shop = wait::until("the clusters are loaded", LIMIT, || async {
-        // Until the clusters are known, the Rego policy has none to choose from.
+        // Until the controller has loaded the clusters, the Rego policy selects no cluster.
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         deployments.create(&dry, &shop).await?;
         Ok(deployments.create(&PostParams::default(), &shop).await?)
@@ -241,7 +241,7 @@ async fn endless_bodies_of_unknown_clients_delay_no_review_from_another_address(
     let honest =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(5 << 20)));
     let mut answers = Vec::new();
-    // Until the connections of the strangers have timed out.
+    // Reviews succeed until the connections of the unknown clients have timed out.
     while !sending.is_empty() {
         let asking = tokio::time::timeout(Duration::from_millis(2_000), served.post(&honest));
         let (code, text) = asking.await.context("unknown clients delay the review")??;
@@ -270,7 +270,7 @@ async fn concurrent_large_reviews_from_one_address_all_get_a_response() -> Resul
             let head =
                 format!("{POST}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}", body.len());
             stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await?;
-            // The connections take turns.
+            // Each connection sends a part in turn.
             for part in body.chunks(64 << 10) {
                 stream.write_all(part).await?;
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -299,7 +299,7 @@ async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many
     let body =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(4_096)));
     let (mut answered, mut refused) = (0, 0);
-    // The maximum number of connections of an API server, each with several reviews in sequence.
+    // An API server opens at most this number of connections. Each connection has several reviews in sequence.
     let connecting = Semaphore::new(50);
     let asking = (0..600).map(|_| async {
         // A handshake may take a few seconds, because all connections share a thread.

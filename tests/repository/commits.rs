@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The last commit that is not checked: the rule is younger.
+/// The last commit that is not checked, because it is older than the rule.
 const UNCHECKED: &str = "629e3966b247ce271fb581f9dea26f52311e4f3e";
 
 /// The number of commits that are checked in a clone that lacks [`UNCHECKED`], such as a shallow one.
@@ -61,7 +61,7 @@ fn text(arguments: &[&str]) -> String {
 /// Checks the commits since [`UNCHECKED`], and `HEAD` in any case. An archive of the sources has no commits to check.
 #[test]
 fn commit_subjects_are_short_imperatives() {
-    // In a worktree, this is a file.
+    // In a Git worktree, `.git` is a file.
     if !Path::new(env!("CARGO_MANIFEST_DIR")).join(".git").exists() {
         println!("no .git: there are no commits to check");
         return;

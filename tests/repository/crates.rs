@@ -33,7 +33,7 @@ const CLOCKS: [&str; 3] = ["Instant::now", "SystemTime::now", "Timestamp::now"];
 
 const PREFIX: &str = "policy-sync-";
 
-/// The name of a crate in `crates/`, without the prefix of all of them.
+/// The name of a crate in `crates/`, without their common prefix.
 fn short(package: &Package) -> Option<&str> {
     package.manifest_path.contains("/crates/").then(|| package.name.strip_prefix(PREFIX))?
 }

@@ -120,7 +120,7 @@ async fn every_rule_of_the_style_finds_its_violation() {
         let page = format!("{rule}.md");
         found_in(&page);
         plant(page, format!("# A page\n\n{text}\n"));
-        // In code, nothing is prose.
+        // Vale must ignore text in code.
         plant(format!("{rule}-code.md"), format!("# A page\n\n```text\n{text}\n```\n"));
         for (kind, prefix) in COMMENTS {
             let commented =

@@ -1,9 +1,9 @@
-//! The same users, beside a spoke and a tenant that continuously write random values wherever they have
-//! permission.
+//! Soak test of the users beside a hostile spoke and a hostile tenant, which write random values wherever they
+//! have permission.
 //!
-//! The users' Placements select the hostile spoke as well, and the tenant places its own objects on the
-//! users' clusters. On the other clusters, the users' works must soon be correct after each change and stay
-//! so, also across a restart. Nothing of the tenant may remain once it has deleted everything.
+//! The users' Placements select the hostile spoke as well, and the tenant places its own objects on the users'
+//! clusters. On the other clusters, the users' works must be correct soon after each change, and stay correct
+//! across a restart. Once the hostile tenant has deleted all its objects, none of its works may remain.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,10 +24,10 @@ use crate::{
     WorkFields, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
 };
 
-/// The limit until the users' works have the expected contents: 5 s until a cluster counts as left, and time
-/// for the writes that follow one another.
+/// The limit until the users' works have the expected contents: 5 s until a cluster counts as unplaced, and time
+/// for consecutive writes.
 const SOON: Duration = Duration::from_secs(12);
-/// How long the works are checked after that.
+/// How long the works are checked after the limit [`SOON`].
 const WATCHED: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The limit until statuses of Gateways and routes are right. Each is written at most every 10 s.

@@ -37,7 +37,7 @@ use users::Users;
 
 /// The state counts as settled after this time without writes, which is longer than the longest backoff.
 const QUIET: Duration = Duration::from_secs(75);
-/// The interval of that check.
+/// The interval of checks whether the state has settled.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The limit until the state has settled after the last fault.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -208,7 +208,7 @@ fn setting(name: &str, default: u64) -> Result<u64> {
     }
 }
 
-/// Runs `tell` for the given number of seeds and rounds, or those set by `hack/soak`, on all processors.
+/// Runs `tell` on all processors, for the given number of seeds and rounds or the numbers that `hack/soak` sets.
 /// Stops at the first failure.
 fn each_seed<T: Send>(
     seeds: u64,

@@ -1,7 +1,9 @@
-//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them.
+//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them. The names come
+//! in *waves*: each wave appears, is synced, and disappears before the next one.
 //!
 //! Worker, queue and mirror are the product's. The hub is simulated: it accepts every write, and the mirror
-//! receives the written works as from a watch. All of it runs in one thread, whose allocations are counted.
+//! receives the written works as from a watch. The test counts the allocations of the thread in which all parts
+//! run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::each_seed;
 use crate::users::{CLUSTERS, CONTROLLER, SHOP};
 
-/// The policy namespace.
+/// The namespace of Rego policies. ConfigMaps with Rego modules are called *carriers* here.
 const CARRIERS: &str = "policies";
 /// The namespace of a tenant that opts out of remediation.
 const KEEPER: &str = "keeper";
@@ -212,7 +212,7 @@ impl World {
         Ok(denials.is_some_and(|denials| denials != Rego::new_set()))
     }
 
-    /// Reviews of plain objects are decided. That of an object that exceeds a limit ends.
+    /// Checks that reviews of plain objects are decided, and that the review of a costly object ends at a limit.
     fn are_reviewed(&self) -> Result<()> {
         for (name, expected) in [("good", false), ("bad", true)] {
             let is_denied =

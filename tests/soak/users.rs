@@ -37,7 +37,7 @@ enum Kind {
 /// A policy that a user has written.
 #[derive(Clone, Debug)]
 struct Policy {
-    /// One for most kinds, any number for TimeoutPolicies.
+    /// The names of the targets. Most kinds have one target, and TimeoutPolicies have any number.
     targets: Vec<&'static str>,
     selects: Option<&'static str>,
     /// Distinguishes one spec from another.
@@ -72,7 +72,8 @@ impl Users {
         Self::begin_with_extra_clusters(server, seed, &[]).await
     }
 
-    /// The same, with Placements that also select the clusters `extra_clusters`, which [`Users::expected`] ignores.
+    /// Like [`Users::begin`], with Placements that also select the clusters `extra_clusters`. [`Users::expected`]
+    /// ignores these clusters.
     pub(crate) async fn begin_with_extra_clusters(
         server: MemoryServer,
         seed: u64,

@@ -41,7 +41,7 @@ struct Case {
     missed: Option<Vec<String>>,
     /// Direct policies by the node that they apply to.
     direct: Option<Vec<String>>,
-    /// For the last node of each path: the rules in force, and the policies that lost.
+    /// For the last node of each path: the rules in force, and as `lost` the policies that others replace.
     rules: Option<Value>,
     /// Faults of objects.
     faults: Option<Vec<String>>,

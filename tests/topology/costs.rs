@@ -1,5 +1,5 @@
-//! The cost of building a row. A hostile object may cost at most five times as much as a plain one of the
-//! same size. Therefore no tenant and no spoke delays a watch that others use.
+//! The cost of building a row. A hostile object may cost at most five times as much as a plain object of the same
+//! size. So no tenant and no spoke can delay a watch that others use.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
         "managedclusters" => vec![synced::CLUSTERS.all()],
         "placementdecisions" => vec![synced::DECISIONS.all()],
         "secrets" => vec![synced::SECRETS.all()],
-        // The row of a ConfigMap with Rego modules contains this type, and is not public.
+        // The row of a ConfigMap with Rego modules is not public. It contains this type.
         "configmaps" => {
             return vec![Box::new(|object: &HubObject| {
                 assert!(black_box(CarrierContents::from_object(object)).is_some())

@@ -39,16 +39,16 @@ const REPORT: &str = "ratelimitpolicy.kuadrant.io:shop/copy: HierarchyNotHonored
 #[test]
 fn copy_that_takes_precedence_is_reported() {
     for (copy, local, blocks, is_honored) in [
-        // Of two defaults the younger one is in force, of two overrides the older one.
+        // Of two defaults, the younger policy is in force. Of two overrides, the older policy is in force.
         (1, 2, ["defaults", "defaults"], true),
         (2, 1, ["defaults", "defaults"], false),
         (1, 2, ["overrides", "overrides"], false),
         (2, 1, ["overrides", "overrides"], true),
-        // An override applies at any age.
+        // An override takes precedence over a default of any age.
         (1, 2, ["overrides", "defaults"], false),
         (2, 1, ["overrides", "defaults"], false),
         (1, 2, ["defaults", "overrides"], true),
-        // Names decide in the same second.
+        // If both policies were created in the same second, their names decide.
         (1, 1, ["defaults", "defaults"], true),
         (1, 1, ["overrides", "overrides"], false),
     ] {
@@ -72,7 +72,7 @@ fn policies_of_one_origin_or_of_other_targets_do_not_compete() {
     for other in [on_route, on_listener, deleting] {
         assert_eq!(reported(&[copy.clone(), other.clone()]), [""; 0], "{other}");
     }
-    // The merge strategy of the older one decides about rules of other keys.
+    // The merge strategy of the older policy decides about rules with other keys.
     let mut merged = policy("local", 1, false, "defaults");
     merged["defaults"] = json!({"limits": {"own": {"rates": []}}});
     let mut copy = copy;

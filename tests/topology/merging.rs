@@ -98,7 +98,7 @@ proptest! {
                     for name in ["x", "y", "z"] {
                         let keys = [format!("limits#{name}"), format!("authentication#{name}")];
                         let Some(key) = keys.iter().find(|key| !written(&specs[*policy], key).is_null()) else { continue };
-                        // The policy that replaces it is not below it on the path.
+                        // An override is replaced only by a policy at the same place on the path, or before it.
                         let holds = match rules.get(key) {
                             Some(rule) => places[rule["source"].as_str().unwrap()] <= *place,
                             None => places.iter().any(|(other, at)| {
@@ -132,8 +132,8 @@ proptest! {
     }
 }
 
-/// Renames an object of another world, so that all of it is in namespaces of this name and refers to nothing
-/// in the first world. Returns `None` for GatewayClasses, which all worlds share.
+/// Renames an object of another world. Its namespaces get this name, so that it refers to nothing in the first
+/// world. Returns `None` for GatewayClasses, which all worlds share.
 fn renamed(short: &Value, name: &str) -> Option<Value> {
     if short.get("GatewayClass").is_some() {
         return None;

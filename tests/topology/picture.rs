@@ -102,7 +102,7 @@ fn gateway_is_shown_with_listeners_routes_and_backends() {
     let titles: Vec<_> = svg.descendants().filter(|node| node.has_tag_name("title")).collect();
     let is_whole = |node: &&Node<'_, '_>| node.text() == Some("AuthPolicy shop/one, AuthPolicy shop/two");
     assert!(titles.iter().any(|node| is_whole(&node)), "no title lists both policies");
-    // From class to Gateway, from listener to route, and from rule to port.
+    // The lines go from class to Gateway, from listener to route, and from rule to port.
     let lines = svg.descendants().filter(|node| node.attribute("d").is_some_and(|d| d.contains('C')));
     assert_eq!(lines.count(), 3);
 }

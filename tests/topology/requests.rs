@@ -85,7 +85,7 @@ fn has_all(wanted: &Value, has: impl Fn(&str) -> bool) -> Option<usize> {
 /// The port of a Gateway, how specific the host is, and the listener.
 type Listening = ((String, u64), (u8, usize), String);
 
-/// The last nodes of the paths that serve the request, one for each port of each Gateway.
+/// The port of each Gateway at which the request is served, with the last node of the path that serves it.
 fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, String)> {
     let objects: Vec<Value> = world.iter().map(object).collect();
     let find = |id: &str| -> Value {
@@ -134,7 +134,7 @@ fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, 
     let keys: BTreeSet<(String, u64)> = places.iter().map(|(key, ..)| key.clone()).collect();
     for key in keys {
         let of_key = places.iter().filter(|(other, ..)| *other == key);
-        // Of HTTP and HTTPS listeners with one host on one port, the first by name.
+        // If HTTP and HTTPS listeners have the same host and port, the first by name serves the request.
         let best = of_key.min_by_key(|(_, rank, id)| (Reverse(*rank), id.clone())).unwrap();
         let mut all = Vec::new();
         for path in json["paths"].as_array().unwrap() {

@@ -121,6 +121,6 @@ fn draw(dot: &str) -> String {
     graphviz.stdin.take().unwrap().write_all(dot.as_bytes()).unwrap();
     let output = graphviz.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    // Graphviz writes a hyphen like this.
+    // Graphviz writes a hyphen as `&#45;`.
     String::from_utf8(output.stdout).unwrap().replace("&#45;", "-")
 }

@@ -98,7 +98,7 @@ async fn restore(hub: &ControlPlane, recorded: &Value) -> Result<()> {
     }
     let restored = serde_json::to_value(api.get(&name).await?)?;
     for part in ["spec", "data"] {
-        // For clusters and Placements, the published definitions have fields that those of the tests may
+        // The published definitions of clusters and Placements have fields that the generated definitions may
         // lack.
         let group = recorded["apiVersion"].as_str().unwrap_or_default();
         let is_cut = group.starts_with("cluster.open-cluster-management.io/");

@@ -1,4 +1,4 @@
-//! The pages of a Gateway and of effective policies show the same as `topology` and `effective`.
+//! The pages of a Gateway and of effective policies show the same data as `topology` and `effective`.
 
 use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;

@@ -1,4 +1,4 @@
-//! The pages of the fleet, of a policy and of a cluster show the same as the commands.
+//! The pages of the fleet, of a policy and of a cluster show the same data as the commands.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ async fn matrix_cells_match_the_status_command() {
             }
         }
     }
-    // No policy has only been applied, and all clusters are available.
+    // The test writes no policy in the state Applied, and all clusters are available.
     let other = [PolicyState::Applied, PolicyState::Unreachable];
     let expected = PolicyState::ALL.into_iter().filter(|state| !other.contains(state)).collect();
     assert_eq!(states, expected, "not every state is covered");
@@ -230,7 +230,7 @@ async fn explanation_matches_the_explain_command() {
         assert!(page.contains(&text), "{text}: {page}");
     }
 
-    // The page does not reload: each change would read all objects of the hub again.
+    // The page does not reload after changes, because each reload would read all objects of the hub.
     assert!(page.contains("data-once") && !page.contains("http-equiv"), "{page}");
 
     for (cluster, fault) in

@@ -54,7 +54,7 @@ async fn requests_get_the_documented_responses() {
         ("GET /style.css", &[&host, &cookie], 200),
         ("GET /script.js", &[&host, &cookie], 200),
         ("GET /clusters/eu-1", &[&host, &cookie], 200),
-        // No key, the key of an earlier run, or a wrong one.
+        // No key, the key of an earlier run, or a wrong key.
         ("GET /", &[&host], 401),
         ("GET /style.css", &[&host], 401),
         ("GET /events", &[&host], 401),
@@ -62,7 +62,7 @@ async fn requests_get_the_documented_responses() {
         ("GET /?key=0123456789abcdef0123456789abcdef", &[&host], 401),
         (&other_page, &[&host], 401),
         (&key, &[&host], 303),
-        // Another host name that resolves to this address, or several.
+        // Another host name that resolves to this address, no `Host` header, or several.
         ("GET /", &["Host: example.com", &cookie], 421),
         ("GET /", &[&localhost, &cookie], 421),
         ("GET /", &[&cookie], 421),

@@ -11,7 +11,7 @@ use crate::site::{Site, annotated, annotations, entry, tenant};
 
 const LIMITS: &str = "/policies/ratelimitpolicy.kuadrant.io";
 
-/// Three policies on two clusters. One cluster rejects one of them.
+/// Three policies on two clusters. One cluster rejects one of the policies.
 async fn site(name: &str) -> (Tenant<'static>, Site) {
     let tenant = tenant(name).await;
     for (policy, applied) in [("limits", true), ("quotas", false), ("burst", true)] {
@@ -83,7 +83,7 @@ async fn tabs_share_one_event_stream() {
     let (tenant, site) = site("web-tabs").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
-    // More tabs than a browser opens connections to one host.
+    // Opens more tabs than the number of connections that a browser opens to a host.
     for _ in 0..8 {
         let tab = browser.page.new_window(true).await.unwrap();
         browser.page.switch_to_window(tab.handle).await.unwrap();

@@ -1,5 +1,5 @@
-//! Takes the screenshots in the documentation, of a hub with a controller. The test writes the reports of its
-//! clusters.
+//! Takes the screenshots in the documentation, of a hub with a controller. The test writes the reports of the
+//! hub's clusters.
 
 use std::path::Path;
 use std::{env, fs};
@@ -38,7 +38,7 @@ const STATES: [&str; 11] = [
     "Enforced",
 ];
 
-/// The policies, each with the name of its work. No two of one kind have the same target.
+/// The policies, each with the name of its work. Policies of the same kind have different targets.
 fn policies() -> [(Value, &'static str); 6] {
     let limits = |name: &str, gateway: &str| rate_limit_policy(NAMESPACE, name, gateway);
     let auth = |name: &str, gateway: &str| auth_policy(NAMESPACE, name, gateway);
@@ -64,8 +64,8 @@ fn not_enforced(reason: &str, message: &str) -> WorkReport {
     accepted().condition("Enforced", "False", reason, message)
 }
 
-/// All reports except `Enforced`, with the messages of the Kuadrant operator: the work, the cluster, and the
-/// state.
+/// All reports except `Enforced`, with the messages of the Kuadrant operator. Each has the work, the cluster, and
+/// the state.
 fn reports() -> [(&'static str, &'static str, PolicyState, WorkReport); 8] {
     let conflict = "conflict with \"kubectl\" using kuadrant.io/v1: .spec.limits";
     let missing = "[Authorino Operator] is not installed, please restart Kuadrant Operator pod once dependency has been installed";

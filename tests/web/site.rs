@@ -40,24 +40,24 @@ impl DerefMut for Site {
 }
 
 impl Site {
-    /// Starts it with these arguments, on a free port.
+    /// Starts a server with these arguments on a free port.
     pub(crate) async fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self::start_on("0", kubeconfig, arguments).await
     }
 
-    /// Starts it for the objects of a tenant.
+    /// Starts a server for the objects of a tenant on a free port.
     pub(crate) async fn of(tenant: &Tenant<'_>) -> Self {
         Self::on("0", tenant).await
     }
 
-    /// Starts it for the objects of a tenant on this port.
+    /// Starts a server for the objects of a tenant on this port.
     pub(crate) async fn on(port: &str, tenant: &Tenant<'_>) -> Self {
         let controller = tenant.controller_name();
         let arguments = ["--controller-name", &*controller, "-n", tenant.name()];
         Self::start_on(port, tenant.hub().kubeconfig(), &arguments).await
     }
 
-    /// Starts it with these arguments on this port.
+    /// Starts a server with these arguments on this port.
     async fn start_on(port: &str, kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self(Pages::start(command(kubeconfig, &[&["web", "--port", port], arguments].concat())).await)
     }

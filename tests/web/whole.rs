@@ -14,12 +14,13 @@ const POLICIES: usize = 40;
 const EVIL: &str = "\"><script>alert(1)</script>' \u{202e}txet";
 const NAMESPACE: &str = "shop";
 
-/// The name of a policy. The first one has the maximum length.
+/// The name of a policy. The first name has the maximum length.
 fn name(number: usize) -> String {
     if number == 0 { "long.".repeat(50) + "abc" } else { format!("policy-{number:02}") }
 }
 
-/// The reports about a policy. One in five is rejected on a cluster, one is overridden, and one is pending.
+/// The reports about a policy. Of five policies, one is rejected on a cluster, one is overridden, and one is
+/// pending.
 fn entries(number: usize) -> Vec<Synced> {
     let enforced = [("Accepted", "True", "Accepted"), ("Enforced", "True", "Enforced")];
     let overridden = [("Enforced", "False", "Overridden")];

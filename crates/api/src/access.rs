@@ -11,7 +11,7 @@ use super::text::truncate_bytes;
 const REASON_LIMIT: usize = 32 * 1024;
 /// The supported API versions.
 const VERSIONS: [&str; 2] = ["authorization.k8s.io/v1", "authorization.k8s.io/v1beta1"];
-/// Their kind.
+/// The kind in both versions.
 const KIND: &str = "SubjectAccessReview";
 
 /// The requested access.
@@ -121,7 +121,7 @@ impl AccessReview {
     ///
     /// # Errors
     ///
-    /// If the review has none, or both kinds.
+    /// If the review has no attributes, or attributes of both kinds.
     pub fn attributes(&self) -> Result<&Attributes, &'static str> {
         self.attributes.as_ref().map_err(|fault| *fault)
     }

@@ -178,8 +178,8 @@ impl AdmissionReview {
     }
 
     /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are
-    /// charged to the user. The API server sets a Namespace's own name as its namespace, and dry runs may use any
-    /// number of names.
+    /// charged to the user. The namespace of a request for a Namespace is the Namespace itself. With dry runs for many
+    /// names, a user could otherwise exceed the allowance.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let RawRequest { resource, namespace, user_info, .. } = &self.raw;
@@ -316,7 +316,7 @@ impl AdmissionDecision {
         Self::Denied { code: 429, message: "too many reviews are waiting".to_owned() }
     }
 
-    /// Whether it is carried out.
+    /// Whether the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allowed { .. })

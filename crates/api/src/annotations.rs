@@ -58,7 +58,7 @@ keys! {
     POLICIES_SYNCED = "kuadrant.io/policies-synced", Annotation, HubPolicies;
     /// On a hub policy: a [`Summary`] as JSON.
     POLICIES_SYNCED_SUMMARY = "kuadrant.io/policies-synced-summary", Annotation, HubPolicies;
-    /// On a hub policy: how much detail the list has: `full`, `minimal`, `keys` or `first <n> of <m>`.
+    /// On a hub policy: how much detail [`POLICIES_SYNCED`] has: `full`, `minimal`, `keys` or `first <n> of <m>`.
     POLICIES_SYNCED_DETAIL = "kuadrant.io/policies-synced-detail", Annotation, HubPolicies;
     /// On a hub policy: a message for its owner, for example why it is frozen.
     POLICY_SYNC_MESSAGE = "kuadrant.io/policy-sync-message", Annotation, HubPolicies;
@@ -133,7 +133,7 @@ pub const POLICY_ANNOTATIONS: [&str; 4] =
 
 /// The conditions of a copy that are returned as feedback.
 pub const CONDITIONS: [&str; 4] = ["Accepted", ENFORCED, "Programmed", "Ready"];
-/// The condition of a copy for whether it is in force.
+/// The condition of a copy that reports whether the copy is in force.
 pub const ENFORCED: &str = "Enforced";
 
 /// The status of a policy on one cluster.
@@ -151,7 +151,7 @@ pub struct Synced {
     /// Whether the agent's report on the current revision is outstanding.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
-    /// Whether the agent is removing the copy. `pending` is also true if the policy is to be on the cluster again.
+    /// Whether the agent is removing the copy. `pending` is also true if the policy is planned for the cluster again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
     /// The agent's message if the copy is not applied.
@@ -163,7 +163,7 @@ pub struct Synced {
     /// Whether the condition `Enforced` is true for only some of the targets, according to its message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The category of the problem for which the copy is left unchanged.
+    /// The category of the problem because of which the copy is left unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<String>,
     /// The values of the configured `statusFields`.
@@ -178,7 +178,7 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// Whether the copy is being removed for good.
+    /// Whether the copy is being removed, and is not planned again.
     #[must_use]
     pub fn is_being_removed(&self) -> bool {
         self.deleting && !self.pending
@@ -214,8 +214,8 @@ pub struct SyncedCondition {
 }
 
 impl SyncedCondition {
-    /// Whether another policy on the cluster takes precedence over the copy. Kuadrant's RFC 0007 has both spellings of the
-    /// reason.
+    /// Whether another policy on the cluster takes precedence over the copy. Kuadrant's RFC 0007 has both spellings of
+    /// the reason.
     #[must_use]
     pub fn is_overridden(&self) -> bool {
         self.condition_type == ENFORCED

@@ -11,7 +11,7 @@ pub const GROUP: &str = "cluster.open-cluster-management.io";
 /// On a Gateway: the Placement that selects its clusters. On a PlacementDecision: the Placement to which it belongs.
 pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement";
 
-/// The condition of a ManagedCluster for whether its agent renews its lease.
+/// The condition of a ManagedCluster that reports whether its agent renews its lease.
 pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 
 /// A spoke. Decisions depend only on its name and labels.

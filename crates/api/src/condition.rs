@@ -1,4 +1,5 @@
-//! Checks and builds conditions of a status, and reads from them why a controller rejects an object. They follow the [API
+//! Checks and builds conditions of a status, and reads from them why a controller rejects an object. They follow the
+//! [API
 //! conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

@@ -84,7 +84,7 @@ impl<T> FairQueue<T> {
         (self.groups.len(), self.items.len())
     }
 
-    /// Releases the memory that a burst has left.
+    /// Releases memory that is unused after a burst of items.
     pub fn shrink_if_sparse(&mut self) {
         shrink_if_sparse(&mut self.items);
         if is_sparse(self.groups.len(), self.groups.capacity()) {

@@ -13,8 +13,8 @@ pub const GROUP: &str = "gateway.networking.k8s.io";
 /// The API group of Gateway API's experimental kinds.
 pub const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io";
 
-/// The label of a policy's CustomResourceDefinition for the way in which policies are merged:
-/// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/).
+/// The label on the CustomResourceDefinition of a policy kind. Its value defines how policies of the kind are merged
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 pub const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
 /// Whether the value of [`POLICY_LABEL`] means direct policies.

@@ -1,6 +1,6 @@
 //! JSON in the form in which the API server stores it, and hashes of JSON values.
 //!
-//! The API server parses a number as a 64-bit integer if it fits, otherwise as a double, and writes a double without
+//! The API server parses a number as a 64-bit integer if it fits, otherwise as a double. It writes a double without
 //! fraction as an integer. Text from other sources (files, overrides) is converted to this form by [`normalize`].
 
 pub mod step;

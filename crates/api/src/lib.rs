@@ -1,7 +1,7 @@
 //! The wire types that the controller reads and writes, and the types for names.
 //!
-//! Only the fields on which decisions depend are typed. Other data, such as the spec of a policy or the metadata of a
-//! Gateway, stays JSON, so that fields unknown to this version reach the spokes.
+//! Only the fields on which decisions depend are typed. Other data stays JSON, such as the spec of a policy or the
+//! metadata of a Gateway. So fields that this version does not know reach the spokes.
 
 pub mod access;
 pub mod admission;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-/// A point in time, in milliseconds since 1970-01-01 UTC. Its clock never runs backwards within a process.
+/// A point in time, in milliseconds since 1970-01-01 UTC. Within a process, the clock never runs backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(pub i64);
 
@@ -33,7 +33,7 @@ impl Moment {
         left.into_iter().chain(right).min()
     }
 
-    /// The time elapsed since `earlier`; zero if that is later.
+    /// The time elapsed since `earlier`; zero if `earlier` is later than this moment.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or_default())

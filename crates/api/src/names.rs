@@ -1,4 +1,4 @@
-//! Newtypes for names, so that the compiler rejects one in place of another.
+//! Newtypes for names, so that the compiler rejects a name of the wrong type.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -25,8 +25,8 @@ impl fmt::Display for ClusterName {
 }
 
 impl ClusterName {
-    /// Accepts only a DNS label, as Kubernetes requires. The name is used as a namespace in request paths, so an
-    /// invalid one must not get that far.
+    /// Accepts only a DNS label, as Kubernetes requires. The name becomes a namespace in request paths, where an
+    /// invalid name could change the path.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         is_dns_label(name).then(|| Self::from(name))
@@ -91,7 +91,7 @@ impl GroupResource {
         Self { group: group.into(), resource: resource.into() }
     }
 
-    /// Whether the plural guessed from `kind`, by adding `s` or the like, is this resource's.
+    /// Whether the plural that is guessed from `kind`, for example by adding `s`, is the plural of this resource.
     #[must_use]
     pub fn is_plural_of(&self, kind: &str) -> bool {
         ApiResource::from_gvk(&GroupVersionKind::gvk(&self.group, "", kind)).plural == *self.resource
@@ -237,7 +237,7 @@ impl Origin {
     }
 
     /// Parses `<resource>.<group>/<namespace>/<name>`; for the core group `<resource>/<namespace>/<name>`. Returns
-    /// `None` for other texts and for those longer than names in the API.
+    /// `None` for other texts, and for texts that are longer than the API allows.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > ORIGIN_LIMIT {
@@ -303,8 +303,8 @@ impl ControllerName {
         format!("policy-sync-{}", self.hash)
     }
 
-    /// The field manager for the conditions of the topology on the hub. It is a separate one, because an apply removes
-    /// the manager's fields that are not in it.
+    /// The field manager for the conditions of the topology on the hub. It is separate, because server-side apply
+    /// removes all fields of a manager that the request omits.
     #[must_use]
     pub fn topology_field_manager(&self) -> String {
         format!("policy-sync-topology-{}", self.hash)

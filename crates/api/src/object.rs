@@ -1,7 +1,7 @@
 //! An object of the hub of any kind: typed metadata, and the other fields as raw JSON.
 //!
-//! Parsing does not depend on the shape of the raw fields, so that one malformed object does not stop the list or watch
-//! of its kind.
+//! Parsing does not depend on the shape of the raw fields. So one malformed object does not stop the list or watch of
+//! its kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -80,8 +80,8 @@ impl ManagedFields {
 }
 
 impl Metadata {
-    /// The resource version as a number; 0 if it is not one. Numbers are comparable within a kind: Kubernetes
-    /// guarantees that from version 1.35, and earlier versions behave so, too.
+    /// The resource version as a number; 0 if it is not a number. Versions of objects of one kind are comparable:
+    /// Kubernetes guarantees this from version 1.35, and earlier versions behave in the same way.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()

@@ -43,7 +43,7 @@ pub struct Params {
     pub conflicts: Conflicts,
     /// The time for which a Gateway waits for its policies, in seconds.
     pub policy_wait_seconds: u32,
-    /// What happens when that time is over.
+    /// What happens when `policyWaitSeconds` is over.
     pub policy_wait_action: PolicyWaitAction,
     /// The longest grace period that a Gateway can have, in seconds.
     pub max_grace_seconds: u32,
@@ -211,8 +211,7 @@ impl Params {
         faults.into_iter().next().map_or(Ok(params), Err)
     }
 
-    /// Parses parameters and returns all faults: first those of the structure, and if there are none, those of the
-    /// values.
+    /// Parses parameters and returns all faults. The values are checked only if the structure has no fault.
     #[must_use]
     pub fn check(text: &str) -> CheckedParams {
         let mut checked = read::read(text);
@@ -368,7 +367,7 @@ fn field_faults(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
     faults
 }
 
-/// The fault of the name of `field`, if any. `names` are the previous names.
+/// The fault of the name of `field`, if any. `names` are the names of the previous fields.
 fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Option<String> {
     if field.name.is_empty() {
         Some("must not be empty".to_owned())

@@ -32,20 +32,20 @@ pub struct MetadataChange {
     /// The hash of the value that was set; `None` if the key was removed.
     #[serde(rename = "value", skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The developer's value, if there was one.
+    /// The value that the object's author had set, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
 impl MetadataChange {
-    /// A change to `value`, where the developer had `before`.
+    /// A change to `value`, where the author had set `before`.
     #[must_use]
     pub fn new(value: Option<&str>, before: Option<&str>) -> Self {
         Self { hash: value.map(hash), before: before.map(str::to_owned) }
     }
 
-    /// The developer's value if the object now has `value`: the original one if `value` is still the policy's,
-    /// otherwise `value`, which the developer has written since.
+    /// The author's value of a key that now has `value`. If `value` is still the one that Rego policies set, returns
+    /// the original value. Otherwise the author has written `value` since.
     fn original(&self, value: Option<&str>) -> Option<String> {
         if value.map(hash) == self.hash { self.before.clone() } else { value.map(str::to_owned) }
     }
@@ -62,11 +62,11 @@ impl PlacedByPolicy {
         Self::parse(object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default())
     }
 
-    /// Parses the annotation's value. An invalid one counts as empty.
+    /// Parses the annotation's value. An invalid value counts as empty.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
-        // Policies cannot set such keys, so a client that bypassed the review has written them.
+        // Rego policies cannot set such keys, so a client that bypassed the review has written them.
         let may_be = |key: &str| is_label_key(key) && !is_controller_key(key);
         let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
         placed.annotations.retain(|key, _| may_be(key));
@@ -74,8 +74,8 @@ impl PlacedByPolicy {
         placed
     }
 
-    /// The developer's value of the annotation `key`, if its current `value` is still a policy's. The inner `None`
-    /// means that there was no value.
+    /// The author's value of the annotation `key`, if its current `value` is still one that Rego policies set. The
+    /// inner `None` means that the author had set no value.
     #[must_use]
     pub fn before(&self, key: &str, value: &str) -> Option<Option<&str>> {
         let set = self.annotations.get(key).filter(|set| set.hash == Some(hash(value)))?;
@@ -88,7 +88,7 @@ impl PlacedByPolicy {
         self.annotations.is_empty() && self.labels.is_empty()
     }
 
-    /// `object` with the developer's values.
+    /// `object` with the author's values.
     #[must_use]
     pub fn original(&self, object: &Value) -> Value {
         let mut original = object.clone();
@@ -117,7 +117,8 @@ pub fn strings(object: &Value, field: &str) -> Strings {
     texts.collect()
 }
 
-/// Sets the labels or annotations of `object`. If there were none and there are none, the object stays unchanged.
+/// Sets the labels or annotations of `object`. If the object had none and `strings` is empty, the object stays
+/// unchanged.
 pub fn write(object: &mut Value, field: &str, strings: &Strings) {
     if strings.is_empty() && object["metadata"][field].as_object().is_none_or(Map::is_empty) {
         return;

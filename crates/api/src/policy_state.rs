@@ -8,7 +8,7 @@ use super::generators::PolicyKindNames;
 use super::names::GroupResource;
 use super::params::Role;
 
-/// The condition of a copy for whether its controller accepts it.
+/// The condition of a copy that reports whether its controller accepts it.
 pub const ACCEPTED: &str = "Accepted";
 
 /// The wording of a controller for `Enforced=True` on a part of the targets.
@@ -22,11 +22,11 @@ pub struct PartialWording {
     pub text: &'static str,
 }
 
-/// The known wordings. The controllers have no reason code for it, so [`PolicyState::PartiallyEnforced`] is derived
-/// from the message. For other kinds, `Enforced=True` is always [`PolicyState::Enforced`].
+/// The known wordings. Controllers report no reason code for partial enforcement, so [`PolicyState::PartiallyEnforced`]
+/// is derived from the message. For other kinds, `Enforced=True` is always [`PolicyState::Enforced`].
 ///
 /// Source: Kuadrant operator, `EnforcedCondition` in `internal/kuadrant/conditions.go` and its callers, the status
-/// updaters of these kinds. It never reports partial enforcement of TLSPolicies or of the kinds of
+/// updaters of these kinds. The operator never reports partial enforcement of TLSPolicies or of the kinds of
 /// `extensions.kuadrant.io`.
 pub const PARTIAL_WORDINGS: [PartialWording; 4] = [
     kuadrant("authpolicies", "AuthPolicy", "1.0 to 1.5"),
@@ -55,11 +55,12 @@ pub enum PolicyState {
     PartiallyEnforced,
     /// The agent has not applied the current revision yet, or the controller has not reported on it yet.
     Pending,
-    /// The agent or the ManagedCluster is not available. Only readers determine this; it is never written.
+    /// The agent or the ManagedCluster is not available. Commands and web pages determine this state; the controller
+    /// never writes it.
     Unreachable,
     /// No controller reports whether it is enforced.
     Unknown,
-    /// The agent is removing it for good.
+    /// The agent is removing it, and it is not planned again.
     Removing,
     /// Another policy on the cluster takes precedence (`Enforced=False`, reason `Overridden`).
     Overridden,

@@ -1,8 +1,8 @@
 //! Recognizes updates that only release a terminating object, for example by removing a finalizer. [`cel`] excludes
 //! them in the match conditions of the webhooks, so that deletions finish while no replica is available. `is_release`
-//! is the same rule for requests that arrive.
+//! applies the same rule to requests that reach the webhooks.
 //!
-//! Only the stored object shows whether it is terminating: in a server-side apply, the API server passes on a
+//! Only the stored object shows whether it is terminating. In a server-side apply, the API server passes on a
 //! `deletionTimestamp` that the client has sent.
 
 use serde_json::{Map, Value};
@@ -14,7 +14,8 @@ const OBJECT: [&str; 1] = ["status"];
 /// The fields of `metadata` that may differ. The API server rejects new finalizers on a terminating object.
 const METADATA: [&str; 3] = ["finalizers", "managedFields", "resourceVersion"];
 
-/// Whether `operation` is an update of the terminating object `old` that changes only the fields above.
+/// Whether `operation` is an update of the terminating object `old` that changes only the fields in [`OBJECT`] and
+/// [`METADATA`].
 #[must_use]
 pub(super) fn is_release(operation: &str, object: &Value, old: &Value) -> bool {
     let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else { return false };
@@ -33,8 +34,8 @@ fn are_equal_except(fields: &[&str], one: &Map<String, Value>, other: &Map<Strin
         && one.iter().all(|(key, value)| fields.contains(&key.as_str()) || other.get(key) == Some(value))
 }
 
-/// A CEL expression that is false for an update of a terminating object that changes only its status, its finalizers or
-/// its managed fields, and true for all other requests.
+/// A CEL expression that is false for updates of terminating objects that change only status, finalizers or managed
+/// fields. It is true for all other requests.
 #[must_use]
 pub fn cel() -> String {
     let differ = |path: &str, fields: &[&str]| {

@@ -17,7 +17,7 @@ pub const DATA: [&str; 3] = [CERTIFICATE, KEY, "ca.crt"];
 
 /// The parts of a Secret that may hold secret values. Some tools store whole objects in annotations.
 const REDACTED_FIELDS: [&str; 3] = ["/data", "/stringData", "/metadata/annotations"];
-/// The number of hash digits shown: enough to distinguish values, but too few to help in guessing a weak one.
+/// The number of hash digits shown: enough to distinguish values, but too few to help in guessing a weak value.
 const DIGITS: usize = 8;
 
 /// Replaces the values of all Secrets within `value` by short hashes.

@@ -2,8 +2,8 @@
 //!
 //! The annotations hold a Kubernetes [label
 //! selector](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text (`region=us`,
-//! `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas), or one of Kubernetes federation.
-//! If both are present, a cluster must match both.
+//! `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas), or a selector in the format of
+//! Kubernetes federation. If both are present, a cluster must match both.
 
 mod federation;
 
@@ -77,7 +77,7 @@ pub struct SelectorError {
     requirement: String,
 }
 
-/// Parses a label selector. An empty one selects everything.
+/// Parses a label selector. An empty selector selects everything.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 //! IDs](https://kubernetes.io/docs/concepts/overview/working-with-objects/names/),
 //! [Labels](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set)).
 //!
-//! Names are used in request paths and selectors, so invalid ones must be rejected before.
+//! Names are used in request paths and selectors, so invalid names must be rejected first.
 
 /// The maximum length of a DNS label, of a label value, of the name part of a label key, and of a kind.
 pub const LABEL_LIMIT: usize = 63;

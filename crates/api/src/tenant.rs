@@ -18,7 +18,8 @@ impl Tenant {
         Self(format!("namespace/{namespace}").into())
     }
 
-    /// The user of this name. A ServiceAccount counts for its namespace, whose users can create any number of ServiceAccounts.
+    /// The user of this name. The tenant of a ServiceAccount is its namespace, whose users can create any number of
+    /// ServiceAccounts.
     #[must_use]
     pub fn user(name: &str) -> Self {
         if let Some((namespace, _)) = name.strip_prefix(SERVICE_ACCOUNT).and_then(|name| name.split_once(':'))

@@ -92,7 +92,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 /// The maximum number of names, or of other items, in a message.
 pub const LIST_LIMIT: usize = 10;
 
-/// The first of `names`, and the number of further ones.
+/// The first names in `names`, and the number of the others.
 #[must_use]
 pub fn named(names: &[impl AsRef<str>]) -> String {
     let first: Vec<&str> = names.iter().take(LIST_LIMIT).map(AsRef::as_ref).collect();

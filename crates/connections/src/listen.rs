@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
-/// The backlog of listening sockets. An API server opens a connection for each review, many at once.
+/// The backlog of listening sockets. An API server may open many connections at once, one for each concurrent review.
 const BACKLOG: i32 = 1_024;
 
 /// Listens on `address`. `[::]` means IPv4 and IPv6, or only IPv4 if the machine has no IPv6.

@@ -1,9 +1,9 @@
 //! Readiness of the controller, computed from its watches.
 //!
-//! Ready means that all required kinds are listed, and that each other resolved kind is listed or has failed
-//! once. Later failures appear in the text but do not affect readiness, because the rest of the controller
-//! keeps working. A controller that cannot list a required kind never becomes ready, so it does not replace a
-//! working one in a rollout.
+//! Ready means that all required kinds are listed. In addition, each other kind that resolves to a served version must
+//! be listed, or have failed once. Later failures appear in the text but do not affect readiness, because the rest of
+//! the controller keeps working. A controller that cannot list a required kind never becomes ready, so it does not
+//! replace a working one in a rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// Combines it with the readiness of another part, and appends the lines `more` of that part.
+    /// Combines the readiness with that of another part, and appends the lines `more` of that part.
     #[must_use]
     pub fn and(self, (ready, more): (bool, String)) -> Self {
         match self {
@@ -66,8 +66,8 @@ pub fn health(view: View<'_>) -> Health {
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 
-/// The watched resources, each with whether all its watches are listed and not failing. Kinds known not to
-/// resolve are omitted: that is an error of the class parameters, not of a watch.
+/// The watched resources, each with whether all its watches are listed and not failing. Kinds that are known not to
+/// resolve to a served version are omitted, because this is an error in the class parameters.
 #[must_use]
 pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     let failing = view.failing();
@@ -80,7 +80,7 @@ pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     watches
 }
 
-/// All sources that are to be watched.
+/// All sources that must be watched.
 fn required_sources(view: View<'_>) -> BTreeSet<Source> {
     needed().chain(watches::plan(view).into_keys()).collect()
 }

@@ -1,7 +1,8 @@
 //! Starts all capabilities of the controller: sync, Rego policies, remediation, audit, topology and webhooks.
 //!
-//! Independent of the process: `policy-sync controller` starts it with a client of the hub, tests with a
-//! client of any server, also with tokio's paused time. All time comes from [`Clock`] and tokio.
+//! The manager does not depend on the process that runs it. `policy-sync controller` starts it with a client of the
+//! hub. Tests start it with a client of any server, and may pause tokio's time. All time comes from [`Clock`] and
+//! tokio.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,8 +87,8 @@ impl Manager {
         }
     }
 
-    /// Starts all tasks. The handle finishes after `stop` is cancelled or a task has panicked, once the
-    /// current work is done and the Lease released.
+    /// Starts all tasks. They end after `stop` is cancelled or a task has panicked. The handle finishes once the
+    /// current work is done and the Lease is released.
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), RestartReason>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));

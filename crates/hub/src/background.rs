@@ -37,14 +37,14 @@ pub async fn run_in_background<T: Send + 'static>(
     thread::Builder::new().name(name.to_owned()).spawn(move || {
         let _runtime = runtime.enter();
         lower_priority();
-        // The receiver is gone if the caller was cancelled.
+        // Sending fails if the caller was cancelled, because that drops the receiver.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     })?;
     receiver.await.ok().and_then(Result::ok).ok_or(BackgroundError::Panicked)
 }
 
-/// Like [`run_in_background`], for work that does not block or wait. Under paused time, as in tests, the clock does not advance
-/// while the work runs, because a thread of the runtime is blocked on it.
+/// Like [`run_in_background`], for work that does not block or wait. Under paused time, as in tests, the clock does not
+/// advance while the work runs, because a thread of the runtime is blocked on it.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! TLS certificates and keys: the server's, which can be replaced while it serves, and a client's.
+//! TLS certificates and keys of servers and clients. A server's certificate can be replaced while the server runs.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use policy_sync_api::moment::Moment;
 /// A certificate chain and its private key, both PEM.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateAndKey<'p> {
-    /// The certificate's file or Secret key, for error messages.
+    /// The name of the file or Secret key that contains the certificate, for error messages.
     pub certificate_name: &'p str,
     /// The certificate, followed by its intermediates.
     pub certificate: &'p [u8],
-    /// The key's file or Secret key, for error messages.
+    /// The name of the file or Secret key that contains the private key, for error messages.
     pub key_name: &'p str,
     /// The private key.
     pub key: &'p [u8],
@@ -117,7 +117,7 @@ pub fn certified_key(pair: CertificateAndKey<'_>) -> Result<CertifiedKey, Certif
     };
     let certified_key = CertifiedKey::new(certificates, any_supported_type(&key).map_err(key_error)?);
     match certified_key.keys_match() {
-        // For some key types, rustls cannot compare.
+        // For some key types, rustls cannot compare the key with the certificate.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified_key),
         Err(error) => Err(key_error(error)),
     }

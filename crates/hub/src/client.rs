@@ -20,11 +20,11 @@ const PAGE_SIZE: u32 = 500;
 
 /// Which kinds of a required API group a cluster serves.
 enum ApiSupport<'r> {
-    /// The kind of a hub.
+    /// The kind that hubs serve.
     Hub,
-    /// Only the kind of a spoke.
+    /// Only the kind that spokes serve.
     Spoke,
-    /// Neither of them.
+    /// Neither of the two kinds.
     Missing(&'r RequiredApi),
 }
 
@@ -64,8 +64,8 @@ impl HubClient {
         &self.url
     }
 
-    /// Checks that the hub serves all `required` APIs. Without the right to query discovery, the check passes: later
-    /// requests name each missing right.
+    /// Checks that the hub serves all `required` APIs. Without the right to query discovery, the check passes. In that
+    /// case, later requests fail and name each missing right.
     ///
     /// # Errors
     ///

@@ -13,14 +13,14 @@ use crate::telemetry::metrics::Metrics;
 /// The time limit for a connection, and for the first byte of a response.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A connection without a byte from the hub for this long is closed. It must be longer than the gap between two
-/// bookmarks of a watch, one minute.
+/// The time without a byte from the hub after which a connection is closed. It must be longer than the gap between two
+/// bookmarks of a watch, which is one minute.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
 
 /// A client for the controller: for watches, and for the writes that follow from them.
 ///
-/// It closes dead connections. Without that, a request on one of them would never end, and a kind whose list does not
-/// end is not watched.
+/// It closes dead connections. Otherwise a request on such a connection would never end. If the request were a list,
+/// its kind would never be watched.
 ///
 /// It does not retry. The library's own retries would repeat a write with unknown outcome up to 15 times, even minutes
 /// later, regardless of leadership, backoff and metrics.
@@ -37,7 +37,7 @@ pub fn watch_client(
 ) -> Result<Client, HubError> {
     config.connect_timeout = Some(FIRST_BYTE_TIMEOUT);
     config.read_timeout = Some(IDLE_TIMEOUT);
-    // Idle time before a request must not count against it.
+    // The idle time before a request does not count towards the timeout of the request.
     config.reset_reader_on_write = true;
     config.default_retry = false;
     let host = config.cluster_url.authority().map_or("", |authority| authority.as_str()).to_owned();

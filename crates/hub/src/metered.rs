@@ -78,7 +78,7 @@ struct InFlightRequest {
     method: String,
     resource: String,
     began: Instant,
-    /// The status of the response, which for a watch arrives when the watch begins; `None` without a response.
+    /// The status of the response; `None` without a response. For a watch, the response arrives when the watch begins.
     code: Option<StatusCode>,
 }
 

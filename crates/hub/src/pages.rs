@@ -7,7 +7,7 @@ use kube::core::request;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_mirror::{Projection, Source};
 
-/// The requests for the pages of one list. Each needs the continue token of the page before.
+/// The requests for the pages of one list. Each request needs the continue token of the previous page.
 #[derive(Debug)]
 pub struct Pages {
     of: request::Request,
@@ -53,7 +53,8 @@ impl Pages {
         }
     }
 
-    /// Moves on to the page after the one with this continue token. Returns whether there is one.
+    /// Moves on to the next page, with the continue token `token` of the current page. Returns whether there is a next
+    /// page.
     pub fn advance(&mut self, token: Option<String>) -> bool {
         self.params.continue_token = token.filter(|token| !token.is_empty());
         self.params.continue_token.is_some()

@@ -1,9 +1,9 @@
 //! Supervised tasks.
 //!
-//! A panic ends only the task in which it occurs. Without supervision, its watch would stop unnoticed, or its key would
-//! remain active forever. A restart is better than a process with missing tasks. Each task therefore runs under
-//! [`Tasks::watch`], which counts and logs a panic. Callers of [`Tasks::ended`] then end the process. A task can also
-//! end it by [`Tasks::end`].
+//! A panic ends only the task in which it occurs. Without supervision, the watch of that task would stop unnoticed, or
+//! its key would remain active forever. A restart is better than a process with missing tasks. Each task therefore runs
+//! under [`Tasks::watch`], which counts and logs a panic. Callers of [`Tasks::ended`] then end the process. A task can
+//! also end the process by [`Tasks::end`].
 
 use std::any::Any;
 use std::future::Future;
@@ -38,7 +38,7 @@ pub enum RestartReason {
 }
 
 impl Tasks {
-    /// Supervises with no panic so far. Counts panics in `metrics`.
+    /// Creates a supervisor that counts panics in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
         Self { metrics, reason: Arc::default(), ended: CancellationToken::new() }
@@ -50,7 +50,7 @@ impl Tasks {
         self.ended.cancel();
     }
 
-    /// Runs `future`. Returns its value; `None` if it panics. `task` names it in the log and the metric.
+    /// Runs `future`. Returns its value; `None` if it panics. `task` is its name in the log and the metric.
     pub fn watch<T>(
         self,
         task: &'static str,
@@ -58,7 +58,7 @@ impl Tasks {
     ) -> impl Future<Output = Option<T>> {
         self.metrics.register_task(task);
         async move {
-            // After a panic, state that it left inconsistent is used only until the process has ended.
+            // A panic may leave inconsistent state. This state is used only until the process has ended.
             match AssertUnwindSafe(future).catch_unwind().await {
                 Ok(value) => Some(value),
                 Err(panic) => {

@@ -27,7 +27,7 @@ pub enum SourceEvent {
         /// The resource version of the deletion.
         version: u64,
     },
-    /// Listing or watching a source has failed; `None` if it works again.
+    /// Listing or watching a source has failed. `None` if it works again.
     FailureChanged(Source, Option<WatchFailure>),
 }
 
@@ -53,13 +53,13 @@ pub enum MirrorChange {
     FailureChanged {
         /// The source.
         source: Source,
-        /// Whether the failure has begun or ended, instead of changing its reason.
+        /// Whether the failure has begun or ended. False if only its reason has changed.
         toggled: bool,
     },
 }
 
 impl SourceEvent {
-    /// A row that a task has computed, not read from a watch. It has no resource version.
+    /// A row that a task has computed and that no watch delivers. It has no resource version.
     #[must_use]
     pub fn computed<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
         Self::Applied { source, key, version: 0, row: AnyRow::new(row) }

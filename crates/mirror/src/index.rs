@@ -7,7 +7,7 @@ use crate::tables::Tables;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 
-/// A change that the index makes in response to another one.
+/// A change that the index makes in response to another change.
 #[derive(Debug)]
 pub enum Cascade {
     /// Remove all rows of a source.
@@ -32,8 +32,9 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// A view of `tables` and the index at the time `now`.
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
 
-    /// Whether further preconditions of planning are met. If a row, not a listing, meets the last of them, the
-    /// capability's triggers must queue all keys: [`MirrorChange::Everything`] is not returned.
+    /// Whether further preconditions of planning are met. A row may meet the last of these preconditions after all
+    /// listings are complete. [`MirrorChange::Everything`] is not returned then, so the capability's triggers must
+    /// queue all keys.
     fn ready(&self, _tables: &Tables) -> bool {
         true
     }
@@ -44,7 +45,7 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// Completes a row before it is stored, for example with values of the row that it replaces, or with shared
-    /// strings. `key` may be replaced only by an equal one.
+    /// strings. `key` may be replaced only by an equal key.
     fn complete(&mut self, _tables: &Tables, _source: &Source, _key: &mut ObjectKey, _row: &mut AnyRow) {}
 
     /// Updates the index after a change at the time `now`. Returns the changes that must follow.

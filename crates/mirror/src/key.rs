@@ -26,6 +26,7 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
 pub enum Priority {
     /// Before all others: many keys depend on it.
     High,
-    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays the others by at most one key.
+    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays the others by at most one
+    /// key.
     Fair(Arc<str>),
 }

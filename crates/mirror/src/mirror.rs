@@ -24,7 +24,7 @@ impl<I: Index> Mirror<I> {
         Self::with_index(I::new(controller))
     }
 
-    /// An empty mirror with an `index` that is empty too.
+    /// An empty mirror with `index`, which must also be empty.
     #[must_use]
     pub fn with_index(index: I) -> Self {
         Self { state: RwLock::new(MirrorState { tables: Tables::default(), index }) }
@@ -50,7 +50,7 @@ impl<I: Index> Mirror<I> {
         self.write(now, |state| state.end_resync(source, version, now))
     }
 
-    /// Replaces all rows of `source` by those of `objects`, seen at `now`. For objects that come from files: their
+    /// Replaces all rows of `source` by those of `objects`, seen at `now`. Used for objects from files, so their
     /// resource versions are ignored.
     pub fn list<'o>(
         &self,

@@ -9,7 +9,7 @@ pub static RESOLVED_PLURALS: Family<ResolvedPlural> = Family::computed("served k
 /// The result of resolving a plural.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolvedPlural {
-    /// It refers to this resource.
+    /// The plural refers to this resource.
     Resource(GroupVersionResource),
     /// The resource cannot be listed and watched.
     NotWatchable,

@@ -19,12 +19,12 @@ pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
 /// A row made from an object of the hub.
 pub trait ObjectRow: Row {
-    /// Prunes `object` to the data that decisions read. If [`Row::deletion_hash`] uses only metadata, it is the same for an
-    /// object that was read without its spec and status.
+    /// Prunes `object` to the data that decisions read. A [`Row::deletion_hash`] that uses only metadata is the same
+    /// for an object that was read without its spec and status.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 
-/// Makes rows from objects. For row types that families of several kinds share.
+/// Makes rows from objects. Used for row types that families of several kinds share.
 pub trait Pruner: 'static {
     /// The type of the rows.
     type Row: Row;
@@ -99,7 +99,7 @@ impl AnyRow {
         row.downcast_ref()
     }
 
-    /// The row, if it is an `R`, for changes.
+    /// The row for changes, if it is an `R`.
     #[must_use]
     pub fn get_mut<R: Row>(&mut self) -> Option<&mut R> {
         let row: &mut dyn Any = &mut *self.0;

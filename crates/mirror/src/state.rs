@@ -80,7 +80,7 @@ impl<I: Index> MirrorState<I> {
     pub(crate) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Vec<MirrorChange> {
         let was_ready = self.ready();
         let first = self.tables.synced(source).is_none();
-        // The index may have removed the source's rows during the listing; then the listing does not count.
+        // The index may have removed the source's rows during the listing. In that case, the listing is ignored.
         let Some(table) = self.tables.get_mut(source) else { return Vec::new() };
         let missing_keys = table.end_resync(version, now);
         let removed = missing_keys.into_iter().flat_map(|key| self.delete(source.clone(), key, version, now));

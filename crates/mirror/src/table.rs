@@ -74,7 +74,7 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// Starts a full listing.
     fn begin_resync(&mut self);
 
-    /// Ends a full listing. Returns the keys of rows that it did not apply; they are not removed yet.
+    /// Ends a full listing. Returns the keys of rows that the listing did not contain. These rows are not removed yet.
     fn end_resync(&mut self, version: u64, now: Moment) -> Vec<ObjectKey>;
 
     /// Records that the table is up to date with `version`.

@@ -104,8 +104,8 @@ fn kinds(module: &Module) -> Vec<Fault> {
         .collect()
 }
 
-/// The first place that reads manifests of works, if `module` reads contents as well: policies do not get those of
-/// Secrets in works.
+/// The first place that reads `manifests` of works, if `module` also reads `data` or `stringData`. Policies get the
+/// Secrets in works without these two fields.
 fn contents_in_works(module: &Module) -> Option<Fault> {
     let (mut manifests, mut has_contents) = (None, false);
     tree::each(&module.tree, &mut |expr| {

@@ -58,12 +58,12 @@ impl Bundle {
         if faults.is_empty() { Ok(Self::new(modules)) } else { Err(faults) }
     }
 
-    /// Creates a bundle of `modules`, without those that are part of the engine. Drops each syntax tree after use. `edited` receives each
-    /// module in its edited form.
+    /// Creates a bundle of `modules`. Skips modules that define `data.k8s.matches`, which this crate replaces. Drops
+    /// each syntax tree after use. `edited` receives each module in its edited form.
     ///
     /// # Errors
     ///
-    /// Returns `faults` and the faults of further modules.
+    /// Returns `faults`, together with the faults of modules that cannot be loaded.
     pub(super) fn of(
         modules: impl IntoIterator<Item = Module>,
         mut faults: Vec<Fault>,
@@ -130,7 +130,7 @@ impl Bundle {
         let mut rules: Vec<PrefixedRule> =
             rules_with_prefix.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
         rules.sort_by(|one, other| one.place.cmp(&other.place));
-        // A rule with several definitions is in the list once, at the place of the first.
+        // A rule with several definitions is in the list once, at the place of its first definition.
         let mut first: HashMap<String, usize> = HashMap::new();
         let mut rules_with_prefix: Vec<PrefixedRule> = Vec::new();
         for rule in rules {
@@ -151,7 +151,7 @@ impl Bundle {
         self.modules().map(LoadedModule::package).collect()
     }
 
-    /// Whether `package` is `other`, or refers to it directly or through other modules.
+    /// Whether `package` is `other`, or refers to `other` directly or through other modules.
     #[must_use]
     pub fn refers(&self, package: &str, other: &str) -> bool {
         package == other || {
@@ -194,7 +194,7 @@ impl Bundle {
         reachable
     }
 
-    /// The modules whose package meets one of `paths`.
+    /// The modules whose package [overlaps](Paths::overlaps) one of `paths`.
     pub(super) fn overlapping<'b>(&'b self, paths: &Paths) -> impl Iterator<Item = &'b LoadedModule> {
         self.modules().filter(|module| paths.overlaps(&module.package))
     }
@@ -283,7 +283,7 @@ impl Bundle {
         for JoinedText { name, text, syntax, rules } in self.joined().texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
-            // Guards against lost rules.
+            // The engine may parse a text without an error and still drop rules.
             if engine.get_modules().last().is_none_or(|module| module.policy.len() != rules) {
                 return Err(Fault::new(
                     &self.first_module(),
@@ -297,10 +297,10 @@ impl Bundle {
         Ok(engine)
     }
 
-    /// The fault if `data` has a value at the path of a rule. The engine would read it instead of the rule.
+    /// The fault if `data` has a value at the path of a rule. The engine would read that value instead of the rule.
     #[must_use]
     pub fn fault_of_data(&self, data: &Value) -> Option<Fault> {
-        // The engine rejects other data.
+        // The engine itself rejects data that is not an object.
         data.as_object().ok()?;
         self.modules().find_map(|module| {
             let mut value = data;
@@ -330,7 +330,7 @@ impl Bundle {
         self.joined().map_fault(&self.modules, Fault::of_engine(&self.first_module(), error))
     }
 
-    /// Maps the places in a line that the engine prints to the modules.
+    /// Replaces the places in a printed line of the engine by the places in the modules.
     pub(super) fn printed(&self, line: &str) -> String {
         self.joined().map_text(&self.modules, line)
     }
@@ -358,8 +358,8 @@ fn path(package: &str) -> Vec<String> {
     ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
-/// Parses `texts` for queries of these `packages`. Returns the modules and the faults. Calls `before` with the number of each text before
-/// parsing it.
+/// Parses `texts` for queries of these `packages`. Returns the modules and the faults. Calls `before` with the number
+/// of each text before parsing it.
 pub(super) fn parsed(
     texts: &[Text],
     packages: &QueriedPackages,
@@ -376,21 +376,22 @@ pub(super) fn parsed(
     (modules, faults)
 }
 
-/// The remaining modules, by package.
+/// The modules that a search has not visited yet, by package.
 struct ByPackage<'m> {
     paths: Paths,
     modules: HashMap<&'m [String], Vec<&'m LoadedModule>>,
 }
 
 impl<'m> ByPackage<'m> {
-    /// The modules whose package meets `path`.
+    /// Removes and returns the modules whose package overlaps `path`.
     fn take(&mut self, path: &[String]) -> Vec<&'m LoadedModule> {
         let packages = self.paths.take(path);
         packages.iter().filter_map(|package| self.modules.remove(package.as_slice())).flatten().collect()
     }
 }
 
-/// Adds `module` to `loaded`, unless it is part of the engine. Adds its faults to `faults` if it cannot be loaded.
+/// Adds `module` to `loaded`, unless it defines `data.k8s.matches`. If the module cannot be loaded, adds its faults to
+/// `faults`.
 fn load(
     module: &Module,
     loaded: &mut Vec<Arc<LoadedModule>>,
@@ -416,7 +417,7 @@ pub struct Reachable {
     pub modules: BTreeSet<ModuleId>,
     /// The kinds of the hub that these modules read, as plurals.
     pub kinds: BTreeSet<String>,
-    /// Whether they read kinds that are not constant.
+    /// Whether these modules read a kind whose name is not constant.
     pub any: bool,
 }
 

@@ -15,7 +15,7 @@ pub const POLICY_LABEL: (&str, &str) = ("openpolicyagent.org/policy", "rego");
 /// The label, with its value, of a ConfigMap in which each key is a JSON document. It is loaded as
 /// `data.<namespace>.<name>.<key>`.
 pub const DATA_LABEL: (&str, &str) = ("openpolicyagent.org/data", "opa");
-/// The annotation of a ConfigMap with modules for the effect of their denials.
+/// The annotation of a ConfigMap with modules that sets the effect of their denials: `deny`, `warn` or `dryrun`.
 pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
 /// The suffix of a key that is a module even without the label, because `kubectl create configmap --from-file` sets no
 /// labels.
@@ -54,7 +54,7 @@ impl CarrierContents {
         }
     }
 
-    /// Keeps data of `before` that is no longer valid JSON.
+    /// If data is not valid JSON, replaces it by the data of the same key in `before`.
     pub fn keep_last_valid_data(&mut self, before: &Self) {
         for (path, value) in &before.data {
             let id = ModuleId::new(&path.join("/"));
@@ -128,13 +128,13 @@ impl CarrierContents {
         carried
     }
 
-    /// Adds a module without text, whose text cannot be read.
+    /// Adds a module without text, because its text cannot be read.
     fn add_unreadable(&mut self, id: ModuleId, fault: &str) {
         self.faults.push(Fault::new(&id, None, fault));
         self.texts.push(Text { id, text: "".into() });
     }
 
-    /// Why the text of a module cannot be read, if so.
+    /// The reason why the text of a module cannot be read; `None` if it can.
     #[must_use]
     pub fn fault_of(&self, id: &ModuleId) -> Option<&Fault> {
         self.faults.iter().find(|fault| fault.module == *id)

@@ -27,9 +27,9 @@ use super::fault::Fault;
 use super::module::{Module, ModuleId, Text};
 use super::tree::{self, Step};
 
-/// The package above those of all templates.
+/// The parent of the packages of all templates.
 const ROOT: &str = "gatekeeper";
-/// The last part of the package of a template's own module. Those of its libraries begin with `lib`.
+/// The last part of the package of a template's own module. The packages of its libraries begin with `lib` instead.
 const OWN: &str = "template";
 
 /// A module that was converted.
@@ -45,7 +45,7 @@ pub struct Converted {
 ///
 /// # Errors
 ///
-/// A module does not parse, or refers to data of Gatekeeper.
+/// If a module does not parse, or refers to data of Gatekeeper.
 pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
     let libraries = template.libraries.iter().enumerate();
@@ -169,7 +169,7 @@ deny contains {{
 pub fn unused(used: &mut BTreeSet<String>, name: &str, separator: char) -> String {
     let numbered = (2..).map(|number| format!("{name}{separator}{number}"));
     let mut names = [name.to_owned()].into_iter().chain(numbered);
-    // A finite set does not contain all names.
+    // `used` is finite, so there is an unused name.
     let unused = names.find(|name| !used.contains(name)).unwrap_or_default();
     used.insert(unused.clone());
     unused
@@ -189,7 +189,7 @@ fn quoted(text: &str) -> String {
 fn indented(value: &Value, tabs: usize) -> String {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"\t"));
-    // A JSON value can be written as JSON.
+    // Serializing a JSON value cannot fail.
     let _ = value.serialize(&mut serializer);
     String::from_utf8_lossy(&text).replace('\n', &format!("\n{}", "\t".repeat(tabs)))
 }

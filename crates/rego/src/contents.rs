@@ -1,4 +1,5 @@
-//! Removes the contents of Secrets from objects that policies get: from a Secret, and from the Secrets among the manifests of a work.
+//! Removes the contents of Secrets from objects that policies get: from a Secret, and from the Secrets among the
+//! manifests of a work.
 
 use regorus::Value;
 
@@ -13,7 +14,7 @@ const SECRET: &str = "Secret";
 const MANIFESTS: [&[&str]; 2] =
     [&["spec", "workload", "manifests"], &["spec", "manifestWorkTemplate", "workload", "manifests"]];
 
-/// Removes the contents of a Secret, and the metadata that repeats them or their keys.
+/// Removes the contents of a Secret, and the metadata that repeats the contents or their keys.
 pub fn strip_secret(secret: &mut Value) {
     CONTENTS.into_iter().for_each(|field| remove(secret, field));
     if let Some(metadata) = at(secret, "metadata") {
@@ -22,7 +23,8 @@ pub fn strip_secret(secret: &mut Value) {
     remove_last_applied(secret);
 }
 
-/// Removes the contents of the Secrets among the manifests of `object`, if it is a work. Manifests may be works themselves.
+/// Removes the contents of the Secrets among the manifests of `object`, if it is a work. Manifests may be works
+/// themselves.
 pub fn strip_work(object: &mut Value) {
     let is_work = object["apiVersion"].as_string().is_ok_and(|version| {
         version.strip_prefix(work::GROUP).is_some_and(|version| version.starts_with('/'))
@@ -50,7 +52,7 @@ fn strip_manifest(manifest: &mut Value) {
         strip_secret(manifest);
     }
     strip_work(manifest);
-    // The items of a SecretList leave their kind to the list.
+    // The items of a SecretList may lack the field `kind`.
     let are_secrets = manifest["kind"] == "SecretList".into();
     if let Some(Ok(items)) = at(manifest, "items").map(Value::as_array_mut) {
         for item in items.iter_mut() {
@@ -64,7 +66,7 @@ fn strip_manifest(manifest: &mut Value) {
 
 /// The field of `value`, if it is an object with that field.
 pub fn at<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Value> {
-    // `as_object_mut` copies a shared value.
+    // Other values return here, because `as_object_mut` copies a shared value.
     value.as_object().ok()?;
     value.as_object_mut().ok()?.get_mut(&field.into())
 }

@@ -1,7 +1,7 @@
 //! Finds the modules of a package that make a query exceed its time or its memory.
 //!
-//! The engine does not report which module it was evaluating. So each module of the package is evaluated separately, with the modules that
-//! it refers to, on the same input and data.
+//! If a query exceeds a limit, the engine does not report the module that it was evaluating. So each module of the
+//! package is evaluated separately, with the modules that it refers to, on the same input and data.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
 const MAX_CULPRITS: usize = 8;
 
-/// How a module exceeds the limits of an evaluation, the least first.
+/// How a module exceeds the limits of an evaluation. Later variants are worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// The module takes this processor time, the most in its package.
@@ -35,7 +35,7 @@ pub enum Excess {
 }
 
 impl Excess {
-    /// Whether this is worse than `other`, however long the slowest module takes.
+    /// Whether this variant is worse than that of `other`. The duration in [`Self::MostTime`] does not count.
     #[must_use]
     pub fn is_worse_than(self, other: Self) -> bool {
         let rank = |excess| match excess {
@@ -54,7 +54,7 @@ pub struct Culprit {
     pub module: ModuleId,
     /// Its text.
     pub text: Arc<str>,
-    /// How it exceeds them.
+    /// How the module exceeds the limits.
     pub excess: Excess,
 }
 
@@ -69,14 +69,15 @@ pub struct ExceededQuery {
 }
 
 impl ExceededQuery {
-    /// The query that `engine` could not evaluate, because it exceeded its time or else its memory.
+    /// A query that `engine` could not evaluate within its time limit or, if `exceeded_time` is false, its memory
+    /// limit.
     #[must_use]
     pub fn new(exceeded_time: bool, engine: Embedded, query: &str, input: &Value) -> Self {
         Self { exceeded_time, engine, query: query.to_owned(), input: input.clone() }
     }
 
-    /// Finds the modules that exceed a limit alone. If there is none after a query that exceeded its time, returns the slowest module, provided
-    /// that it takes more than half of the time limit. The search may take a minute.
+    /// Finds the modules that exceed a limit alone. If there is none and the query exceeded its time, returns the
+    /// slowest module, if that module takes more than half of the time limit. The search may take a minute.
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
@@ -91,7 +92,8 @@ impl ExceededQuery {
             let Ok(engine) = self.engine.subset(&dependencies.of_module(&id)) else { continue };
             let began = cpu_time();
             let failed = engine.query_value(&self.query, &self.input).err();
-            // On a busy machine the time limit ends evaluations that used little of the processor.
+            // The time limit is in wall-clock time. On a busy machine it ends evaluations that used little processor
+            // time.
             let took = cpu_time().saturating_sub(began);
             match failed {
                 Some(failure) if failure.exceeded_memory => {
@@ -119,7 +121,7 @@ impl ExceededQuery {
 
 /// The processor time that this thread has used.
 fn cpu_time() -> Duration {
-    // Only a negative time has no duration.
+    // The conversion fails only for a negative time.
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
@@ -128,7 +130,7 @@ struct PackageDependencies<'b> {
     bundle: &'b Bundle,
     /// The modules of the package.
     modules: Vec<&'b LoadedModule>,
-    /// The names in the package that each of them uses.
+    /// The names in the package that each module uses.
     uses: HashMap<ModuleId, HashSet<String>>,
     /// The modules of the package that define each name.
     defining: HashMap<String, Vec<ModuleId>>,
@@ -175,7 +177,7 @@ impl<'b> PackageDependencies<'b> {
     }
 }
 
-/// The names of rules that `module` uses from its own package without defining them. Names of variables are among them.
+/// The names that `module` uses and does not define. They include rules of other modules of the package, and variables.
 fn uses(module: &Module) -> HashSet<String> {
     let names = Names::of(module);
     let mut used = HashSet::new();
@@ -217,7 +219,7 @@ mod tests {
         let input: Value = json!({"name": "a"}).into();
         let failure = engine.query_value(query, &input).unwrap_err();
         assert!(failure.exceeded_time, "{failure}");
-        // On a busy machine an evaluation may use too little of the processor to count.
+        // On a busy machine, an evaluation may use too little processor time for `culprits` to report its module.
         let exceeded = ExceededQuery::new(true, engine, query, &input);
         let found = (0..20).map(|_| exceeded.culprits()).find(|found| !found.is_empty()).unwrap_or_default();
         assert!(found.iter().all(|culprit| culprit.excess == Excess::Time), "{found:?}");

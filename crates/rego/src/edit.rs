@@ -69,7 +69,8 @@ impl EditedText {
         }
     }
 
-    /// Chains these edits to `earlier` ones, whose result they change. Places are mapped to the original of `earlier`.
+    /// Appends these edits to `earlier` ones: they change the result of `earlier`. Places are then mapped to the
+    /// original of `earlier`.
     pub(super) fn after(self, earlier: Self) -> Self {
         Self { earlier: Some(Box::new(earlier)), ..self }
     }
@@ -135,8 +136,8 @@ impl EditedText {
         at.checked_sub(end).map(|after| edit.end + after)
     }
 
-    /// The offset in the text of byte `at` of the original, which no edit replaces. With `after`, insertions at `at`
-    /// come before it.
+    /// The offset in the text of byte `at` of the original, which no edit replaces. If `after` is true, the offset is
+    /// after insertions at `at`.
     pub(super) fn text_offset(&self, at: u32, after: bool) -> u32 {
         let is_before = |edit: &&Edit| edit.end <= at && (edit.start < at || after);
         let before = self.edits.iter().filter(is_before);

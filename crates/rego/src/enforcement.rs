@@ -1,4 +1,4 @@
-//! Which modules can have denials that deny nothing.
+//! Checks whether a module can have an enforcement other than `deny`.
 
 use std::collections::BTreeMap;
 

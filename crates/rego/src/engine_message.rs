@@ -1,5 +1,5 @@
-//! Translates the embedded engine's messages about modules: each names the construct and a remedy. Unknown messages are
-//! dropped, because they may describe internals of the engine.
+//! Translates the embedded engine's messages about modules: each translation names the construct and a remedy. Unknown
+//! messages are dropped, because they may describe internals of the engine.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::builtins;
 use super::evaluation_error::EvaluationError;
 use super::module::{LONG_LINE, NO_VALUE};
 
-/// The fault of an `else`, or of a further body, of a set.
+/// The fault of a rule for a set that has `else` or a further body.
 pub(super) const ELSE_OF_SET: &str = "a rule for a set cannot have else: write another rule";
 
 /// The replacement of unknown messages.
@@ -75,11 +75,11 @@ const MESSAGES: &[(&str, &str)] = &[
 /// The `message` of the engine, without its place.
 pub(super) fn explained(message: &str) -> Cow<'_, str> {
     if message.split_once(": ").is_some_and(|(name, _)| builtins::name(name).is_some()) {
-        // It comes from a builtin of `extensions`.
+        // The message comes from a builtin of `extensions` and stays unchanged.
         return message.into();
     }
     if message.starts_with("rule conflicts with rule at ") {
-        // It has a place and no values.
+        // The message has a place and quotes no values.
         return message.into();
     }
     if let Some(name) = variable(message) {
@@ -107,8 +107,8 @@ pub(super) fn explained(message: &str) -> Cow<'_, str> {
     OTHER.into()
 }
 
-/// The variable in a message about one: ``var `x` used before definition below.``, ``use of undefined variable `x` is unsafe`` or
-/// `var x is unsafe (path …)`.
+/// The variable that a message names: ``var `x` used before definition below.``, ``use of undefined variable `x` is
+/// unsafe`` or `var x is unsafe (path …)`.
 fn variable(message: &str) -> Option<&str> {
     let name = message.strip_prefix("use of undefined variable ").or_else(|| message.strip_prefix("var "))?;
     let name = name.split(' ').next()?.trim_matches('`');

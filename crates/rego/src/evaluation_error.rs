@@ -1,8 +1,9 @@
 //! Kinds of evaluation errors.
 //!
-//! Messages of an engine quote values of the object under review and of objects in `data`. Readers of Events, reports, statuses,
-//! logs and webhook responses may lack the rights to read these objects. So an engine's message selects a kind from a closed list,
-//! and is then dropped. Messages about modules are [explained](super::engine_message).
+//! Messages of an engine quote values of the object under review and of objects in `data`. Readers of Events, reports,
+//! statuses, logs and webhook responses may lack the rights to read these objects. So the message only selects a kind
+//! from a fixed list, and readers see this kind instead of the message. Messages about modules are
+//! [explained](super::engine_message).
 
 use super::builtins;
 use super::fault::{Fault, Position};
@@ -53,10 +54,10 @@ pub(super) enum EvaluationError {
     /// A rule depends on itself.
     #[error("a rule is recursive")]
     Recursion,
-    /// It took too long.
+    /// The evaluation took too long.
     #[error("the evaluation took too long")]
     Time,
-    /// It took too much memory.
+    /// The evaluation took too much memory.
     #[error("the evaluation took too much memory")]
     Memory,
     /// Anything else.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 pub use schedule::Requester;
 use schedule::{MAX_WAITING, Schedule, Ticket};
 
-/// Assigns slots. Clones share them.
+/// Assigns slots to evaluations. Clones share the slots.
 #[derive(Clone, Debug)]
 pub struct EvaluationSlots(Arc<Mutex<Schedule<oneshot::Sender<EvaluationSlot>>>>);
 
@@ -35,7 +35,7 @@ impl EvaluationSlots {
         Self(Arc::new(Mutex::new(Schedule::new(max_concurrent))))
     }
 
-    /// Waits for a slot. Returns `None` if too many evaluations wait and the tenant has its share of the queue.
+    /// Waits for a slot. Returns `None` if too many evaluations wait and the tenant already has its share of the queue.
     pub async fn acquire(&self, requester: Requester) -> Option<EvaluationSlot> {
         let (waiter, waits) = oneshot::channel();
         {
@@ -62,7 +62,7 @@ impl EvaluationSlots {
                 )
             };
             if let Err(mut unused) = waiter.send(slot) {
-                // The request timed out. End the turn here: its drop would call this method again.
+                // The request timed out. End the slot here: dropping it would call this method again.
                 unused.end();
             }
         }

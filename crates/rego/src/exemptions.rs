@@ -1,5 +1,5 @@
-//! Exempt objects, which are not reviewed: those in system namespaces, the policies, and this controller's own. The
-//! exemption ensures that the parts on which the webhooks depend can always be repaired.
+//! Exempt objects, which are not reviewed: objects in system namespaces, Rego policies, and the objects of this
+//! controller. So everything on which the webhooks depend can always be repaired.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,13 @@ const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
 
 /// The suffixes of this controller's ClusterRoles and ClusterRoleBindings in the manifests.
 const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-topology", "-viewer"];
-/// The API group of both.
+/// The API group of ClusterRoles and ClusterRoleBindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// The user name of the API server itself. It writes, for example, an IPAddress for each Service.
+/// The user name of the API server itself, which writes, for example, an IPAddress for each Service.
 const API_SERVER: &str = "system:apiserver";
-/// Kinds whose objects admission policies never review, by group and resource. The hub depends on some of them, and others are
-/// written all the time. The rest are reviews, and RegoPolicies, which must stay mendable.
+/// Kinds whose objects admission policies never review, by group and resource. The hub depends on some of these kinds.
+/// Other kinds are written all the time, or are themselves reviews. RegoPolicies are exempt so that a faulty one can
+/// always be repaired.
 const KINDS: [(&str, &str); 11] = [
     ("", "endpoints"),
     ("", "events"),
@@ -135,8 +136,9 @@ impl Exemptions {
         json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
     }
 
-    /// Match conditions of a webhook, in CEL. They exclude requests in exempt namespaces, requests of `user` (this
-    /// controller) and of the API server itself, and updates that only release a terminating object.
+    /// Match conditions of a webhook, in CEL. They exclude requests in exempt namespaces, and requests of `user` (this
+    /// controller) and of the API server itself. They also exclude updates of a terminating object that change only its
+    /// status, finalizers or managed fields.
     #[must_use]
     pub fn conditions(&self, user: Option<&str>) -> Vec<Value> {
         let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
@@ -145,7 +147,7 @@ impl Exemptions {
             condition("not-the-api-servers", format!("request.userInfo.username != {}", quoted(API_SERVER))),
         ];
         if !self.patterns.is_empty() {
-            // Requests for cluster-scoped objects lack this field.
+            // Requests for cluster-scoped objects lack the field `namespace`.
             let regex = quoted(&self.regex());
             let expression = format!("!has(request.namespace) || !request.namespace.matches({regex})");
             conditions.push(condition("not-exempt", expression));
@@ -180,7 +182,7 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Whether `namespace` is exempt, by both implementations.
+    /// Whether `namespace` is exempt. Asserts that the regular expression and `names` agree.
     fn have(exemptions: &Exemptions, namespace: &str) -> bool {
         let has = regex::Regex::new(&exemptions.regex()).unwrap().is_match(namespace);
         assert_eq!(exemptions.names(namespace), has, "{namespace}");

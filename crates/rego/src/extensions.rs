@@ -50,7 +50,8 @@ const EXPONENT: usize = 3;
 /// The name, number of arguments and implementation of a builtin.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
-/// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
+/// An error of these functions ends the evaluation. For errors that OPA treats as undefined, the functions return
+/// [`Value::Undefined`].
 const FUNCTIONS: [Function; 78] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
@@ -201,7 +202,7 @@ pub(super) fn add_without_limits(engine: &mut Engine) -> Result<()> {
     Ok(())
 }
 
-/// The place and arguments for errors of the engine's builtins. These errors are dropped.
+/// The place and the arguments that the engine's builtins require for their errors. The errors are dropped.
 static PLACE: LazyLock<Option<(Span, [Ref<Expr>; 4])>> = LazyLock::new(|| {
     let source = Source::from_contents(String::new(), String::new()).ok()?;
     let span = Span { source, line: 1, col: 1, start: 0, end: 0 };
@@ -278,7 +279,7 @@ fn flatten(values: Vec<Value>) -> Result<Value> {
     Ok(flat.cloned().collect::<Vec<_>>().into())
 }
 
-/// The first parts of a text; for a negative number, the last ones.
+/// Splits a text and returns the first parts or, for a negative number, the last parts.
 fn split_n(values: Vec<Value>) -> Result<Value> {
     let [Value::String(text), Value::String(delimiter), Value::Number(number)] = values.as_slice() else {
         return Ok(Value::Undefined);
@@ -314,7 +315,7 @@ fn count(values: Vec<Value>) -> Result<Value> {
 /// for an exponent of a thousand million.
 fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
     if let Ok(text) = values[0].as_string() {
-        // The unit may have an `E`, too.
+        // An `E` begins an exponent, or is a unit. So the digits after each `E` are counted.
         let digits =
             text.split(['e', 'E']).skip(1).map(|part| part.bytes().filter(u8::is_ascii_digit).count());
         ensure!(
@@ -344,7 +345,7 @@ fn range(name: &str, values: Vec<Value>) -> Result<Value> {
     let step = if last < first { -step } else { step };
     let numbers = (0..=steps).scan(first, |next, _| {
         let number = *next;
-        // The last sum is not used.
+        // After the last element, the sum may saturate, but then it is not used.
         *next = next.saturating_add(step);
         Some(number)
     });

@@ -11,12 +11,12 @@ use super::fault::{Fault, Position};
 use super::loaded_module::LoadedModule;
 use super::module::{ModuleId, Syntax};
 
-/// The minimum number of modules to join. Fewer cost little.
+/// The minimum number of modules to join. Fewer modules take little memory.
 const MIN_JOINED_MODULES: usize = 16;
 /// The maximum size of a joined text, in bytes and lines: half of the engine's limits for a text.
 const MAX_TEXT_BYTES: usize = 512 << 10;
 const MAX_TEXT_LINES: usize = 10_000;
-/// The prefix of the names of joined texts. No module of a hub has it.
+/// The prefix of the names of joined texts. No id of a module on a hub has this prefix.
 const NAME: &str = "policysync_joined/";
 
 /// The texts for the engine.
@@ -31,7 +31,7 @@ pub(super) struct JoinedText {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) syntax: Syntax,
-    /// The number of rules, including those between modules.
+    /// The number of rules, including the separators between modules.
     pub(super) rules: usize,
 }
 
@@ -64,12 +64,12 @@ impl JoinedTexts {
                 join(modules, &joinable, &mut texts);
             }
         }
-        // In the order of their first modules, as without joining.
+        // Texts are in the order of their first modules, as without joining.
         texts.sort_unstable_by_key(|members| members[0].0);
         Self(texts)
     }
 
-    /// The texts of `modules`, from which this was created.
+    /// The texts of `modules`, from which this value was created.
     pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = JoinedText> {
         self.0.iter().enumerate().flat_map(|(number, members)| {
             let first = &modules[members[0].0];
@@ -103,7 +103,7 @@ impl JoinedTexts {
         }
     }
 
-    /// Replaces the names and lines of joined texts in the engine's `text` by those of modules.
+    /// Replaces the names and lines of joined texts in the engine's `text` by the names and lines of modules.
     pub(super) fn map_text(&self, modules: &[Arc<LoadedModule>], text: &str) -> String {
         let mut parts = text.split(NAME);
         let mut relocated = parts.next().unwrap_or_default().to_owned();
@@ -167,7 +167,8 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
     if is_first {
         text.push_str(header);
     } else {
-        // Comments have no limit of columns, and blanks have one.
+        // The lines of the header become empty, because the engine limits the columns of blanks but not those of
+        // comments. In the last line, blanks keep the column of the first rule.
         let last = header.rsplit('\n').next().unwrap_or_default();
         text.extend(header.matches('\n'));
         text.extend(last.chars().map(|next| if next == '\t' { next } else { ' ' }));

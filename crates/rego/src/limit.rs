@@ -44,7 +44,7 @@ impl Size {
         self.modules <= MAX_MODULES && self.bytes <= MAX_BYTES
     }
 
-    /// Whether neither number exceeds that of `other`.
+    /// Whether neither number exceeds the number in `other`.
     fn is_within(self, other: Self) -> bool {
         self.modules <= other.modules && self.bytes <= other.bytes
     }
@@ -83,7 +83,7 @@ pub fn reject_oversized(candidates: &mut [Candidate]) {
         }
         let (text, good) = (&*candidate.text.text, candidate.in_force.as_ref().map(|good| &*good.text));
         add(&mut before, carrier, Size::of(good));
-        // The text in force stays if the other is rejected or pending.
+        // The text in force stays while the new text is pending, or if it is rejected. So the larger text counts.
         let larger = good.filter(|good| good.len() > text.len()).unwrap_or(text);
         add(&mut after, carrier, Size::of([larger]));
     }
@@ -106,7 +106,7 @@ pub fn reject_oversized(candidates: &mut [Candidate]) {
     }
 }
 
-/// The fault if these modules are too large for one bundle. It is attributed to the last module.
+/// The fault if these modules are too large for one bundle. The fault is attributed to the last module.
 #[must_use]
 pub fn fault(texts: &[Text]) -> Option<Fault> {
     let size = Size::of(texts.iter().map(|text| &*text.text));
@@ -129,7 +129,8 @@ mod tests {
     use crate::selection::LoadedText;
     use policy_sync_api::rego_policy::EnforcementAction;
 
-    /// Creates a carrier with this number of modules of `bytes` bytes each. The first `in_force` of them have a text in force.
+    /// Creates a carrier with this number of modules of `bytes` bytes each. The first `in_force` modules have a text in
+    /// force.
     fn carrier(name: &str, modules: usize, bytes: usize, in_force: usize) -> Vec<Candidate> {
         let candidate = |number: usize| {
             let text = "b".repeat(bytes);
@@ -170,7 +171,7 @@ mod tests {
             rejected(&[a.clone(), b.clone(), c.clone()]),
             [("policies/c".to_owned(), expected.to_owned())]
         );
-        // A rejected older carrier leaves room for newer ones.
+        // A rejected older carrier leaves room for newer carriers.
         let names = |carriers: &[Vec<Candidate>]| {
             rejected(carriers).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };

@@ -33,7 +33,7 @@ pub struct LoadedModule {
     pub(super) package: Vec<String>,
     /// The purpose for which its package is queried, if any.
     pub(super) purpose: Option<&'static str>,
-    /// The text with `matches` resolved.
+    /// The text in which [`review`](crate::review) has replaced references to `matches`.
     pub(super) edited: EditedText,
     /// The edited text in the form for the embedded engine.
     pub(super) rewritten: EditedText,
@@ -47,7 +47,7 @@ pub struct LoadedModule {
     pub(super) declared: Position,
     /// The kinds of the hub that the module reads.
     pub(super) reads: KindReads,
-    /// The paths in `data` outside of the package to which the module refers.
+    /// The paths in `data` to which the module refers, except for paths in its own package.
     pub(super) references: Paths,
     /// The names of the module's rules, without functions.
     pub(super) rules: BTreeSet<String>,
@@ -78,7 +78,8 @@ impl Header {
     fn of(module: &Module) -> Self {
         let imports: Vec<&str> =
             module.tree.imports.iter().map(|import| module.slice(&import.span)).collect();
-        // A target, and keywords as names, change how the engine parses the modules that follow.
+        // The rule `__target__`, and `import rego.v1` in a module of the older syntax, change how the engine parses the
+        // modules that follow.
         let is_plain = module.tree.target.is_none() && module.tree.rego_v1 == (module.syntax == Syntax::V1);
         let first = module.tree.policy.first().filter(|_| is_plain);
         Self {
@@ -90,7 +91,7 @@ impl Header {
 }
 
 impl LoadedModule {
-    /// Loads `module`. Also returns the module parsed from the edited text, or the fault that prevents this.
+    /// Loads `module`. Also returns the module parsed from the edited text, or the fault that prevents parsing.
     ///
     /// # Errors
     ///

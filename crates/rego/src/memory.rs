@@ -2,14 +2,14 @@
 //!
 //! Two checks share the limit of [`LIMIT`] bytes:
 //!
-//! - Before each call of a builtin, the memory that the evaluation holds plus the need of the builtin must be within the limit
-//!   (`extensions/bounded.rs`).
-//! - The interpreter compares the memory of the evaluation with the limit at each statement and each element of a loop, a comprehension or
-//!   a result. This check is part of regorus, with the feature `allocator-memory-limits`. The crate `regorus-memory` supplies the numbers
-//!   and documents why the published crate does not fit.
+//! - Before each call of a builtin, the memory that the evaluation holds plus the memory bound of the call must be
+//!   within the limit (`extensions/bounded.rs`).
+//! - The interpreter compares the memory of the evaluation with the limit at each statement and each element of a loop,
+//!   a comprehension or a result. This check is part of regorus, with the feature `allocator-memory-limits`. The crate
+//!   `regorus-memory` supplies the numbers and documents why the published crate does not fit.
 //!
-//! Values that the evaluation did not create, such as the documents of the hub, do not count. A shared value counts once while it is in
-//! memory, and at each occurrence when it is serialized (`size`).
+//! Values that the evaluation did not create, such as the documents of the hub, do not count. A shared value counts
+//! once while it is in memory, and at each occurrence when it is serialized (`size`).
 
 pub(super) mod size;
 

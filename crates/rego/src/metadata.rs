@@ -1,12 +1,13 @@
-//! The functions `rego.metadata.rule` and `rego.metadata.chain`. They return the
-//! [metadata](https://www.openpolicyagent.org/docs/policy-language#metadata) of rules and packages, which is YAML in comments that begin
-//! with `# METADATA`. As in OPA, each call is replaced by a constant when the module is loaded:
+//! The functions `rego.metadata.rule` and `rego.metadata.chain`. These functions return the
+//! [metadata](https://www.openpolicyagent.org/docs/policy-language#metadata) of rules and packages. Metadata is YAML in
+//! comments that begin with `# METADATA`. As in OPA, each call is replaced by a constant when the module is loaded:
 //!
 //! ```text
 //! policysync_constant({"scope": "rule", "title": "Only signed images"})
 //! ```
 //!
-//! The constants of a module depend on this module alone. The check rejects calls that would return metadata of other modules.
+//! The constants of a module depend on this module alone. The check rejects calls that would return metadata of other
+//! modules.
 
 mod annotation;
 mod comments;
@@ -25,7 +26,7 @@ use super::tree::{self, Step};
 
 /// The function that returns its argument.
 pub(super) const CONSTANT: &str = "policysync_constant";
-/// The functions.
+/// The names of the functions.
 const RULE: &str = "rego.metadata.rule";
 const CHAIN: &str = "rego.metadata.chain";
 
@@ -106,7 +107,7 @@ impl Call<'_> {
         self.is_in_head && bodies.iter().filter(|body| !body.is_else).count() > 1
     }
 
-    /// Whether the metadata above the rule does not apply to the body with the call, because it is not the first body.
+    /// Whether the call is in a further body of the rule. The metadata above the rule does not apply to such a body.
     fn is_in_further_body(&self) -> bool {
         let Rule::Spec { bodies, .. } = self.rule else { return false };
         match (bodies.first(), self.body) {
@@ -116,7 +117,7 @@ impl Call<'_> {
     }
 }
 
-/// A statement of a module.
+/// A part of a module to which a comment with metadata may apply.
 #[derive(Clone, Copy)]
 enum Target<'m> {
     Package,
@@ -174,7 +175,7 @@ impl<'m> Metadata<'m> {
             self.attached.iter().filter(is_own).filter(|_| !call.is_in_further_body())
         };
         match call.function {
-            // As in OPA, this is the metadata that is farthest from the rule.
+            // If a rule has several comments with metadata, OPA returns the first, which is the farthest from the rule.
             Function::Rule => own().next().map_or_else(|| json!({}), |one| one.annotation.object(one.scope)),
             Function::Chain => {
                 let path = path_of(self.module, call.rule);
@@ -199,7 +200,7 @@ impl Attached<'_> {
     }
 }
 
-/// The statements of `module` with their lines, in order.
+/// The package, imports, rules and further bodies of `module`, sorted by their lines.
 fn statements(module: &Module) -> Vec<(u32, Target<'_>)> {
     let tree = &module.tree;
     let mut statements = vec![(tree.package.span.line, Target::Package)];
@@ -215,7 +216,7 @@ fn statements(module: &Module) -> Vec<(u32, Target<'_>)> {
     statements
 }
 
-/// Applies `annotation` to the statement after it.
+/// Applies `annotation` to `target`, the part of the module after its comment.
 fn attach<'m>(
     module: &'m Module,
     annotation: Annotation,
@@ -286,8 +287,8 @@ fn edits(metadata: &Metadata<'_>, calls: &[Call<'_>]) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// The faults of calls and metadata in `modules`, which are loaded together. As in OPA, metadata is parsed if a module
-/// calls one of the functions.
+/// The faults of calls and metadata in `modules`, which are loaded together. As in OPA, metadata is parsed only if a
+/// module calls one of the functions.
 pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
     let calls: Vec<Vec<Call<'_>>> = modules.iter().map(calls).collect();
     if calls.iter().all(Vec::is_empty) {
@@ -337,7 +338,8 @@ fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
         || rules.any(|rule| name_of(tree::steps(tree::reference(rule)).0) == Some(ROOT))
 }
 
-/// Uses of `with` that replace the functions, or replace others by them, as in `with rego.metadata.rule as f`.
+/// Uses of `with` that replace one of the functions, as in `with rego.metadata.rule as f`, or that replace another
+/// function by one of them.
 fn replacements(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
     let function = |expr: &Expr| Function::of(&tree::constants(expr).join("."));
@@ -355,8 +357,8 @@ fn replacements(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// Metadata of the same scope for the same package or path. OPA stores the scopes document and subpackages in one tree,
-/// and fails if metadata of a document follows metadata below its path.
+/// Metadata of the same scope for the same package or path. OPA stores the scopes `document` and `subpackages` in one
+/// tree, and fails if metadata of a document follows metadata below the path of that document.
 fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
     let (mut packages, mut paths, mut faults) = (BTreeSet::new(), BTreeSet::<&[String]>::new(), Vec::new());
     for metadata in all {

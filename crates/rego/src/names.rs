@@ -17,7 +17,7 @@ pub(super) struct Names<'t> {
 pub(super) struct Path<'t> {
     /// The constant steps at its start, beginning with `data` or `input`.
     pub(super) constants: Vec<String>,
-    /// The remaining steps. The first one is not constant.
+    /// The remaining steps. The first remaining step is not constant.
     pub(super) rest: Vec<Step<'t>>,
 }
 
@@ -70,15 +70,15 @@ impl<'t> Path<'t> {
         Self { constants, rest: steps.collect() }
     }
 
-    /// Replaces the path of a rule of `package` at the start by `root`.
+    /// Replaces the start of the path by `root`. The start is the path of a rule of `package`.
     pub(super) fn with_root(mut self, package: &[String], root: &[&str]) -> Self {
         self.constants.splice(..=package.len(), root.iter().map(|step| (*step).to_owned()));
         self
     }
 }
 
-/// The local name of `import`. If it has an alias, the name is cut out of the module's text, because the tree has no
-/// text for it.
+/// The local name of `import`. If it has an alias, the name is cut out of the module's text, because the tree does not
+/// contain the text of an alias.
 fn alias<'t>(module: &'t Module, import: &'t Import) -> Option<&'t str> {
     match &import.r#as {
         Some(span) => Some(module.slice(span)),

@@ -3,7 +3,8 @@
 //!
 //! The embedded engine regards such a package as evaluated after its first module. Rules of the other modules, and
 //! values below them, are then silently undefined, so a denial would be lost. Therefore a generated module comes first
-//! in each such package. It refers to all rules of the package and has no value. Only the embedded engine parses it.
+//! in each such package. The generated module refers to all rules of the package and has no value. Only the embedded
+//! engine parses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -36,8 +37,8 @@ pub(super) fn preludes<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> V
     packages.keys().filter_map(|package| module(&packages, package)).collect()
 }
 
-/// The generated module for `package` and its subpackages, if these have several modules. Each reference is on a separate line, because the
-/// length of lines is limited.
+/// The generated module for `package` and its subpackages, if these have several modules. Each reference is on a
+/// separate line, because the length of lines is limited.
 fn module(packages: &Packages<'_>, package: &[String]) -> Option<PackagePrelude> {
     let below = packages.range(package..).take_while(|(path, _)| path.starts_with(package));
     let (mut modules, mut named) = (0, String::new());

@@ -1,8 +1,8 @@
 //! Splits modules with rules whose names begin with a keyword into several texts for the embedded engine. The engine
-//! does not support such names, but keywords may occur in the path of a package: the rule `if.foo` of the package `a`
-//! becomes the rule `foo` of the package `a.if`.
+//! does not support such names, but keywords may occur in the path of a package. So the rule `if.foo` of the package
+//! `a` becomes the rule `foo` of the package `a.if`.
 //!
-//! Each text has the rules of one package. Blanks replace the others, so that lines and columns do not change.
+//! Each text has the rules of one package. Blanks replace all other rules, so that lines and columns do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,8 @@ pub(super) struct PackageText {
     pub(super) count: usize,
 }
 
-/// Splits the `rewritten` text of `module`. The first part has its own package. Empty if no rule begins with a keyword.
+/// Splits the `rewritten` text of `module`. The first text keeps the package of the module. Returns no text if no rule
+/// begins with a keyword.
 pub(super) fn package_texts(module: &Module, rewritten: &EditedText) -> Vec<PackageText> {
     let policy = &module.tree.policy;
     if !policy.iter().any(|rule| words::begins_with_keyword(rule)) {
@@ -40,7 +41,7 @@ pub(super) fn package_texts(module: &Module, rewritten: &EditedText) -> Vec<Pack
     packages.iter().map(|(keywords, rules)| package_text(module, rewritten, keywords, rules)).collect()
 }
 
-/// The part with `rules`, whose names begin with `keywords`.
+/// The text with `rules`, whose names begin with `keywords`.
 fn package_text(
     module: &Module,
     rewritten: &EditedText,
@@ -97,7 +98,7 @@ mod tests {
     use crate::module::{ModuleId, Text};
     use crate::rewrites::rewritten;
 
-    /// The texts of the parts of a module with this text, without blanks.
+    /// The package texts of a module with this text, without blanks.
     fn texts(text: &str) -> Vec<String> {
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.into() }).unwrap();
         let package_texts = package_texts(&module, &rewritten(&module));

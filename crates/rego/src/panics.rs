@@ -31,7 +31,8 @@ mod tests {
     #[test]
     fn panic_during_an_evaluation_is_logged_without_its_message() {
         log_places_only();
-        // With two dispatchers in the process, another test that logs this line first does not disable it here.
+        // `tracing` caches for each log statement whether the statement is enabled. Without the second dispatcher,
+        // another test that runs the statement first could disable it for this test.
         let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
         let log = tempfile::NamedTempFile::new().unwrap();
         let subscriber = logs::json(Arc::new(log.reopen().unwrap()), logs::default_filter(Level::INFO));

@@ -3,7 +3,7 @@
 
 use super::edit::{Edit, offset};
 
-/// Words before a parenthesis that belong to the same statement.
+/// Words after which a parenthesis belongs to the same statement.
 pub(super) const KEYWORDS: [&str; 14] = [
     "as", "contains", "default", "else", "every", "if", "import", "in", "not", "package", "some", "with",
     "and", "or",
@@ -15,7 +15,7 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
         return Vec::new();
     }
     let (mut edits, mut brackets) = (Vec::new(), Vec::new());
-    // The end of the last token that is neither blank nor comment, and whether a line ended since.
+    // The end of the last token that is neither blank nor comment, and whether a line ended after that token.
     let (mut end, mut is_new_line, mut at) = (0, false, 0);
     while let Some(next) = text[at..].chars().next() {
         let start = at;
@@ -76,7 +76,7 @@ pub(super) fn token_end(text: &str, start: usize) -> usize {
     found.unwrap_or(text.len())
 }
 
-/// The end of a string whose quote ends at `at`. A line break ends it, too.
+/// The end of a string whose quote ends at `at`. A line break ends the string, too.
 pub(super) fn string_end(text: &str, at: usize) -> usize {
     let mut chars = text[at..].char_indices();
     while let Some((offset, next)) = chars.next() {

@@ -1,4 +1,5 @@
-//! Paths in `data`, such as `["data", "lib", "labels"]`, and their overlaps. Two paths meet if one is a prefix of the other.
+//! Paths in `data`, such as `["data", "lib", "labels"]`, and their overlaps. Two paths meet if one is a prefix of the
+//! other.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

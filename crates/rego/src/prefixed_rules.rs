@@ -1,4 +1,4 @@
-//! Test rules, and rules that provide sample inputs for reviews. Both are identified by the prefix of their names.
+//! Finds test rules, and rules that provide sample inputs for reviews. The prefix of the name identifies such a rule.
 
 use regorus::unstable::Rule;
 

@@ -1,7 +1,7 @@
-//! Regular expressions with the syntax and semantics of Go and RE2, for the crate `regex`.
+//! Translates regular expressions from the syntax of Go and RE2 to the syntax of the crate `regex`.
 //!
-//! The crate has the same engine with another syntax: `\d` matches the digits of all scripts, `[a[b]` nests classes,
-//! and `a{` is an error. A pattern is translated, or rejected as in Go (<https://pkg.go.dev/regexp/syntax>).
+//! The crate matches in the same way but has another syntax: `\d` matches the digits of all scripts, `[a[b]` nests
+//! classes, and `a{` is an error. A pattern is translated, or rejected as in Go (<https://pkg.go.dev/regexp/syntax>).
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
@@ -48,7 +48,7 @@ pub fn compile(pattern: &str, limit: usize) -> Result<Regex, PatternError> {
     let translated = translated(pattern)?;
     RegexBuilder::new(&translated).size_limit(limit).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => PatternError::TooLarge(limit),
-        // The last line has the reason; the lines before quote the translated pattern.
+        // The last line of the error has the reason. The lines before it quote the translated pattern.
         _ => PatternError::Unsupported(
             error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
         ),
@@ -204,7 +204,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Parses a class such as `\d` or `\pL`, after its `\`. Returns its translation inside of brackets, or `None` for other sequences.
+    /// Parses a class such as `\d` or `\pL`, after its `\`. Returns its translation inside of brackets, or `None` for
+    /// other sequences.
     fn several(&mut self) -> Result<Option<String>, PatternError> {
         let class = match self.rest.chars().next() {
             Some('d') => "0-9",

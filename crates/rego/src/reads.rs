@@ -1,4 +1,5 @@
-//! The kinds that a module reads from the hub: constants after `data.kubernetes`, and kinds in `matches` of objects.
+//! Finds the kinds that a module reads from the hub: constants after `data.kubernetes`, and kinds in references to
+//! `data.k8s.matches`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
 pub struct KindReads {
     /// Plurals, for example `pods` or `gateways.networking.istio.io`, with the first place of each.
     pub kinds: BTreeMap<String, Position>,
-    /// Places that read kinds which are not constant.
+    /// Places that read a kind whose name is not constant.
     pub any: Vec<Position>,
 }
 
@@ -73,7 +74,7 @@ impl KindReads {
         self.kinds.entry(kind.to_owned()).or_insert(place);
     }
 
-    /// A fault for each place that reads kinds which are not constant.
+    /// A fault for each place that reads a kind whose name is not constant.
     #[must_use]
     pub fn faults(&self, module: &Module) -> Vec<Fault> {
         let text = "reads objects of kinds that it does not name: only kinds in --replicate are available";

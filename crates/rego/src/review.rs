@@ -30,7 +30,7 @@ use super::tree;
 
 /// The path of the set in `data`.
 const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
-/// The number of its terms.
+/// The number of terms in an element of the set.
 const TERMS: usize = 4;
 
 /// Whether `module` is a user's definition of `data.k8s.matches`, which the edit replaces.
@@ -42,9 +42,9 @@ pub fn is_built_in(module: &Module) -> bool {
         && module.tree.policy.iter().all(is_matches)
 }
 
-/// The names of `matches` in a module.
+/// Recognizes references to `data.k8s.matches` in a module.
 pub(super) struct Matches {
-    /// Whether `matches` is valid without an import.
+    /// Whether the name `matches` refers to the set without an import.
     undeclared: bool,
 }
 
@@ -74,7 +74,7 @@ impl Matches {
         (are_simple && path.constants.len() == MATCHES.len()).then_some(items)
     }
 
-    /// The kind in `expr`, if it is such a reference.
+    /// The kind in `expr`, if `expr` is such a reference.
     pub(super) fn kind_of<'t>(&self, expr: &'t Expr, names: &Names<'t>) -> Option<&'t Expr> {
         self.terms(expr, names).map(|terms| terms[0].as_ref())
     }
@@ -189,7 +189,8 @@ impl<'m> Editor<'m> {
         });
     }
 
-    /// Replaces `expr`, if it is `matches[[…]]`, by a pattern for the object under review (`reviewed`) or by a lookup.
+    /// Replaces `expr`, if it is `matches[[…]]`. If `reviewed`, the new text is a pattern for the object under review;
+    /// otherwise it is a lookup.
     fn replace(&mut self, expr: &'m Expr, reviewed: bool) {
         let Some(terms) = self.matches.terms(expr, &self.names) else { return };
         let span = expr.span();

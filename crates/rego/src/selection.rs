@@ -86,9 +86,9 @@ impl fmt::Display for PendingDependency {
 pub enum LoadOutcome {
     /// The text is in force.
     Loaded,
-    /// The text is valid and waits for these.
+    /// The text is valid and waits for these kinds and modules.
     Pending(Vec<PendingDependency>),
-    /// The text is not checked yet, because too many others end the check process.
+    /// The text is not checked yet, because too many other texts end the check process.
     Unchecked,
     /// The text has faults.
     Rejected {
@@ -102,12 +102,12 @@ pub enum LoadOutcome {
 /// Why a text is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectionCause {
-    /// It has faults, possibly only in combination with others. It is checked again in each load.
+    /// The text has faults, possibly only in combination with other texts. It is checked again in each load.
     Faults,
-    /// It ends the check process on its own. It is checked again once its object changes.
+    /// The text alone ends the check process. It is checked again once its object changes.
     CrashesCheck,
-    /// It ends the check process together with the texts in force. It is checked again once its object or one of these
-    /// texts changes, and every ten minutes.
+    /// The text ends the check process together with the texts in force. It is checked again once its object or one of
+    /// the texts in force changes, and every ten minutes.
     TooLarge,
 }
 
@@ -124,11 +124,12 @@ pub struct SelectedModules {
     pub bundle: Bundle,
     /// The places where the bundle reads the contents of Secrets.
     pub secrets: SecretReads,
-    /// The plurals of all kinds that texts which passed the check read, whether or not these texts are in force.
+    /// The plurals of the kinds that checked texts read. A text counts if it passed the check, even if it is not in
+    /// force.
     pub reads: BTreeSet<String>,
     /// The largest bundle that was parsed, including pending modules.
     pub known: Bundle,
-    /// Whether texts remain to be checked, because too many others ended the check process.
+    /// Whether texts remain to be checked, because too many other texts ended the check process.
     pub is_partial: bool,
 }
 
@@ -151,8 +152,7 @@ pub trait BundleChecker: Sync {
         Bundle::default()
     }
 
-    /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets which the check
-    /// found.
+    /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets that the check found.
     fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault>;
 
     /// The objects and kinds that each module waits for.
@@ -212,8 +212,8 @@ struct ModuleSelector<'c, J> {
 }
 
 impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
-    /// The changes to check together. Rejects the others: those that were rejected before, and those with an invalid
-    /// enforcement.
+    /// The changes to check together. Rejects all other changes: changes that were rejected before, and changes with an
+    /// invalid enforcement.
     async fn changes_to_check(&mut self) -> Result<Vec<&'c Candidate>, CheckError> {
         let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
         for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
@@ -234,8 +234,8 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         Ok(changes)
     }
 
-    /// Finds the packages of `texts`, which are rejected for another reason than their text. Rejects those that end
-    /// this check.
+    /// Finds the packages of `texts`, which are rejected for other reasons than their content. Also rejects the texts
+    /// that end this check.
     async fn find_packages(&mut self, texts: Vec<Text>) -> Result<(), CheckError> {
         let mut parts = vec![texts];
         while let Some(mut texts) = parts.pop() {
@@ -247,7 +247,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             if let Some(how) = checked.termination.as_ref().filter(|_| texts.len() > 1) {
                 let slow = SlowModules::of(&checked, texts.iter().map(|text| &text.id));
                 if slow.times.is_empty() {
-                    // All together are too large.
+                    // The texts are too large together, so each half is checked separately.
                     parts.push(texts.split_off(texts.len() / 2));
                 } else {
                     // A later check tries the unread texts again.
@@ -296,7 +296,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
     }
 
     /// Removes culprits from `changes` until the rest passes the check. Returns the resulting bundle and its reads of
-    /// Secrets. With `waited`, the removed changes become pending instead of rejected.
+    /// Secrets. If `waited` is set, the removed changes become pending instead of rejected.
     async fn remove_faulty_changes(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
@@ -310,8 +310,8 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
                 return Ok((bundle.unwrap_or_default(), checked.secrets));
             }
             if let Some(how) = &checked.termination {
-                // The texts ended the check only in combination. The texts in force passed before, so a check without
-                // changes cannot blame a text.
+                // The texts ended the check only in combination. The texts in force passed the check before, so if
+                // there are no changes, no text is to blame.
                 if changes.is_empty() {
                     return Err(CheckError::Terminated(how.clone()));
                 }
@@ -329,11 +329,11 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             changes.retain(|change| !culprits.contains_key(change.id()));
             for (id, faults) in culprits {
                 match &waited {
-                    // It passed the check together with the texts that wait.
+                    // The removed change passed the check together with the texts that wait.
                     Some(waited) => {
                         self.selected.outcomes.insert(id, LoadOutcome::Pending(waited.clone()));
                     }
-                    // It may need a text that is not checked yet.
+                    // The change may need a text that is not checked yet.
                     None if self.selected.is_partial && !checked.unread.contains(&id) => {
                         self.selected.outcomes.insert(id, LoadOutcome::Unchecked);
                     }
@@ -350,7 +350,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         }
     }
 
-    /// Removes the changes that end the check process, and those that were not read because of them.
+    /// Removes the changes that end the check process, and the changes that were therefore not read.
     fn remove_crashing(
         &mut self,
         checked: &CheckResult,
@@ -429,11 +429,11 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             let own = changes.iter().position(|change| change.id() == id);
             let until = own.map_or(0, |position| position + 1);
             let (mut low, mut high) = (until, changes.len());
-            // A text that does not parse needs no second attempt.
+            // If the text itself does not parse, other changes are not the cause, so the check is not repeated.
             let is_own = until == high || checked.unread.contains(id);
             if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
-                    // A module that it needs no longer exists.
+                    // The faulty text is in force. The text needs a module that no longer exists.
                     self.base.remove(id);
                 }
                 culprits.insert(id.clone(), Faults::new(found));
@@ -489,7 +489,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             self.selected.in_force.extend(in_force.map(|in_force| (id.clone(), in_force)));
             self.selected.outcomes.entry(id.clone()).or_insert(LoadOutcome::Loaded);
         }
-        // Modules of other texts are dropped.
+        // Parsed modules are kept only for texts that are still on the hub or in force.
         let is_known = |candidate: &&Candidate| {
             let known = self.known.module(candidate.id()).map(LoadedModule::text);
             let good = candidate.in_force.as_ref().map(|good| &good.text);

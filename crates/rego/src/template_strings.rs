@@ -1,6 +1,7 @@
 //! Replaces template strings, for example `$"{kind} has no {label}"`, which the embedded engine does not support.
-//! Before a module is parsed, each becomes a call of the builtin function to which OPA compiles it. Its argument has
-//! the literal parts, and a set for each expression, which is empty if the expression is undefined:
+//! Before a module is parsed, each template string becomes a call of a builtin function, as when OPA compiles it. The
+//! argument of the call has the literal parts, and a set for each expression. The set is empty if the expression is
+//! undefined:
 //! ```text
 //! internal.template_string(["", {policysync_part | policysync_part := kind}, " has no ", {policysync_part | policysync_part := label}, ""])
 //! ```

@@ -1,4 +1,4 @@
-//! Functions for syntax trees of modules. They do not resolve names.
+//! Functions for syntax trees of modules. These functions do not resolve names.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) enum ExprPart<'t> {
     Comprehension(&'t Query, Vec<&'t Expr>),
 }
 
-/// The parts of `expr`. Those of a reference are its indexes, and its root if that is not a variable.
+/// The parts of `expr`. The parts of a reference are its indexes, and its root unless the root is a variable.
 pub(super) fn parts(expr: &Expr) -> Vec<ExprPart<'_>> {
     match expr {
         Expr::String { .. }
@@ -269,7 +269,7 @@ fn walk_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
     }
 }
 
-/// The operator of `expr` and the name of its function in OPA, if it has one.
+/// The operator of `expr`, and the name of the operator's function in OPA.
 pub(super) fn operator(expr: &Expr) -> Option<(&'static str, &'static str)> {
     Some(match expr {
         Expr::ArithExpr { op, .. } => match op {

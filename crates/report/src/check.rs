@@ -6,7 +6,7 @@ use policy_sync_api::annotations::{Summary, Synced};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 
-/// The states that fail a check. Each level fails all that the one before it does.
+/// The states that fail a check. Each level also fails all states of the level before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailOn {
     /// A cluster lacks the current revision.
@@ -22,11 +22,11 @@ pub enum FailOn {
 /// The result of a check, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// No state fails it.
+    /// No state fails the check.
     Passed,
-    /// No state fails it, and the state on a cluster is not known.
+    /// No known state fails the check, but the state on a cluster is unknown.
     Unknown,
-    /// A state fails it.
+    /// A state fails the check.
     Failed,
 }
 
@@ -89,8 +89,8 @@ impl PolicyReport {
 }
 
 impl Item {
-    /// Whether the item has a state, on `cluster` or on any cluster, that would differ if that cluster were
-    /// not available. Only policies have such states.
+    /// Whether the state of the item on `cluster`, or on any cluster, depends on whether that cluster is available.
+    /// Only policies have such states.
     #[must_use]
     pub fn depends_on_availability(&self, cluster: Option<&str>) -> bool {
         self.policy().is_some_and(|report| report.depends_on_availability(cluster))

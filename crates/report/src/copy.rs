@@ -43,7 +43,8 @@ enum PlannedCopy {
     /// No copy is planned, or it is unknown.
     #[default]
     Unplanned,
-    /// A copy is planned. The message of its hub object, and the state on this cluster in its annotations.
+    /// A copy is planned. Contains the message of its hub object, and the state on this cluster from the object's
+    /// annotations.
     Planned(Option<String>, Option<PolicyState>),
 }
 
@@ -126,7 +127,7 @@ impl CopyReport {
         Self { origin, kind, role, desired: PlannedCopy::Planned(message, state), ..Self::default() }
     }
 
-    /// This copy with the hub's view of `desired`.
+    /// This copy, with the message and the state from the hub object of `desired`.
     pub(super) fn with(self, desired: Option<Self>) -> Self {
         Self { desired: desired.map(|desired| desired.desired).unwrap_or_default(), ..self }
     }
@@ -137,7 +138,7 @@ impl CopyReport {
         self.origin.as_ref().is_some_and(|origin| origin.as_gateway().is_some())
     }
 
-    /// The state of a policy or a resource; `None` for a Gateway and for the access.
+    /// The state of a policy or a resource; `None` for a Gateway and for access rights.
     #[must_use]
     pub fn state(&self) -> Option<PolicyState> {
         self.origin.as_ref().filter(|_| !self.is_gateway())?;
@@ -191,7 +192,7 @@ impl CopyReport {
             .map(|condition| &*condition.status)
     }
 
-    /// The most specific message: that of the work, the hub object, or a false condition.
+    /// The most specific message: of the work, otherwise of the hub object, otherwise of a false condition.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let of_work = self.work.as_ref().and_then(|entry| entry.message.as_deref());

@@ -11,7 +11,7 @@ use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::CLUSTERS;
 use policy_sync_sync::rows::Strings;
 
-/// The labels of clusters; `None` if they may not be read.
+/// The labels of clusters; `None` if the user may not read them.
 #[derive(Clone, Debug)]
 pub struct Differences(Option<BTreeMap<ClusterName, Strings>>);
 
@@ -25,14 +25,13 @@ pub enum DifferingPaths {
 }
 
 impl Differences {
-    /// Creates differences from labels; `None` if they may not be read.
+    /// Creates differences from labels; `None` if the user may not read them.
     #[must_use]
     pub fn new(labels: Option<BTreeMap<ClusterName, Strings>>) -> Self {
         Self(labels)
     }
 
-    /// Reads the labels of cluster `name`, or of all clusters. If they may not be read, also returns the
-    /// error.
+    /// Reads the labels of cluster `name`, or of all clusters. If the user may not read them, also returns the error.
     ///
     /// # Errors
     ///
@@ -62,7 +61,7 @@ impl Differences {
     pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> DifferingPaths {
         // Rejected overrides freeze the policy, so the cluster has other content.
         let refused = report.message.as_ref().is_some_and(|message| message.contains(CLUSTER_OVERRIDES));
-        // For a truncated list, `on` also returns clusters that it does not name.
+        // For a truncated list, `on` also returns clusters that the list does not name.
         let named = report.on(cluster).is_some_and(|on| on.entry.is_some());
         let (overrides, labels) = match (&report.overrides, &self.0) {
             (AnnotationValue::Missing, _) => return DifferingPaths::Known(BTreeSet::new()),

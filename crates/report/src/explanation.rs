@@ -35,7 +35,8 @@ pub struct ObjectExplanation {
     pub kind: String,
     /// The decisions that apply to all clusters, in evaluation order.
     pub steps: Vec<DecisionStep>,
-    /// First the clusters on which it is in force, then the other clusters it is planned for, then the rest.
+    /// First the clusters on which the object is in force, then the other clusters that it is planned for, then the
+    /// rest.
     pub groups: Vec<VerdictGroup>,
     /// Whether the query named one cluster.
     pub is_one_cluster: bool,
@@ -46,7 +47,7 @@ pub struct ObjectExplanation {
 /// Clusters with the same result.
 #[derive(Clone, Debug)]
 pub struct VerdictGroup {
-    /// The result, with the earliest moments of all clusters.
+    /// The result. Each reason has the earliest of its moments on these clusters.
     pub verdict: ClusterVerdict,
     /// The names of the clusters.
     pub clusters: Vec<ClusterName>,
@@ -145,7 +146,7 @@ async fn on_hub(
 ) -> Option<PolicyReport> {
     let namespace = Some(object.metadata.namespace.as_str());
     let read = cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await;
-    // The explanation of clusters does not depend on the hub's routes, so an error becomes a line.
+    // The explanation of clusters does not depend on the hub's routes. So an error becomes a line of the report.
     let (objects, unread) = match read {
         Ok(ClusterObjects { objects, unread, .. }) => (objects, unread),
         Err(error) => {

@@ -1,6 +1,6 @@
-//! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies.
-//! Lists which clusters have them and in which state, derived from the controller's plans with the reasons
-//! of `explain`.
+//! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies. For each
+//! object, lists its clusters and its state there. Clusters and states come from the controller's plans, with the
+//! reasons of `explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct FleetObjects {
     pub fleet: Fleet,
     /// Objects that do not match their API schema.
     pub faults: Vec<ObjectFault>,
-    /// Gaps in the result, one line each: Gateways that are not on the requested cluster or are leaving a
+    /// Gaps in the result, one line each. These are Gateways that are not on the requested cluster or are leaving a
     /// cluster, and kinds of policies that cannot be read.
     pub unknown: Vec<String>,
     /// The lines of `unknown` that name kinds of policies.
@@ -81,8 +81,8 @@ pub async fn fleet_objects(
         .fleet_objects())
 }
 
-/// Computes the same result from files. Without status reports, pending policies count as in force. Returns
-/// `None` if the files lack the requested cluster.
+/// Computes the result of [`fleet_objects()`] from files. Without status reports, pending policies count as in force.
+/// Returns `None` if the files lack the requested cluster.
 #[must_use]
 pub fn fleet_objects_from_files(
     mirror: &OfflineMirror,
@@ -255,7 +255,7 @@ impl FleetObjectsBuilder<'_> {
             let there = GatewayClusterState {
                 grace_period_end,
                 reason: reason.map(code_and_text),
-                // A Gateway that is not programmed is on the cluster nevertheless.
+                // A Gateway is on the cluster even if it is not programmed there.
                 certain: reason.is_none_or(|reason| reason.code == "NotProgrammed"),
                 attached_routes: self.attached_routes(&origin, cluster),
             };
@@ -280,7 +280,7 @@ impl FleetObjectsBuilder<'_> {
         route_counts.collect()
     }
 
-    /// The state of the policy `origin` on `cluster`, which explain judged as `verdict`.
+    /// The state of the policy `origin` on `cluster`. `verdict` is the result of `explain`.
     fn policy(
         &self,
         origin: &Origin,
@@ -335,7 +335,7 @@ fn kind_info(view: View<'_>, kind: &GroupResource) -> Option<KindInfo> {
     }
 }
 
-/// The reason that the cluster's agent is silent, if it is.
+/// The reason in `verdict` that the cluster's agent does not report, if there is one.
 fn agent_silence(verdict: &ClusterVerdict) -> Option<&Reason> {
     verdict.reasons.iter().find(|reason| reason.code == "AgentSilent")
 }
@@ -406,7 +406,7 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// The same of `view`, with the clusters that are `unavailable`.
+/// The result of [`fleet_objects()`] for the hub of `view`. `unavailable` are its unavailable clusters.
 #[cfg(any(test, feature = "testing"))]
 pub fn fleet_objects_from_view(
     view: View<'_>,

@@ -110,7 +110,7 @@ pub struct GatewayReport {
     pub key: ObjectKey,
     /// The state of the Gateway on the hub.
     pub row: GatewayRow,
-    /// The copies by cluster; `None` if works may not be read.
+    /// The copies by cluster; `None` if the user may not read works.
     pub copies: Option<BTreeMap<ClusterName, GatewayCopy>>,
 }
 
@@ -136,7 +136,7 @@ impl GatewayReport {
         self.row.conditions.iter().all(is_true) && self.row.faults.is_empty()
     }
 
-    /// Whether the output would need works that may not be read. `wide` output shows all copies.
+    /// Whether the output needs works that the user may not read. `wide` output shows all copies.
     #[must_use]
     pub fn requires_works(&self, wide: bool) -> bool {
         let all = self.programmed().is_some_and(|condition| condition.status == "True");
@@ -164,7 +164,7 @@ impl GatewayReport {
         }
     }
 
-    /// Whether the annotation was too small for all clusters.
+    /// Whether the annotation names only some of the clusters, because of its size limit.
     fn is_truncated(&self) -> bool {
         self.accepted().is_some_and(|condition| condition.message.contains(GATEWAY_CLUSTERS))
     }
@@ -203,7 +203,7 @@ impl GatewayReport {
         self.row.conditions.iter().flatten().find(|condition| condition.status != "True")
     }
 
-    /// Why it is not accepted or not programmed, or that the controller has not reported yet.
+    /// The reason why it is not accepted or not programmed, or a note that the controller has not reported yet.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let silent = || "the controller has not reported its current generation".to_owned();

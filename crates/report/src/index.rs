@@ -15,8 +15,8 @@ use policy_sync_mirror::{AnyRow, KindDeclaration, MirrorChange, Source, Tables};
 #[derive(Clone, Debug)]
 pub(super) struct ReportIndex {
     gateways: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// The works of each copy on the selected cluster. While a kind is being renamed there are two, until the
-    /// old one is gone.
+    /// The works of each copy on the selected cluster. While a kind is being renamed, a copy has two works until the
+    /// old one is deleted.
     copies: BTreeMap<ItemKey, BTreeSet<ObjectKey>>,
 }
 

@@ -39,8 +39,8 @@ impl ItemKey {
         Self::new(Table::Policies, resource.to_owned(), policy)
     }
 
-    /// The key of the copy of `origin` on the selected cluster. Without an origin, the access rights of its
-    /// agent.
+    /// The key of the copy of `origin` on the selected cluster. Without an origin, the key of the access rights of the
+    /// cluster's agent.
     pub(super) fn copy(origin: Option<&Origin>) -> Self {
         let resource = origin.map(|origin| origin.kind().to_string()).unwrap_or_default();
         let access = ObjectKey::new("", "");

@@ -6,10 +6,12 @@
 //!         watch objects  ┘
 //! ```
 //!
-//! [`Report`] has the status that the controller and the agents have written, and decides nothing. [`explain()`] and [`fleet_objects()`] make the
-//! plans of the controller from a [`snapshot`]. [`cluster_objects`] reads the topology of any cluster.
+//! [`Report`] has the status that the controller and the agents have written, and decides nothing. [`explain()`] and
+//! [`fleet_objects()`] make the plans of the controller from a [`snapshot`]. [`cluster_objects`] reads the topology of
+//! any cluster.
 //!
-//! Reads have the rights of the user. An object without permission to read it is reported as unknown ([`Known`]), never as absent.
+//! Reads have the rights of the user. An object that the user may not read is reported as unknown ([`Known`]), never as
+//! absent.
 
 mod check;
 mod copy;

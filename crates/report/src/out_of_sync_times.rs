@@ -3,7 +3,7 @@
 //! | item | moment |
 //! |---|---|
 //! | Gateway | since when its conditions report that it is not accepted or not programmed |
-//! | policy | the earliest moment of its works that are not applied: when the agent reported the failure, else when the work was changed or deleted. If works may not be read, when the controller last changed the policy's annotations |
+//! | policy | the earliest moment of its works that are not applied: when the agent reported the failure, else when the work was changed or deleted. If the user may not read works, when the controller last changed the policy's annotations |
 //! | copy on one cluster | the moment of its work |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +28,8 @@ const CONCURRENT_READS: usize = 8;
 pub struct OutOfSyncTimes(BTreeMap<ItemKey, Timestamp>);
 
 impl OutOfSyncTimes {
-    /// Reads since when `items` are out of sync, on `cluster` or on any cluster. If works may not be read,
-    /// also returns the error.
+    /// Reads since when `items` are out of sync, on `cluster` or on any cluster. If the user may not read works, also
+    /// returns the error.
     ///
     /// # Errors
     ///
@@ -66,7 +66,8 @@ impl OutOfSyncTimes {
         self.0.get(&item.key()).copied()
     }
 
-    /// Sorts the longest wait first. Items with an unknown wait come last, in their previous order.
+    /// Sorts `items` by their time out of sync, the longest first. Items with an unknown time come last, in their
+    /// previous order.
     pub fn sort(&self, items: &mut [&Item]) {
         items.sort_by_key(|item| {
             let since = self.since(item);
@@ -75,7 +76,7 @@ impl OutOfSyncTimes {
     }
 }
 
-/// The clusters whose works have to be read, with the keys of the policies they lack.
+/// The clusters whose works have to be read, each with the keys of the policies whose current revision it lacks.
 fn clusters_to_read(items: &[&Item], only: Option<&str>) -> BTreeMap<ClusterName, BTreeSet<ItemKey>> {
     let mut clusters_to_read: BTreeMap<ClusterName, BTreeSet<ItemKey>> = BTreeMap::new();
     for report in items.iter().filter_map(|item| item.policy()) {

@@ -1,5 +1,5 @@
-//! The state of a policy in its annotations. The controller writes them, but users may edit them: an
-//! annotation that cannot be parsed becomes a fault in the report, not an error of this program.
+//! The state of a policy in its annotations. The controller writes them, but users may edit them. So an annotation that
+//! cannot be parsed becomes a fault in the report, not an error of this program.
 
 mod cluster;
 mod detail;
@@ -32,7 +32,7 @@ use policy_sync_sync::rows::Strings;
 pub enum AnnotationValue<T> {
     /// The annotation is absent.
     Missing,
-    /// The controller did not write it in this form.
+    /// The value cannot be parsed, so the controller did not write it.
     Invalid,
     /// The parsed value.
     Value(T),
@@ -124,8 +124,8 @@ pub struct PolicyReport {
     pub overrides: AnnotationValue<Overrides>,
     /// The unavailable clusters. Set by the caller, because annotations do not contain them.
     pub unavailable: Arc<BTreeSet<ClusterName>>,
-    /// The state of the entries that the list shows without a state. `None` unless the summary proves that
-    /// they all have the same one.
+    /// The state of the entries that the list shows without a state. `None` unless the summary proves that they all
+    /// have the same state.
     omitted_state: Option<PolicyState>,
     detail_text: Option<String>,
     /// The list as written; `None` if it cannot be parsed.
@@ -195,7 +195,7 @@ impl PolicyReport {
         }
     }
 
-    /// Whether all placed clusters have the current revision, without a message of the controller or a fault.
+    /// Whether all placed clusters have the current revision, and the policy has neither a message nor a fault.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let synced = self.summary.value().is_none_or(|summary| summary.synced);

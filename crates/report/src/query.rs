@@ -51,7 +51,7 @@ impl<'a> RequestedKinds<'a> {
         }
     }
 
-    /// The noun for the message that none was found.
+    /// The noun for the message that no such object was found.
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
@@ -84,10 +84,10 @@ pub enum QueryError {
     /// The hub cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// A word names no synced kind, or several kinds.
+    /// An argument names no synced kind, or several kinds.
     #[error("{0}")]
     Kind(String),
-    /// None of the requested objects may be read.
+    /// The user may read none of the requested objects.
     #[error("{0}")]
     Unread(String),
 }
@@ -101,7 +101,7 @@ pub struct Report {
     pub faults: Vec<String>,
     /// Objects that the user may not read, one line each.
     pub unread: Vec<String>,
-    /// Why the works of Gateways may not be read, which leaves gaps in their rows.
+    /// Why the user may not read the works of Gateways. Without works, the rows of Gateways have gaps.
     pub works_unread: Option<String>,
     /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
@@ -116,7 +116,7 @@ pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubOb
     hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
 }
 
-/// The clusters that the hub reports as unavailable. If ManagedClusters may not be listed, returns none and
+/// The clusters that the hub reports as unavailable. If the user may not list ManagedClusters, returns no clusters and
 /// the error.
 ///
 /// # Errors
@@ -160,7 +160,7 @@ pub struct ClassParameters {
     pub merges: Vec<(GroupResource, Merge)>,
     /// Errors in the parameters.
     pub faults: Vec<String>,
-    /// The parameters that may not be read.
+    /// The parameters that the user may not read.
     pub unread: Vec<String>,
     /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
@@ -198,7 +198,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// If a word names no kind, or none of the requested objects may be read.
+    /// If an argument names no kind, or if the user may read none of the requested objects.
     pub async fn read(hub: &HubClient, query: &Query<'_>) -> Result<Self, QueryError> {
         let mut report_mirror = ReportMirror::new(query.controller.clone(), query.scope.clone());
         if let Some(name) = &query.cluster {
@@ -270,7 +270,7 @@ impl Report {
             }
         }
         self.report_mirror.gateways = true;
-        // For one cluster, its own works contain more detail.
+        // A report on one cluster uses the works of this cluster, which contain more detail.
         if query.requested != RequestedKinds::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
             match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {

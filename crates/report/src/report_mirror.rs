@@ -26,17 +26,17 @@ pub struct ReportMirror {
     pub(super) scope: Scope,
     /// The GatewayClasses whose Gateways are included.
     pub(super) classes: BTreeSet<Arc<str>>,
-    /// The kinds of policies that may be read.
+    /// The kinds of policies that the user may read.
     pub(super) kinds: Vec<ServedKind>,
-    /// Whether Gateways are requested and may be read.
+    /// Whether Gateways are requested and the user may read them.
     pub(super) gateways: bool,
-    /// Whether the works of Gateways may be read.
+    /// Whether the user may read the works of Gateways.
     pub(super) works: bool,
     /// Restricts the items to copies on one cluster.
     pub(super) cluster: Option<ClusterName>,
 }
 
-/// Items depend only on the hub's objects, not on the time.
+/// The time for all updates. Items depend only on the hub's objects, not on the time.
 pub(super) const NOW: Moment = Moment(0);
 
 impl ReportMirror {
@@ -73,7 +73,7 @@ impl ReportMirror {
     pub fn sources(&self) -> WatchedSources {
         let policies = self.kinds.iter().map(|kind| (self.policies_source(kind), kind.gvr.clone()));
         let gateways = self.gateways.then(|| (self.gateways_source(), GATEWAYS.gvr()));
-        // For one cluster, its own works contain more detail.
+        // A report on one cluster uses the works of this cluster, which contain more detail.
         let works = self.works.then(|| (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr()));
         let copies = self.cluster.as_ref().map(|cluster| (Self::copies_source(cluster), COPIES.gvr()));
         policies.chain(gateways).chain(works).chain(copies).collect()
@@ -143,7 +143,7 @@ impl ReportMirror {
         let kind = self.kinds.iter().find(|kind| kind.gvr.kind.to_string() == key.resource)?;
         let object = key.object();
         let row = view.tables.row::<PolicyRow>(&self.policies_source(kind), &object)?;
-        // A resource that no policy uses is not shown.
+        // A resource without annotations of the controller is not synced, so it is not shown.
         if kind.role == Role::Resource && !row.is_annotated() {
             return None;
         }

@@ -183,7 +183,7 @@ pub fn match_kind<'k>(kinds: &'k [ServedKind], word: &str) -> KindMatch<'k> {
     }
 }
 
-/// The names of several kinds with their groups, as an alternative in a message.
+/// The names of several kinds with their groups, joined by `or` for a message.
 pub fn qualified_names(kinds: &[&ServedKind]) -> String {
     kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
 }

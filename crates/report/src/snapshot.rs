@@ -1,8 +1,8 @@
-//! Reads the objects of a hub that the controller would watch. First come the needed kinds, then the parameters of classes, then the
-//! kinds in these parameters, and TLS Secrets if a class copies them.
+//! Reads the objects of a hub that the controller would watch. First come the needed kinds, then the parameters of
+//! classes, then the kinds in these parameters, and TLS Secrets if a class copies them.
 //!
-//! The user may have other rights than the controller. The controller is assumed to have its rights, and an object that the user may
-//! not read is an error.
+//! The user may have other rights than the controller. The controller is assumed to have its rights, and an object that
+//! the user may not read is an error.
 
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -25,7 +25,7 @@ use policy_sync_sync::rows::schema::WorkSchema;
 /// An error that prevents plans for a hub.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be read.
+    /// The hub cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// The schema of ManifestWorks lacks a field that the controller needs.
@@ -41,9 +41,9 @@ pub enum ReadError {
 /// Which works of a controller are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkSelection {
-    /// All.
+    /// All works.
     All,
-    /// Those of one cluster.
+    /// The works of one cluster.
     Cluster(ClusterName),
 }
 
@@ -51,16 +51,16 @@ pub enum WorkSelection {
 ///
 /// # Errors
 ///
-/// Where something cannot be read, naming it, or where the controller could not begin on this hub.
+/// If an object cannot be read, which the error names, or if the controller could not start on this hub.
 pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<HubSnapshot, ReadError> {
     read_with(client, controller, &WorkSelection::All).await
 }
 
-/// The same with some of its works alone.
+/// Reads the hub like [`read`], but only the works that `works` selects.
 ///
 /// # Errors
 ///
-/// Those of [`read`].
+/// The errors of [`read`].
 pub async fn read_with(
     client: &HubClient,
     controller: &ControllerName,

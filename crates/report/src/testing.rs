@@ -123,7 +123,7 @@ fn report_mirror() -> ReportMirror {
     report_mirror
 }
 
-/// The report on `gateway`; `works` are `None` if they may not be read.
+/// The report on `gateway`; `works` are `None` if the user may not read them.
 pub fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
     let mut report_mirror = report_mirror();
     report_mirror.list(&report_mirror.gateways_source(), [gateway]);

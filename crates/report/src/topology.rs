@@ -5,10 +5,10 @@
 //!              CRDs with GEP-713's label ────╯
 //! ```
 //!
-//! On a hub, the kinds of policies are those in the parameters of the controller's GatewayClasses. On a
-//! cluster without such a class (a spoke), they are the kinds whose definition has GEP-713's label. Kinds
-//! whose names end in `Policy` are added there, but only for the hub's copies. Kinds that may not be listed,
-//! or are not served, are unknown, which is not an error.
+//! On a hub, the kinds of policies are those in the parameters of the controller's GatewayClasses. On a cluster without
+//! such a class (a spoke), they are the kinds whose definition has GEP-713's label. Kinds whose names end in `Policy`
+//! are added there, but only for the hub's copies. Kinds that the user may not list, or that the cluster does not
+//! serve, are unknown. That is not an error.
 
 mod kinds;
 
@@ -87,7 +87,7 @@ struct TopologyReader<'r> {
     hub: &'r HubClient,
     query: ClusterQuery<'r>,
     found: ClusterObjects,
-    /// The kinds that may not be listed, with the hub's error.
+    /// The kinds that the user may not list, with the hub's error.
     forbidden: Vec<(String, HubError)>,
 }
 
@@ -95,7 +95,7 @@ struct TopologyReader<'r> {
 enum ListResult {
     /// All objects.
     Complete(Vec<HubObject>),
-    /// The objects of the query's namespace, and the error of listing all.
+    /// The objects of the query's namespace, and the error of the list in all namespaces.
     Partial(Vec<HubObject>, HubError),
     /// No objects, and the error.
     Denied(HubError),
@@ -142,7 +142,7 @@ impl TopologyReader<'_> {
         })
     }
 
-    /// Adds one line for all kinds that may not be listed. `definitions_error` is the error of listing definitions.
+    /// Adds one line for all kinds that the user may not list. `definitions_error` is the error of listing definitions.
     fn finish(self, definitions_error: Option<HubError>) -> ClusterObjects {
         let Self { mut found, mut forbidden, query, .. } = self;
         forbidden.splice(..0, definitions_error.map(|error| (DEFINITION.to_owned(), error)));

@@ -24,7 +24,7 @@ use policy_sync_mirror::{Changes, MirrorChange, Source, SourceFailure, WatchFail
 pub enum WatchEvent {
     /// Items that may have changed, in their new state; `None` for a deleted item.
     Changed(Vec<(ItemKey, Option<Item>)>),
-    /// The hub cannot be watched temporarily, for this reason.
+    /// The hub cannot be watched at present, for this reason.
     Disconnected(String),
     /// The hub can be watched again.
     Reconnected,
@@ -33,7 +33,7 @@ pub enum WatchEvent {
 /// Why a watch ends.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// A kind may not be watched.
+    /// The user may not watch a kind.
     #[error("{0}")]
     Forbidden(String),
     /// The metrics of the watch cannot be registered.

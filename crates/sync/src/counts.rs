@@ -1,7 +1,7 @@
 //! Counts works by purpose and state.
 //!
-//! The counts are updated with each change of a work: counting all works on demand would hold the lock of the mirror
-//! for longer the more works there are.
+//! The counts are updated with each change of a work. Counting all works on demand would lock the mirror for a time
+//! that grows with their number.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ const STATES: [&str; 4] = ["deleting", "not_applied", "pending", "applied"];
 pub(super) struct Counts(BTreeMap<(&'static str, &'static str), usize>);
 
 impl Counts {
-    /// Adds a work, or the new version of one.
+    /// Counts a new work, or the new version of a changed work.
     pub(super) fn add(&mut self, work: &Work) {
         *self.0.entry((purpose(work), state(work))).or_default() += 1;
     }
 
-    /// Subtracts a deleted work, or the old version of one.
+    /// Subtracts a deleted work, or the old version of a changed work.
     pub(super) fn take(&mut self, work: &Work) {
         let group = (purpose(work), state(work));
         if let Some(count) = self.0.get_mut(&group) {
@@ -67,8 +67,8 @@ pub fn of_origin(origin: &Origin, role: Role) -> &'static str {
     }
 }
 
-/// The state of a work: the first of `deleting`, `applied`, `not_applied` (its agent reports an error) and `pending`
-/// that applies.
+/// The state of a work: the first that applies of `deleting`, `applied`, `not_applied` (its agent reports an error) and
+/// `pending`.
 #[must_use]
 pub fn state(work: &Work) -> &'static str {
     match &work.report {

@@ -1,9 +1,9 @@
-//! The delete guard: which objects justify the deletion of a work.
+//! Determines which objects justify the deletion of a work.
 //!
 //! Before works are deleted, these objects are read once from the API server. If the server differs from the mirror,
 //! the deletions wait until the watch has caught up. Only the fields that decisions depend on are compared, so that
-//! unrelated writes delay nothing. Each deletion has its own list of reads, so that doubts about one cluster do not
-//! delay another.
+//! unrelated writes delay nothing. Each deletion has its own list of reads, so that an outdated object of one cluster
+//! does not delay deletions on another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum Precondition {
     Object(Source, GroupVersionResource, ObjectKey, Hash),
     /// The object does not exist.
     Absent(GroupVersionResource, ObjectKey),
-    /// The decisions of a Placement name the clusters with this hash.
+    /// The set of clusters in the decisions of a Placement has this hash.
     Decisions(ObjectKey, Hash),
     /// The ManagedCluster is terminating or does not exist.
     ClusterTerminating(ClusterName),
@@ -39,13 +39,14 @@ pub enum Precondition {
 }
 
 impl Precondition {
-    /// The hash of the clusters that the decisions of a Placement name, for [`Precondition::Decisions`].
+    /// The hash of the set of clusters in the decisions of a Placement, for [`Precondition::Decisions`].
     #[must_use]
     pub fn decisions_hash(clusters: &BTreeSet<ClusterName>) -> Hash {
         Hash::of_value(clusters)
     }
 
-    /// Whether the server agrees with the mirror. `found` has all objects that the server returned for this read.
+    /// Whether the server agrees with the mirror. `found` has all objects that the server returned for this
+    /// precondition.
     pub fn is_met<'o>(
         &self,
         found: impl IntoIterator<Item = &'o HubObject>,
@@ -72,7 +73,7 @@ impl Precondition {
     }
 }
 
-/// The inputs of the placement of one Gateway.
+/// The preconditions about the placement of one Gateway.
 struct GatewayPreconditions {
     preconditions: BTreeSet<Precondition>,
     decided: BTreeSet<ClusterName>,
@@ -87,7 +88,8 @@ pub struct DeleteGuard<'v> {
     /// The reads that apply to every cluster.
     common: BTreeSet<Precondition>,
     gateways: BTreeMap<ObjectKey, GatewayPreconditions>,
-    /// The Gateways that a policy targets now. One of them may place the policy where another Gateway did before.
+    /// The Gateways that a policy targets now. One of them may now place the policy on a cluster where another Gateway
+    /// placed it before.
     targets: BTreeSet<ObjectKey>,
     deselected: BTreeSet<ClusterName>,
 }
@@ -122,8 +124,8 @@ impl<'v> DeleteGuard<'v> {
         guard
     }
 
-    /// The reads that must precede the deletion of the work in `cluster`, and the moment from which fewer may be
-    /// needed.
+    /// The reads that must precede the deletion of the work in `cluster`, and the time after which fewer reads may
+    /// suffice.
     pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Precondition>, Option<Moment>) {
         let (view, origin) = (self.view, self.origin);
         let mut preconditions = self.common.clone();
@@ -149,7 +151,8 @@ impl<'v> DeleteGuard<'v> {
         let mut next = None;
         let ends = served.iter().filter_map(|key| order::blocks_policies(view, key, cluster));
         for ends in ends {
-            // In a terminating namespace, policies and Gateways are deleted in any order.
+            // Kubernetes deletes the objects of a terminating namespace in any order. There, a deleted policy may have
+            // to stay on the cluster until its Gateway is deleted, too.
             preconditions.insert(Precondition::Namespace(namespace.clone()));
             next = Moment::earliest(next, ends);
         }
@@ -179,8 +182,8 @@ fn policy(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondi
     }
 }
 
-/// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement that its
-/// label or they name.
+/// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement. The resource's
+/// label names the Placement, or these parameters do.
 fn resource(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondition>) {
     for class in view.our_classes().keys() {
         of_class(view, &class.name, preconditions);
@@ -193,7 +196,7 @@ fn resource(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precon
     }
 }
 
-/// Adds a Placement and its decisions, and returns the clusters that these name.
+/// Adds a Placement and its decisions, and returns the clusters in these decisions.
 fn placement(
     view: View<'_>,
     key: ObjectKey,
@@ -214,7 +217,7 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
     }
 }
 
-/// Expects the server to show the ManagedCluster as the mirror does, which includes its labels.
+/// Expects the server to show the ManagedCluster, with its labels, as the mirror does.
 fn labels(view: View<'_>, cluster: &ClusterName) -> Precondition {
     object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
 }
@@ -232,7 +235,8 @@ impl GatewayPreconditions {
         Self { preconditions, decided, deselected: placed(view, key).deselected }
     }
 
-    /// A cluster that is no longer chosen gets no grace period if it is terminating or gone.
+    /// The precondition if the Gateway gets no grace period on `cluster`, because the ManagedCluster is terminating or
+    /// gone.
     fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Precondition> {
         view.gateway(key)?;
         view.work_of(&Origin::Gateway(key.clone()), cluster)?;

@@ -10,8 +10,8 @@ use crate::rows::work::{Purpose, Work};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin, WorkName};
 
-/// A spoke's change to the moment on a work is corrected at once only if the previous correction is at least this
-/// old.
+/// The minimum time between two corrections of the annotation with the start of a grace period. A spoke may change this
+/// annotation repeatedly.
 const CORRECTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A write to one work.
@@ -35,7 +35,7 @@ pub enum WorkAction {
         /// The generation of the work in the mirror.
         generation: i64,
     },
-    /// Records on a work that its cluster is no longer chosen, or is chosen again.
+    /// Records in an annotation of a work that its cluster is no longer selected, or is selected again.
     Mark {
         /// The cluster of the work.
         cluster: ClusterName,
@@ -43,7 +43,7 @@ pub enum WorkAction {
         name: WorkName,
         /// The uid of the work in the mirror.
         uid: Arc<str>,
-        /// Since when its cluster is not chosen; `None` if it is chosen.
+        /// Since when its cluster is not selected; `None` if it is selected.
         unplaced: Option<Moment>,
     },
     /// Deletes a work that is no longer planned.
@@ -84,7 +84,7 @@ impl WorkAction {
         (self.name(), self.cluster())
     }
 
-    /// The uid of the work, if this deletes it.
+    /// The uid of the work, if the action deletes it.
     #[must_use]
     pub fn deletes(&self) -> Option<&Arc<str>> {
         match self {
@@ -93,7 +93,7 @@ impl WorkAction {
         }
     }
 
-    /// The size of the manifests that it sends, in bytes.
+    /// The size of the manifests that the action sends, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.work().map_or(0, |work| work.bytes)
@@ -190,8 +190,8 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
 }
 
 impl Diff {
-    /// Marks a work, unless it is updated too: both writes test the version that was read, so the mark follows once
-    /// the mirror shows the update.
+    /// Marks a work, unless it is also updated. Both writes test the version that was read, so the mark is written
+    /// after the mirror shows the update.
     fn mark(&mut self, cluster: &ClusterName, name: &WorkName, work: &Work, unplaced: Option<Moment>) {
         let updated = self.actions.iter().any(|action| action.cluster() == cluster && action.name() == name);
         if !updated && work.deleting.is_none() {

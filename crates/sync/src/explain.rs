@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
-//!                   ├─ kept ─▶ why: frozen, unsettled, unknown labels, a Gateway that goes first
+//!                   ├─ kept ─▶ why: frozen, unsettled, unknown labels, a Gateway that is removed first
 //!                   └─ work ─▶ the report of its cluster
 //! ```
 //!
@@ -36,7 +36,8 @@ pub use policy_sync_api::names::CLUSTER_PLACEHOLDER;
 /// The clusters whose agents no longer report, each with the moment of the last report, if known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;
 
-/// Explains the Gateway or the policy `origin` on all clusters. `kind` is its kind, such as `RateLimitPolicy`.
+/// Explains the Gateway or the policy `origin` on all clusters. `kind` is the kind of the object, such as
+/// `RateLimitPolicy`.
 #[must_use]
 pub fn explain(
     view: View<'_>,
@@ -72,7 +73,7 @@ pub fn explain_on(
     Explanation { steps, clusters }
 }
 
-/// The objects to change for a fix of `problem` of `origin`.
+/// The objects to change so that the problem `problem` of `origin` is solved.
 #[cfg(test)]
 pub(crate) fn advice(
     view: View<'_>,
@@ -87,21 +88,21 @@ pub(crate) fn advice(
 /// A Gateway that decides on which clusters the object is: the object itself or a Gateway that it targets.
 struct GatewayPlacement {
     placed: Placed,
-    /// Why it is not placed on the remaining clusters.
+    /// Why the Gateway is not placed on other clusters.
     elsewhere: Reason,
 }
 
 struct Explainer<'v> {
     view: View<'v>,
     origin: &'v Origin,
-    /// The role in which classes list its kind.
+    /// The role in which classes list the object's kind.
     role: Role,
     gateways: BTreeMap<ObjectKey, GatewayPlacement>,
-    /// Its kind, such as `RateLimitPolicy`.
+    /// The object's kind, such as `RateLimitPolicy`.
     kind: &'v str,
     /// Kind and key, such as `RateLimitPolicy shop/limits`.
     regarding: String,
-    /// Kind and key of its copy on the spokes.
+    /// Kind and key of the object's copy on the spokes.
     copy: String,
     plan: WorksPlan,
     /// Works that have the planned name but do not belong to this controller.
@@ -111,7 +112,7 @@ struct Explainer<'v> {
     unavailable: &'v Unavailable,
 }
 
-/// The code of the reason that a Gateway's Placement chooses other clusters.
+/// The code of the reason that a Gateway's Placement selects other clusters.
 const NOT_PLACED: &str = "NotPlaced";
 
 impl GatewayPlacement {
@@ -120,7 +121,7 @@ impl GatewayPlacement {
     }
 }
 
-/// The reason why the Gateway `key` is missing on a cluster that its Placement does not choose.
+/// The reason why the Gateway `key` is missing on a cluster that its Placement does not select.
 fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
     let placement = match placement(view, key) {
@@ -137,7 +138,7 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     not_chosen(view, &placement, &format!("Gateway {key}")).change(label)
 }
 
-/// The reason that `placement`, which places `what`, has not chosen a cluster.
+/// The reason that `placement`, which places `what`, has not selected a cluster.
 fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
     let (row, decided) = (view.placement(placement), view.decided(placement).len());
     let mut text = format!("Placement {placement}, which places {what}, has not selected the cluster");
@@ -156,7 +157,7 @@ fn no_cluster() -> Reason {
     Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER_PLACEHOLDER}"))
 }
 
-/// The reason that a Placement has not settled: the cluster may be chosen again.
+/// The reason that a Placement has not settled: it may select the cluster again.
 fn unsettled() -> Reason {
     let text = "its Placement has changed recently, and may still select the cluster";
     Reason::new("Unsettled", text)
@@ -328,13 +329,15 @@ impl Explainer<'_> {
         problems.iter().map(reason).collect()
     }
 
-    /// The reason that a Gateway is only kept on `cluster` for its grace period.
+    /// The reason that the object is on `cluster` only for the grace period of a Gateway. Names the Gateway whose
+    /// period ends last.
     fn in_grace(&self, cluster: &ClusterName) -> Option<Reason> {
         let placing = self.gateways.iter().filter(|(_, target)| target.placed.clusters.contains(cluster));
         let placing = placing.map(|(key, target)| (key, target.placed.unplaced.get(cluster).copied()));
         let mut last: Option<(&ObjectKey, Moment)> = None;
         for (key, since) in placing {
-            // A Gateway whose cluster is chosen keeps the object without limit, so `?` ends the search here.
+            // If the Placement of a Gateway selects the cluster, the object stays without limit. Then `?` ends the
+            // search.
             let until = serves_until(self.view, self.view.gateway(key)?, since?);
             last = last.filter(|(_, other)| *other >= until).or(Some((key, until)));
         }

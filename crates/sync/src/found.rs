@@ -1,4 +1,4 @@
-//! State that the controller discovers itself instead of watching it. It is kept in rows of the mirror as well.
+//! State that the controller discovers with requests instead of watches. The mirror keeps it in rows, too.
 
 use super::rows::kind::{KindState, Resolution};
 use super::rows::schema::WorkSchema;

@@ -1,4 +1,4 @@
-//! Keys of plans and of works: the units of the work queue.
+//! Keys of plans, which are the items of the work queue, and keys of works.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The registry of the kinds that the sync watches, and of the fields that it keeps of each.
+//! The registry of the kinds that the sync watches, and of the fields that it keeps of each kind.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A mirror that is filled from lists instead of watches. Plans made from it equal the controller's.
+//! A mirror that is filled from lists instead of watches. Plans from this mirror equal the plans of the controller.
 
 use super::kinds::WORKS;
 use super::rows::kind::Resolution;
@@ -9,7 +9,7 @@ use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
 
-/// The moment at which all its objects count as seen.
+/// The moment at which all objects of the mirror count as seen.
 const SEEN: Moment = Moment(0);
 
 /// A mirror without watches.

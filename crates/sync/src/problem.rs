@@ -161,11 +161,12 @@ pub enum Problem {
         /// The work.
         name: String,
     },
-    /// The Gateway has waited for its policies for as long as its class allows, and is still held back.
+    /// The Gateway has waited for its policies for as long as its class allows, and is still not created on some
+    /// clusters.
     #[error("it waits for its policies on some clusters: its condition Programmed names them")]
     PoliciesPending,
-    /// On some clusters, this copy and that of another policy with the same target were created in a different order
-    /// than the policies on the hub.
+    /// On some clusters, the copies of this policy and of another policy with the same target were created in a
+    /// different order than the policies.
     #[error(
         "its copy was created {} that of {other}, which has the same target and is {} on the hub, on these clusters: {clusters}. These \
          clusters may enforce the wrong policy. To correct this, delete {}, wait until its copies are gone, and create it again",
@@ -322,7 +323,7 @@ impl Problem {
         }
     }
 
-    /// Whether the problem resolves within moments of a start, so that it is not reported to the owner.
+    /// Whether the problem disappears within moments after the process starts, so that it is not reported to the owner.
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unread(_))

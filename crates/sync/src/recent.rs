@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use policy_sync_api::moment::Moment;
 
-/// Moments by key. Recording a moment removes those that are older than the span, so that deleted keys leave no
+/// Moments by key. Recording a moment removes moments that are older than the span, so that deleted keys leave no
 /// entries.
 #[derive(Clone, Debug)]
 pub(super) struct Recent<K> {
     span: Duration,
     moments: HashMap<K, Moment>,
-    /// The same moments in order of time, including those that were replaced since.
+    /// The same moments in order of time, including moments that were replaced later.
     order: VecDeque<(Moment, K)>,
 }
 
@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         }
     }
 
-    /// The moment of the last event for `key`. `None` means that it is older than the span, or that there was none.
+    /// The moment of the last event for `key`. `None` if the event is older than the span, or if there was no event.
     pub(super) fn last<Q>(&self, key: &Q) -> Option<Moment>
     where
         K: Borrow<Q>,

@@ -135,8 +135,8 @@ impl TopologyInputs {
         std::mem::take(&mut self.ours)
     }
 
-    /// Parses the inputs. Returns the objects, and the errors of those that do not match their API; these are
-    /// omitted.
+    /// Parses the inputs. Returns the objects. Objects that do not match their API are omitted, and their errors are
+    /// returned.
     #[must_use]
     pub fn read(self) -> (Objects, Vec<ObjectFault>) {
         let mut objects = Objects::of_cluster([GATEWAY_CLASS.to_kind(), GATEWAY.to_kind()].into());

@@ -115,7 +115,7 @@ impl<'m> Triggers<'m> {
         role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
 
-    /// ConfigMaps, Secrets or ReferenceGrants became known.
+    /// The keys whose plans depend on the ConfigMaps, Secrets or ReferenceGrants of `source`.
     fn known_of(&self, source: &Source) -> Keys {
         if source.is(&CONFIG_MAPS) {
             self.of_classes()
@@ -126,9 +126,9 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// The error because of which `source` is not listed has changed; `toggled` if an error appeared or disappeared.
-    /// Gateways wait for policies that are about to be listed. They also report Secrets that cannot be listed, and
-    /// classes report parameters that cannot be read.
+    /// The error that keeps `source` from being listed has changed. `toggled` is set if an error appeared or
+    /// disappeared. Gateways wait for policies that are about to be listed. They also report Secrets that cannot be
+    /// listed, and classes report parameters that cannot be read.
     fn failing(&self, source: &Source, toggled: bool) -> Keys {
         if self.0.synced(source).is_some() {
             return Keys::new();
@@ -136,7 +136,7 @@ impl<'m> Triggers<'m> {
         if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
     }
 
-    /// All Gateways: each may wait for policies, and reports this in its status.
+    /// The keys of all Gateways: each may wait for policies, and reports the wait in its status.
     fn waiting(&self) -> Keys {
         self.0.gateways().flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
     }
@@ -151,8 +151,8 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// Classes can affect each other (two may list a version of the same kind, or one may be the downstream class of
-    /// another), so a change of one affects all. Classes change rarely.
+    /// Classes can affect each other. Two classes may list a version of the same kind, or one class may be the
+    /// downstream class of another. So a change of one class affects all classes. Classes change rarely.
     fn of_classes(&self) -> Keys {
         let mut keys = Keys::from([Key::Watches]);
         keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
@@ -170,7 +170,7 @@ impl<'m> Triggers<'m> {
             }
             _ => {
                 let mut keys = self.of_namespace(&key.namespace);
-                // A deleted Gateway is in no table, and its reported status has to be cleared.
+                // A deleted Gateway is in no table, but its works and its metrics must be removed.
                 keys.extend(both(&Origin::Gateway(key.clone())));
                 keys
             }
@@ -209,7 +209,8 @@ impl<'m> Triggers<'m> {
         let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
         let origin = Origin::new(kind.clone(), object.clone());
         keys.extend(both(&origin));
-        // Creation time, targets and clusters of a policy determine whether others wait for it, and their order.
+        // The creation time, targets and clusters of a policy determine whether other policies wait for it, and the
+        // order of copies.
         let after = self.0.policy(&origin);
         let is_same = match (before, after) {
             (Some(before), Some(after)) => {
@@ -246,8 +247,8 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The keys of [`Self::naming`] if `source` has been listed. Before that nothing is planned from it, and its first
-    /// complete list affects all Gateways that name Secrets.
+    /// The keys of [`Self::naming`] if `source` has been listed. Before that, nothing is planned from `source`. Its
+    /// first complete list affects all Gateways that name Secrets.
     fn when_listed(&self, source: &Source, affects: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         if self.0.synced(source).is_some() { self.naming(affects) } else { Keys::new() }
     }
@@ -289,9 +290,9 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The work for `purpose` in `cluster` was created or deleted or, if `copied`, its copy was. Younger policies with
-    /// the same target may wait for the copy, and its neighbors may now be out of order. Clusters report thousands of
-    /// copies, so these policies are checked in their batched folds.
+    /// The work for `purpose` in `cluster` was created or deleted. If `copied`, so was its copy on the spoke. Younger
+    /// policies with the same target may wait for the copy, and the copies of neighbors may now be out of order.
+    /// Clusters report thousands of copies, so these policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
@@ -366,8 +367,8 @@ impl<'m> Triggers<'m> {
         !self.0.origins().any(is_pending)
     }
 
-    /// The policies whose works may be deleted once the Gateway's work in `cluster` is deleted. A policy without a work
-    /// there gets no change of a work itself, so its status is planned now.
+    /// The policies whose works may be deleted once the Gateway's work in `cluster` is deleted. For a policy without a
+    /// work there, no later change of a work would queue its status, so its status is queued now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
         let is_there =

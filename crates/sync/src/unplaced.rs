@@ -1,9 +1,9 @@
 //! Records since when the clusters of Gateways' works are no longer selected, as this process has observed it.
 //!
 //! The start of a grace period is stored in an annotation of the work, so that it survives restarts. The spoke's agent
-//! may also write or remove this annotation at any time. Therefore the earliest start that was read since the cluster
-//! left the Placement counts, and the record has the time of that even without the annotation. The record is cleared if
-//! the cluster is selected again or the work is deleted.
+//! can change or remove this annotation at any time. Therefore a record keeps the earliest start that the annotation
+//! has contained since the cluster left the Placement. It also keeps the time at which this process saw the cluster
+//! leave. The record is cleared if the cluster is selected again or the work is deleted.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub struct UnplacedRecord {
     /// The earliest moment in the annotation of the work since then. A moment in the future counts as the time at which
     /// it was read.
     pub earliest_mark: Option<Moment>,
-    /// When the moment on the work was last observed to become the expected one.
+    /// When the annotation of the work was last observed to change to the correct value.
     pub corrected: Option<Moment>,
 }
 
@@ -48,7 +48,7 @@ impl UnplacedWorks {
 }
 
 impl UnplacedRecord {
-    /// Updates whether the decisions name the cluster. A change of this starts a new record.
+    /// Updates whether the cluster is selected. If this changes, a new record starts.
     pub(crate) fn decided(self, chosen: bool, now: Moment) -> Self {
         match (chosen, self.since) {
             (true, Some(_)) => Self::default(),
@@ -57,7 +57,7 @@ impl UnplacedRecord {
         }
     }
 
-    /// Records that the work now carries `moment` instead of another value.
+    /// Records that the annotation of the work has changed to `moment`.
     pub(crate) fn written(mut self, moment: Option<Moment>, now: Moment) -> Self {
         let moment = moment.map(|moment| moment.min(now));
         let right = if self.since.is_some() {

@@ -35,7 +35,7 @@ use policy_sync_api::params::{Merge, Params, Role};
 use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Source, Table, Tables};
 
-/// The labels of a cluster without any.
+/// Empty labels, for clusters that have none.
 pub(super) static NO_LABELS: Strings = Strings::new();
 
 /// The mirror at one moment.
@@ -55,7 +55,7 @@ impl<'m> View<'m> {
         Self { tables, index, refused: None, shares: None, waits: None, now }
     }
 
-    /// Adds the rejections that the writes of this process met.
+    /// Adds the works of this process that the hub has rejected.
     #[must_use]
     pub fn with_rejections(self, refused: &'m RejectedWorks) -> Self {
         Self { refused: Some(refused), ..self }
@@ -78,7 +78,8 @@ impl<'m> View<'m> {
         self.waits?.of(origin, cluster)
     }
 
-    /// The split of the replicas of `origin`: as this process last planned it, else as recorded on its works.
+    /// The split of the replicas of `origin`. It is taken from the latest plan of this process, or else from the works
+    /// of `origin`.
     #[must_use]
     pub fn shares(&self, origin: &Origin) -> BTreeMap<ClusterName, u64> {
         self.shares.and_then(|shares| shares.of(origin)).unwrap_or_else(|| {
@@ -135,7 +136,7 @@ impl<'m> View<'m> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// The hash of the fields of an object that placement decisions read, see [`policy_sync_mirror::Row::deletion_hash`];
+    /// The hash of the data of an object on which deletions depend, see [`policy_sync_mirror::Row::deletion_hash`];
     /// `None` if the object does not exist.
     #[must_use]
     pub fn deletion_hash(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
@@ -154,15 +155,15 @@ impl<'m> View<'m> {
         self.tables.get(&CLUSTERS, &ObjectKey { namespace: "".into(), name: name.0.clone() })
     }
 
-    /// The labels of a ManagedCluster. If it was deleted, its last known labels, as long as a work of this controller
-    /// remains there.
+    /// The labels of a ManagedCluster. If the ManagedCluster was deleted, returns its last known labels, as long as a
+    /// work of this controller remains in its namespace.
     #[must_use]
     pub fn labels(&self, name: &ClusterName) -> Option<&'m Strings> {
         self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
     }
 
-    /// Whether `selector` selects `cluster` for `origin`. If the labels of the cluster are unknown, an existing work counts
-    /// as selected; otherwise the selector is evaluated without labels.
+    /// Whether `selector` selects `cluster` for `origin`. If the labels of the cluster are unknown but it has a work of
+    /// `origin`, the cluster counts as selected. Without such a work, the selector is evaluated without labels.
     #[must_use]
     pub fn selects(&self, selector: &ClusterSelector, origin: &Origin, cluster: &ClusterName) -> bool {
         match self.labels(cluster) {
@@ -214,7 +215,7 @@ impl<'m> View<'m> {
         self.tables.rows(&DECISIONS)
     }
 
-    /// The moment from which a cluster that the decisions of a Placement do not name counts as removed.
+    /// When a cluster that is missing in the decisions of a Placement begins to count as removed.
     #[must_use]
     pub fn placement_settles(&self, placement: &ObjectKey) -> Option<Moment> {
         let changed = self.index.placement_changed.last(placement).unwrap_or_default();
@@ -231,7 +232,8 @@ impl<'m> View<'m> {
     }
 
     /// The parameters of this controller's classes, if known, including classes that were deleted less than
-    /// [`CLASS_DELETION_DELAY`](crate::CLASS_DELETION_DELAY) ago. The oldest class comes first, then by name.
+    /// [`CLASS_DELETION_DELAY`](crate::CLASS_DELETION_DELAY) ago. Sorted by the age of the class, the oldest first,
+    /// then by its name.
     #[must_use]
     pub fn listing(&self) -> Vec<(&'m ObjectKey, Arc<Params>)> {
         let known = |name: &ObjectKey| self.class_params(&name.name)?.known().cloned();
@@ -244,7 +246,8 @@ impl<'m> View<'m> {
         classes.into_iter().map(|(name, _, params)| (name, params)).collect()
     }
 
-    /// The merge rules of policy kinds that classes of this controller define, those of the oldest class first.
+    /// The merge rules of policy kinds that classes of this controller define. The rules of the oldest class come
+    /// first.
     #[must_use]
     pub fn merges(&self) -> Vec<(GroupResource, Merge)> {
         let merges =

@@ -1,5 +1,5 @@
-//! Objects beside the kinds of Gateway API: a root above all GatewayClasses, and the objects that a controller creates
-//! for a Gateway.
+//! Builds a topology with objects beyond the kinds of Gateway API. These are a root above all GatewayClasses, and the
+//! objects that a controller creates for a Gateway.
 //!
 //! Run it with `cargo run -p policy-sync-topology --example adjacent_objects | dot -Tsvg > topology.svg`.
 

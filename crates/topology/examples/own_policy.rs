@@ -46,7 +46,7 @@ impl Policy for QuotaPolicy {
     }
 }
 
-/// Of rules with the same key, the one with the smallest number applies.
+/// Of rules with the same key, the rule with the smallest number applies.
 #[derive(Debug)]
 struct Smallest;
 

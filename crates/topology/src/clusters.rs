@@ -63,7 +63,8 @@ pub struct PolicyClusterState {
     pub is_merged: bool,
     /// Whether `is_merged` is certain.
     pub certain: bool,
-    /// The reason why the policy does not count, or not certainly, with the text that `explain` prints.
+    /// The reason why the policy's rules are not part of the merge, or why that is uncertain, with the text that
+    /// `explain` prints.
     pub reason: Option<(&'static str, String)>,
     /// The policy's spec on the cluster, if the cluster's overrides change it.
     pub variant: Option<Arc<Variant>>,
@@ -95,10 +96,10 @@ impl Hash for Variant {
 }
 
 impl PolicyClusterState {
-    /// An addition to the state; empty if there is none.
+    /// A note to print after the state; may be empty.
     #[must_use]
     pub fn note(&self) -> &'static str {
-        // On a hub, a policy counts only after its cluster has reported.
+        // On a hub, a policy is merged only after its cluster has reported.
         if self.is_merged && self.state == Some(PolicyState::Pending) {
             ", no cluster has reported"
         } else {
@@ -130,8 +131,8 @@ pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
 }
 
 impl Policy {
-    /// Returns the copy on a cluster, with only the references to the Gateway `key`. `spec` and `created` replace the policy's own values if
-    /// they are known.
+    /// Returns the copy on a cluster, with only the references to the Gateway `key`. `spec` and `created` replace the
+    /// policy's own values if they are known.
     pub(super) fn copy(
         &self,
         own: &ObjectKey,

@@ -15,12 +15,12 @@ use fold::{is_assumed, layers};
 pub(super) use hierarchy::{NotHonored, not_honored};
 use policy_sync_api::json::Hash;
 
-/// The id of a merged stack of policies.
+/// The id of an effective policy in an [`EffectiveCache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectiveId(u32);
 
-/// The effective policy of a stack, without its rules. The rules are [merged again](EffectiveCache::rules) on demand,
-/// because stacks with many rules would repeat them.
+/// The effective policy of a *stack*: the policies of one kind along a path. The rules are not stored, because many
+/// stacks may have many rules. They are [merged again](EffectiveCache::rules) on demand.
 #[derive(Debug)]
 pub struct Effective<'f> {
     /// The kind of its policies.

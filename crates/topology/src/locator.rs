@@ -65,13 +65,14 @@ pub const UDP_ROUTE: KindRef<'static> = of_gateway_api("UDPRoute");
 pub const SECRET: KindRef<'static> = KindRef { group: "", kind: "Secret" };
 /// Services.
 pub const SERVICE: KindRef<'static> = KindRef { group: "", kind: "Service" };
-/// ServiceImports of the [Multi-Cluster Services API](https://multicluster.sigs.k8s.io/concepts/multicluster-services-api/).
+/// ServiceImports of the [Multi-Cluster Services
+/// API](https://multicluster.sigs.k8s.io/concepts/multicluster-services-api/).
 pub const SERVICE_IMPORT: KindRef<'static> =
     KindRef { group: "multicluster.x-k8s.io", kind: "ServiceImport" };
 /// [Backends](https://gateway.envoyproxy.io/docs/api/extension_types/#backend) of Envoy Gateway.
 pub const ENVOY_BACKEND: KindRef<'static> = KindRef { group: "gateway.envoyproxy.io", kind: "Backend" };
 
-/// Returns the kind if the graph has all of its objects, not only those that others refer to.
+/// Returns `kind` if the graph has a node for each object of this kind, not only for objects that others refer to.
 #[must_use]
 pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
     [
@@ -111,7 +112,8 @@ impl KindRef<'_> {
     }
 }
 
-/// In the order of their texts in locators: `<kind>.<group>`, with the kind in lower case. Two kinds may differ in case only.
+/// Kinds are in the order of their text in locators: `<kind>.<group>`, with the kind in lower case. Two kinds may
+/// differ in case only.
 impl Ord for KindRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.cmp_text(other).then_with(|| (self.group, self.kind).cmp(&(other.group, other.kind)))
@@ -152,8 +154,9 @@ pub enum Section<'l> {
     Named(&'l str),
     /// A rule without a name, by its number from 1: `rule-1`.
     Rule(usize),
-    /// A rule without a name, by its number, if `rule-<n>` is the name of another rule. References cannot name it. For example, the
-    /// first rule of a route is `rule-1~1` if a later rule has the name `rule-1`.
+    /// A rule without a name, by its number. Its text is not `rule-<n>`, because that is the name of another rule.
+    /// References cannot name such a rule. For example, the first rule of a route is `rule-1~1` if a later rule has the
+    /// name `rule-1`.
     Shadowed(usize),
     /// A port without a name.
     Port(u16),
@@ -186,7 +189,7 @@ impl Section<'_> {
     pub fn cmp_text(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Named(left), Self::Named(right)) => left.cmp(right),
-            // Most rules have one digit: no text is needed.
+            // The numbers of most rules have one digit. They can be compared without creating text.
             (Self::Rule(left @ ..10), Self::Rule(right @ ..10)) => left.cmp(right),
             _ => self.to_string().cmp(&other.to_string()),
         }
@@ -206,8 +209,8 @@ impl<'l> Locator<'l> {
         Self { kind, namespace, name, section: None }
     }
 
-    /// The section `name` of the object, such as a listener. `rule-<n>` is also the n-th rule of a route, from 1, if that rule has no
-    /// name. A number is also the port with this number, if that port has no name.
+    /// The section `name` of the object, such as a listener. `rule-<n>` is also the n-th rule of a route, from 1, if
+    /// that rule has no name. A number is also the port with this number, if that port has no name.
     #[must_use]
     pub const fn section(self, name: &'l str) -> Self {
         Self { section: Some(Section::Named(name)), ..self }
@@ -247,8 +250,9 @@ impl<'l> Locator<'l> {
     }
 }
 
-/// `<kind>.<group>:<namespace>/<name>#<section>`, with the kind in lower case. The core group, the namespace of a cluster-scoped object and
-/// a missing section are left out. Examples: `httproute.gateway.networking.k8s.io:shop/orders#rule-1`, `service:shop/orders`.
+/// `<kind>.<group>:<namespace>/<name>#<section>`, with the kind in lower case. The core group, the namespace of a
+/// cluster-scoped object and a missing section are left out. Examples:
+/// `httproute.gateway.networking.k8s.io:shop/orders#rule-1`, `service:shop/orders`.
 impl fmt::Display for Locator<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.kind.kind.chars() {

@@ -1,7 +1,8 @@
 //! How policies of one kind along a path are merged into one.
 //!
-//! At first, the rules of the most specific policy apply. Then the policies are merged one by one, up to the least specific one. A less
-//! specific policy is merged later, and its strategy decides which rules remain. So no override is lost to a more specific policy.
+//! At first, the rules of the most specific policy apply. Then the policies are merged one by one, up to the least
+//! specific one. A less specific policy is merged later, and its strategy decides which rules remain. So no override is
+//! lost to a more specific policy.
 //!
 //! ```text
 //! target     strategy        rules    rules that apply so far
@@ -9,8 +10,8 @@
 //! Gateway    MergeOverrides  a=2      a=2 b=1
 //! ```
 //!
-//! Of two policies with the same target, the older counts as less specific by default. So the newer of two defaults applies, and the
-//! older of two overrides.
+//! Of two policies with the same target, the older counts as less specific by default. So the newer of two defaults
+//! applies, and the older of two overrides.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -43,14 +44,15 @@ impl<'p> Entry<'p> {
 ///
 /// A strategy selects rules and makes no new ones, so that each effective rule has one source.
 pub trait MergeStrategy: fmt::Debug {
-    /// Merges the rules `own` of the policy with this strategy and `more_specific`, the rules in force of all more specific policies.
-    /// Returns the rules that apply.
+    /// Merges the rules `own` of the policy with this strategy and `more_specific`, the rules in force of all more
+    /// specific policies. Returns the rules that apply.
     ///
-    /// It is called once for each policy of a kind on a path except the most specific one, whose rules apply as they are. A policy with
-    /// several targets on the path is merged at each of them.
+    /// It is called once for each policy of a kind on a path except the most specific one, whose rules apply as they
+    /// are. A policy with several targets on the path is merged at each of them.
     ///
-    /// Both lists are in the order of their keys, and each key is in a list once. The result may have any order. Each key must be in the
-    /// result at most once. This is not checked: of rules with the same key, [`EffectivePolicy::rule`] returns any.
+    /// Both lists are in the order of their keys, and each key is in a list once. The result may have any order. Each
+    /// key must be in the result at most once. This is not checked: of rules with the same key,
+    /// [`EffectivePolicy::rule`] returns any.
     fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>>;
 }
 
@@ -98,8 +100,8 @@ impl MergeStrategy for MergeOverrides {
     }
 }
 
-/// The rules of `winner`, and those of `loser` whose keys are not `taken` by the keys of `winner`, which are sorted. Both are in
-/// the order of their keys, and so is the result.
+/// The rules of `winner`, and those rules of `loser` that do not collide with `winner`. `taken` returns whether a key
+/// collides with one of the sorted keys of `winner`. Both lists are in the order of their keys, and so is the result.
 pub(crate) fn union<'p>(
     winner: Vec<Entry<'p>>,
     loser: Vec<Entry<'p>>,
@@ -118,7 +120,7 @@ pub(crate) fn has_key(keys: &[&str], key: &str) -> bool {
     keys.binary_search(&key).is_ok()
 }
 
-/// A policy on a path, with the strategy by which it is merged with those after it.
+/// A policy on a path, with the strategy by which it is merged with the policies after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'p> {
     pub policy: PolicyId,
@@ -132,7 +134,7 @@ impl<'p> Layer<'p> {
         Self { policy: id, locator: policy.locator(), rules: policy.rules(), strategy: policy.strategy() }
     }
 
-    /// The rules in the order of their keys. Of rules with the same key, the first.
+    /// The rules in the order of their keys. If several rules have the same key, only the first counts.
     fn entries(&self) -> Vec<Entry<'p>> {
         let mut entries: Vec<Entry<'p>> =
             self.rules.iter().map(|rule| Entry { policy: self.policy, rule }).collect();
@@ -163,14 +165,15 @@ pub(crate) fn fold<'p>(layers: &[Layer<'p>]) -> Vec<Entry<'p>> {
 pub struct EffectivePolicy<'t> {
     /// The kind of the policies.
     pub kind: KindRef<'t>,
-    /// A [hash](struct@Hash) of the kind and of each rule with its source: equal if the same rules of the same policies apply.
+    /// A [hash](struct@Hash) of the kind and of each rule with its source: equal if the same rules of the same policies
+    /// apply.
     pub id: Hash,
     /// The rules that apply, in the order of their keys.
     pub rules: Vec<Entry<'t>>,
     /// The policies of these rules, in the order of their locators.
     pub sources: Vec<PolicyId>,
-    /// The policies on the path without a rule in force, in the order of their locators. A policy with some rules in force is only
-    /// in `sources`.
+    /// The policies on the path without a rule in force, in the order of their locators. A policy with some rules in
+    /// force is only in `sources`.
     pub lost: Vec<PolicyId>,
 }
 

@@ -18,8 +18,8 @@ pub trait Targetable: Object {}
 
 /// A policy: an object that targets others and has rules.
 pub trait Policy: Object {
-    /// The objects and sections that the policy targets. A target that is listed twice counts once. A policy with several targets on a
-    /// path is merged at each of them.
+    /// The objects and sections that the policy targets. A target that is listed twice counts once. A policy with
+    /// several targets on a path is merged at each of them.
     ///
     /// A target is ignored if the topology does not have it, or if policies cannot target it. To find such targets, use
     /// [`Topology::find`](crate::Topology::find) and [`Node::is_targetable`](crate::Node::is_targetable).
@@ -31,29 +31,31 @@ pub trait Policy: Object {
     /// [`Topology::effective`](crate::Topology::effective) panics.
     fn rules(&self) -> &[PolicyRule];
 
-    /// The strategy to merge the policy with more specific ones. The default is [`AtomicDefaults`]: a more specific policy with rules
-    /// replaces this one as a whole.
+    /// The strategy to merge the policy with more specific ones. The default is [`AtomicDefaults`]: a more specific
+    /// policy with rules replaces this one as a whole.
     fn strategy(&self) -> &dyn MergeStrategy {
         &AtomicDefaults
     }
 
-    /// The creation time, which decides between policies with the same target. By default a policy is younger than all with a time.
+    /// The creation time, which decides between policies with the same target. The default is no time: the policy is
+    /// younger than all policies with a time.
     fn created(&self) -> Created {
         Created::default()
     }
 
-    /// The order among policies of the same kind with the same target. A policy with a lower precedence counts as less specific, so it
-    /// is merged later.
+    /// The order among policies of the same kind with the same target. A policy with a lower precedence counts as less
+    /// specific, so it is merged later.
     ///
     /// The default is [`Precedence::oldest_first`], as in
-    /// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#established-and-challenger-policy-specs). The older policy has the lower
-    /// precedence. So the newer of two defaults applies, and the older of two overrides.
+    /// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#established-and-challenger-policy-specs). The older
+    /// policy has the lower precedence. So the newer of two defaults applies, and the older of two overrides.
     fn precedence(&self) -> Precedence {
         Precedence::oldest_first(self.created(), &self.locator())
     }
 
-    /// Whether the policy applies to its target and all nodes below it (inherited), or to its target only (direct). The default is true.
-    /// See the [classes of policies](https://gateway-api.sigs.k8s.io/geps/gep-713/#classes-of-policies) in GEP-713.
+    /// Whether the policy applies to its target and all nodes below it (inherited), or to its target only (direct). The
+    /// default is true. See the [classes of
+    /// policies](https://gateway-api.sigs.k8s.io/geps/gep-713/#classes-of-policies) in GEP-713.
     ///
     /// A direct policy counts only on paths whose last node is its target. For other paths,
     /// [`Topology::effective`](crate::Topology::effective) does not report it, not even in
@@ -108,8 +110,9 @@ impl<T: Policy + ?Sized> Policy for &T {
 
 /// The order of policies of one kind with the same target. A lower precedence counts as less specific.
 ///
-/// Policies with [`oldest_first`](Self::oldest_first) are lower than all with [`newest_first`](Self::newest_first), at any age. So they
-/// are merged after those. For example, a cap uses `oldest_first`, and the policies that it limits use `newest_first`:
+/// Policies with [`oldest_first`](Self::oldest_first) have a lower precedence than all with
+/// [`newest_first`](Self::newest_first), at any age. So they are merged later. For example, a cap uses `oldest_first`,
+/// and the policies that it limits use `newest_first`:
 ///
 /// ```
 /// use policy_sync_topology::Moment;
@@ -138,13 +141,15 @@ enum Order {
 }
 
 impl Precedence {
-    /// The older policy is lower; of two with the same time, the first by `<namespace>/<name>`.
+    /// The older policy has the lower precedence. Of two policies with the same time, the first by `<namespace>/<name>`
+    /// has it.
     #[must_use]
     pub fn oldest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::OldestFirst((created, locator.object())))
     }
 
-    /// The newer policy is lower; of two with the same time, the last by `<namespace>/<name>`. All policies with the other order are lower.
+    /// The newer policy has the lower precedence. Of two policies with the same time, the last by `<namespace>/<name>`
+    /// has it. All policies with the other order have a lower precedence than these.
     #[must_use]
     pub fn newest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::NewestFirst(Reverse((created, locator.object()))))

@@ -78,8 +78,8 @@ impl Row {
         })
     }
 
-    /// Lets `shared` store text once that other rows are likely to repeat. Does nothing if the row is in use
-    /// elsewhere.
+    /// Replaces text that other rows are likely to repeat by the equal text in `shared`. Does nothing if the row is in
+    /// use elsewhere.
     pub fn share(&mut self, shared: &mut Shared) {
         if let Self::Route(_, route) = self
             && let Some(route) = Arc::get_mut(route)
@@ -102,9 +102,9 @@ pub struct Objects {
     grants: Table<Grant>,
     policies: BTreeMap<(Kind, ObjectKey), Arc<Policy>>,
     definitions: BTreeMap<Kind, Definition>,
-    /// The merge configuration of kinds from parameters. The first of a kind applies.
+    /// The merge configuration of kinds from parameters. If a kind has several configurations, the first one applies.
     configured: Vec<(GroupResource, MergeConfig)>,
-    /// The kinds whose objects are complete. `None` for objects from files, where the kinds present decide.
+    /// The kinds of which the collection has all objects. `None` for objects from files; see [`Self::graph_input`].
     listed: Option<BTreeSet<Kind>>,
     /// The prefix of namespaces for copies of a hub's objects.
     pub downstream_prefix: String,
@@ -127,7 +127,7 @@ struct Definition {
 pub enum ObjectRole {
     /// An object of one of the graph's kinds; true if the kind is namespaced.
     GraphObject(bool),
-    /// A policy, by its target references or selectors.
+    /// A policy: the object has target references or selectors.
     Policy,
     /// A CustomResourceDefinition.
     Definition,
@@ -161,13 +161,13 @@ pub fn role(object: &HubObject) -> ObjectRole {
 }
 
 impl Objects {
-    /// An empty collection for a cluster, whose objects of `kinds` will be complete.
+    /// An empty collection for a cluster. The caller adds all objects of `kinds`.
     #[must_use]
     pub fn of_cluster(kinds: BTreeSet<Kind>) -> Self {
         Self { listed: Some(kinds), ..Self::default() }
     }
 
-    /// Marks the objects of `kind` as complete.
+    /// Records that the collection has all objects of `kind`.
     pub fn lists(&mut self, kind: KindRef<'_>) {
         self.listed.get_or_insert_default().insert(kind.to_kind());
     }
@@ -321,15 +321,15 @@ impl Objects {
         Rows { known, objects: table.iter().map(|(key, row)| (key, &**row)).collect() }
     }
 
-    /// The Secrets. Those of files are complete only if one of them is of the type `kubernetes.io/tls`: files
-    /// often contain other Secrets, while a cluster issues the certificates.
+    /// The Secrets. Secrets from files are complete only if one of them is of the type `kubernetes.io/tls`. Otherwise
+    /// the files may omit certificates that the cluster issues.
     fn secrets(&self) -> Rows<'_, Secret> {
         let mut rows = self.rows(&self.secrets, SECRET, false);
         rows.known &= self.listed.is_some() || self.secrets.values().any(|secret| secret.is_tls);
         rows
     }
 
-    /// The Namespaces. Those of files are never complete: files contain objects of Namespaces that they omit.
+    /// The Namespaces. Those from files are never complete, because files may contain objects without their Namespaces.
     fn namespaces(&self) -> Rows<'_, Namespace> {
         let mut rows = self.rows(&self.namespaces, NAMESPACE, false);
         rows.known &= self.listed.is_some();

@@ -1,9 +1,9 @@
 //! Paths from a GatewayClass through a Gateway, a ListenerSet (optional), a listener and a route to a rule,
 //! each with its effective policies.
 //!
-//! A cluster within the limits of the API may have thirty million paths. They are visited in the order of
-//! their locators, and never stored. A rule without policies of its own shares the effective policies of its
-//! route, and so on upwards.
+//! A cluster within the limits of the API may have thirty million paths. They are visited in the order of their
+//! locators, and never stored. A rule without policies of its own shares the effective policies of its route. A route
+//! without policies shares those of its listener, and so on.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -87,7 +87,7 @@ struct Walk<'g, 'f> {
     nodes: Vec<NodeId>,
     /// The inherited policies on `nodes`, in order.
     stack: Vec<PolicyId>,
-    /// The effective policies of prefixes of `stack`: the length, the kind of routes, and the result.
+    /// Results for prefixes of `stack`: the length of the prefix, the kind of the route, and the effective policies.
     folded: Vec<(usize, Option<RouteKind>, Rc<[EffectiveId]>)>,
 }
 

@@ -10,7 +10,7 @@ use super::locator::Locator;
 pub enum Reason {
     /// A rule's backend, or a port of it, does not exist.
     BackendNotFound,
-    /// It conflicts with another object, which is older or first by name.
+    /// The object conflicts with an object that takes precedence because it is older, or first by name.
     Conflicted,
     /// The policy is being deleted.
     Deleting,
@@ -131,19 +131,19 @@ pub struct Unattached<'f> {
     pub to: Locator<'f>,
     /// For a route: the port in its parent reference.
     pub port: Option<u16>,
-    /// Why not.
+    /// The reason why it does not attach.
     pub reason: Reason,
     /// The reason as a sentence.
     pub message: String,
 }
 
-/// A reference that does not resolve or may not resolve. References of listeners and rules count for the
-/// condition `ResolvedRefs`; routes and ListenerSets refer to their parents.
+/// A reference that does not resolve, or for which this is unknown. References of listeners and rules affect the
+/// condition `ResolvedRefs`. References of routes and ListenerSets to their parents do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved<'f> {
     /// The object or section with the reference.
     pub from: Locator<'f>,
-    /// The referenced object; `None` for kinds of routes.
+    /// The referenced object; `None` if a listener refers to a kind of routes.
     pub to: Option<Locator<'f>>,
     /// Why it does not resolve.
     pub reason: Reason,
@@ -152,7 +152,7 @@ pub struct Unresolved<'f> {
 }
 
 impl Unresolved<'_> {
-    /// The status of the condition: `True` or `False` as an implementation reports, otherwise `False` or `Unknown`.
+    /// The status of the condition: `True` or `False` as an implementation reports it, otherwise `False` or `Unknown`.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self.reason {

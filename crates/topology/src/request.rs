@@ -2,9 +2,9 @@
 //! ([HTTPRoute](https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule),
 //! [GRPCRoute](https://gateway-api.sigs.k8s.io/reference/spec/#grpcrouterule)).
 //!
-//! On each port of each Gateway, only the listener with the most specific host accepts the request (the
-//! extended feature of listener isolation). Among its routes, the most specific host decides, then the match,
-//! then age, name and position.
+//! On each port of each Gateway, only the listener with the most specific host accepts the request (the extended
+//! feature of listener isolation). Of the routes of this listener, the one with the most specific host serves the
+//! request. Then the match decides, then age, name and position.
 
 mod candidate;
 mod parse;
@@ -31,8 +31,8 @@ pub struct Request {
     /// The host, in lower case. Without one, only listeners and routes without a host match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The port of the `Host` header. HTTPRoutes ignore it, because a NodePort or a load balancer may map ports. It selects listeners
-    /// only if a Gateway that serves the host has a listener with this port.
+    /// The port of the `Host` header. HTTPRoutes ignore it, because a NodePort or a load balancer may map ports. It
+    /// selects listeners only if a Gateway that serves the host has a listener with this port.
     #[serde(rename = "hostPort", skip_serializing_if = "Option::is_none")]
     pub host_port: Option<u16>,
     /// The method. By default `GET` for HTTP, `POST` for gRPC.
@@ -40,11 +40,11 @@ pub struct Request {
     pub method: Option<String>,
     /// The path, as it is sent.
     pub path: String,
-    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match, except
-    /// TCP and UDP.
+    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports
+    /// match, except those for TCP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Query parameters. The first of several with the same name counts.
+    /// Query parameters. Of several parameters with the same name, the first counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
 }
@@ -58,7 +58,7 @@ pub struct Choice {
     pub route: NodeId,
     /// The rule; for a route without rules the route.
     pub rule: NodeId,
-    /// Whether a regular expression took part. Its evaluation depends on the implementation.
+    /// Whether the choice depends on a regular expression, which implementations may evaluate differently.
     pub implementation_specific: bool,
     /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
     pub decided: Option<(Criterion, NodeId)>,
@@ -67,9 +67,9 @@ pub struct Choice {
 /// The rules that match a request.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
-    /// At most one for each port of each Gateway, in the order of listeners.
+    /// At most one choice for each port of each Gateway, in the order of listeners.
     pub chosen: Vec<Choice>,
-    /// Rules that would take precedence if their regular expressions match, which were not evaluated.
+    /// Rules whose regular expressions were not evaluated. They would take precedence if the expressions match.
     pub unknown: Vec<UnknownChoice>,
 }
 
@@ -128,8 +128,8 @@ impl Criterion {
     }
 }
 
-/// The specificity of a host name: an exact name is more specific than any wildcard, a longer wildcard than a
-/// shorter one, and `*` is the least specific.
+/// The specificity of a host name. An exact name is more specific than any wildcard, and a longer wildcard than a
+/// shorter one. `*` is the least specific.
 pub(super) fn specificity(hostname: &str) -> (bool, usize) {
     match hostname {
         "*" => (false, 0),
@@ -138,7 +138,7 @@ pub(super) fn specificity(hostname: &str) -> (bool, usize) {
     }
 }
 
-/// Whether `hostname` covers the host of a request. `*` covers all, and is the only one without a host.
+/// Whether `hostname` covers the host of a request. `*` covers all hosts. Only `*` covers a request without a host.
 pub(super) fn has_host(hostname: &str, host: Option<&str>) -> bool {
     hostname == "*" || host.is_some_and(|host| hostname::covers(hostname, host))
 }
@@ -159,8 +159,8 @@ impl Request {
     /// The listeners that accept the request, at most one for each port of each Gateway, in their order.
     #[must_use]
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
-        // The key is the Gateway, the port, and whether it is UDP. A listener with an assigned port has a
-        // port of its own.
+        // The key is the Gateway, the port, and whether the protocol is UDP. If the implementation assigns the port of
+        // a listener, no other listener has this port.
         let mut chosen: BTreeMap<_, (NodeId, &Listener)> = BTreeMap::new();
         for (gateway, node, listener) in self.reached(graph) {
             let assigned = (listener.port == 0).then_some(node);
@@ -205,7 +205,7 @@ impl Request {
             .then_some(port)
     }
 
-    /// Whether the request has anything that only routes match.
+    /// Whether the request has a part that only routes match, such as a path.
     #[must_use]
     pub fn chooses_routes(&self) -> bool {
         self.path != "/" || self.method.is_some() || !self.headers.is_empty() || !self.query.is_empty()

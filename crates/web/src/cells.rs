@@ -36,7 +36,7 @@ fn plain_word(state: PolicyState) -> Markup {
     after(sign(state).0, state.as_str())
 }
 
-/// These words after a sign, styled.
+/// `words` after a sign, styled.
 pub(super) fn with_sign(sign: &str, class: &str, words: &str) -> Markup {
     html! { span.state.(class) { (after(sign, words)) } }
 }

@@ -23,7 +23,7 @@ pub struct ClusterPage {
     pub cluster: ClusterName,
     /// Since when the hub has no heartbeat of its agent; `None` if it is available.
     pub unavailable_since: Option<Timestamp>,
-    /// The copies on the cluster or planned for it; `None` if they may not be read.
+    /// The copies on the cluster or planned for it; `None` if the user may not read them.
     pub copies: Option<Vec<CopyReport>>,
     /// The number of copies to skip.
     pub skip: usize,
@@ -51,7 +51,8 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
 
 fn copies_section(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     let mut sorted: Vec<&CopyReport> = copies.iter().collect();
-    // The sort is stable: within both groups, the order is that of `status cluster`.
+    // Copies that are out of sync come first. The sort is stable: within both groups, the order is that of `status
+    // cluster`.
     sorted.sort_by_key(|copy| copy.in_sync());
     let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
     let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(PAGE_LIMIT).collect::<Vec<_>>());

@@ -8,8 +8,8 @@ use policy_sync_report::fleet::{ChangedPart, WatchedKinds};
 /// The maximum number of paths in an event. More changes are sent as `*`.
 const PATHS_LIMIT: usize = 100;
 
-/// The paths of the pages that show `changed_parts`, separated by spaces; `*` for all pages. `watched_kinds` contains the
-/// kinds of policies.
+/// The paths of the pages that show `changed_parts`, separated by spaces; `*` for all pages. `watched_kinds` contains
+/// the kinds of policies.
 #[must_use]
 pub fn event_paths(watched_kinds: &WatchedKinds, changed_parts: &BTreeSet<ChangedPart>) -> String {
     if changed_parts.len() > PATHS_LIMIT || changed_parts.contains(&ChangedPart::Everything) {

@@ -137,7 +137,7 @@ fn cluster_page_escapes_all_texts() {
         partial.contains("It is unknown whether any are planned")
             && !partial.contains("and none are planned")
     );
-    // Objects that may not be read may exist.
+    // The user may not read the objects, so they may exist.
     let unread = cluster(&ClusterPage { copies: None, ..shown }).into_string();
     assert!(!unread.contains("This cluster has no synced objects") && !unread.contains("<table"));
 }

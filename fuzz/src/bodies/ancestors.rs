@@ -1,6 +1,6 @@
-//! The agent's message about ancestors. The input has it as a list, so that the mutator can change its parts:
-//! `[revision, generation, [[gateway, section, controller, [[type, status, observedGeneration, reason,
-//! message], …]], …]]`.
+//! Encodes the message in which the work agent reports the status of a policy for each of its ancestors. In the
+//! input, the message is a list, so that the mutator can change its parts: `[revision, generation, [[gateway,
+//! section, controller, [[type, status, observedGeneration, reason, message], …]], …]]`.
 //!
 //! The encoding follows the specification and is independent of the product's code.
 
@@ -11,8 +11,8 @@ const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
 /// The type and the status of a condition.
 pub(super) type ConditionStatus = (String, String);
 
-/// Replaces the list in the condition `PolicySyncAncestors` of the copy by its encoded text. Returns the
-/// conditions in it, or `None` if it is not well formed.
+/// Replaces the list in the condition `PolicySyncAncestors` of the copy by its encoded text. Returns the conditions in
+/// the list, or `None` if the list is not well formed.
 pub(super) fn write(status: &mut Value) -> Option<Vec<ConditionStatus>> {
     let manifests = status.get_mut("resourceStatus")?.get_mut("manifests")?.as_array_mut()?;
     let carries = |manifest: &&mut Value| {
@@ -72,7 +72,7 @@ fn sized(text: &str) -> String {
     format!("{}:{text}", text.chars().count())
 }
 
-/// Orders statuses: the lower, the worse.
+/// Orders the statuses of conditions. A lower number is a worse status.
 pub(super) fn rank(status: &str) -> u8 {
     match status {
         "False" => 0,

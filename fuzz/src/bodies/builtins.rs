@@ -160,7 +160,7 @@ pub fn body(data: &[u8]) {
         },
     });
     if let Ok(Some(value)) = engine.query_value("data.fuzz", &input.into()) {
-        // Serialize the result. Some integers have no number in JSON.
+        // Serialize the result. JSON cannot represent some integers.
         if let Ok(written) = serde_json::to_value(&value) {
             drop((written.to_string(), written));
         }

@@ -1,7 +1,7 @@
-//! PlacementDecisions: the input is a list of steps. Only Placements and their decisions are used.
+//! Applies PlacementDecisions. The input is a list of steps; only steps with Placements and their decisions are used.
 //!
-//! At any time, a Gateway and its policy are on exactly the clusters in the decisions, and on clusters that
-//! may only temporarily have left.
+//! At any time, a Gateway and its policy are on exactly the clusters in the decisions, and on clusters that may have
+//! left the decisions only for a short time.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,10 @@
-//! Folds feedback into a policy's annotations. The input is a list with the status of the work on each
-//! cluster. It may begin with a number, the size in bytes of another annotation of the policy, and then
-//! `true` if the policy kind has a status for each ancestor. The text `REVISION` is replaced by the planned
-//! revision.
+//! Folds feedback into a policy's annotations. The input is a list with the status of the work on each cluster. The
+//! list may begin with a number: the size in bytes of another annotation of the policy. If the policy kind has a status
+//! for each ancestor, `true` follows. The text `REVISION` is replaced by the planned revision.
 //!
-//! For any feedback, the annotations are JSON within their limits and their numbers add up. No cluster counts
-//! as applied without reporting that for the present copy, or looks better than the status of one of its
-//! ancestors. No cluster's feedback changes the entries of others.
+//! For any feedback, the annotations are JSON within their limits and their numbers add up. A cluster counts as applied
+//! only if it reports that for the present copy. No cluster looks better than the status of one of its ancestors. The
+//! feedback of a cluster does not change the entries of other clusters.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +37,7 @@ pub fn body(data: &[u8]) {
     }
     statuses.truncate(CLUSTERS);
     let sync_annotation = sync_annotation(&statuses, other_bytes, has_ancestors);
-    // Without the status of one cluster, the entries of the others are the same.
+    // Without the status of one cluster, the entries of all other clusters stay the same.
     let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
     if let Some(status) = statuses.get_mut(silenced) {
         *status = Value::Null;
@@ -121,7 +120,7 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
     sync_annotation
 }
 
-/// No condition looks better than the status of one of its ancestors.
+/// Checks that no condition of a policy has a better status than the same condition of one of its ancestors.
 fn check_ancestors(entry: &Synced, said: Option<&Vec<ConditionStatus>>) {
     for (condition_type, status) in said.into_iter().flatten().filter(|_| entry.applied && !entry.pending) {
         let shown = entry.conditions.iter().find(|shown| shown.condition_type == *condition_type);
@@ -133,8 +132,8 @@ fn check_ancestors(entry: &Synced, said: Option<&Vec<ConditionStatus>>) {
     }
 }
 
-/// Writes the works for `clusters` clusters. They are cached, because they are always the same and planning
-/// them would take most of the time.
+/// Writes the works for `clusters` clusters. The works are cached, because they are always the same, and
+/// planning them would take most of the time.
 fn write_works(hub: &mut Hub, clusters: usize) {
     WORKS.with_borrow_mut(|known| {
         let key = (clusters, hub.has_ancestors);
@@ -237,7 +236,7 @@ fn replace(value: &mut Value, revision: &Value) {
     }
 }
 
-/// A policy on `clusters` clusters, with an annotation of its owner of `other_bytes` bytes.
+/// A policy on `clusters` clusters, with an annotation by its owner that has `other_bytes` bytes.
 fn objects(clusters: usize, other_bytes: usize) -> Vec<Value> {
     let fields = ["generation", "text", "flag", "list"];
     let fields = fields.map(|name| json!({"name": name, "path": format!(".status.{name}")}));

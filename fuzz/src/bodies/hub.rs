@@ -1,8 +1,8 @@
-//! A simulated hub: steps go in as JSON, and plans are written back as an API server would return them.
+//! A simulated hub. It applies steps in JSON, and writes plans as an API server would store them.
 //!
-//! A *step* is an object as sent by an API server, with `"deleted": true` at its top level if it is deleted.
-//! Other steps are a number of milliseconds that pass, and `"write"`, which writes everything that is
-//! planned. Objects that no API server would store, such as one without a name, are skipped.
+//! A *step* is an object as an API server sends it. A deleted object has `"deleted": true` at its top level. Other
+//! steps are a number of milliseconds that pass, and `"write"`, which writes everything that is planned. Objects that
+//! no API server would store, such as one without a name, are skipped.
 
 mod model;
 mod writing;
@@ -35,7 +35,7 @@ pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
 pub(super) const PREFIX: &str = "kuadrant-";
 /// The kind of policy that has a schema.
 const TYPED: &str = "AuthPolicy";
-/// The time of the first lists. It is not zero, because a time of zero means never.
+/// The time of the first lists. Not zero, because a time of zero means never.
 const START: i64 = 1_000_000_000_000;
 /// The maximum number of steps of an input; more take longer without reaching new code.
 const STEPS: usize = 64;

@@ -1,10 +1,10 @@
-//! Parameters: accepted ones mean the same after serialization, and a rejection is one short line with its
-//! place.
+//! Parses parameters. Accepted parameters mean the same after serialization, and a rejection is one short line
+//! with its place.
 
 use policy_sync_api::params::path::StatusPath;
 use policy_sync_api::params::{MAX_KINDS, Params, ParamsError};
 
-/// The maximum size of a fault with its place in bytes, so that a condition has room for ten.
+/// The maximum size of a fault with its place in bytes, so that a condition has room for ten faults.
 const LIMIT: usize = 1024;
 
 pub fn body(data: &[u8]) {
@@ -23,7 +23,7 @@ pub fn body(data: &[u8]) {
         }
         Err(fault) => assert_eq!(Some(&fault), checked.faults.first()),
     }
-    // Rejected paths have a position.
+    // The error for a rejected path has a position.
     if let Err(error) = StatusPath::parse(text) {
         assert!((1..=text.chars().count() + 1).contains(&error.position), "{error}");
     }

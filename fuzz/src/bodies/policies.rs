@@ -1,4 +1,4 @@
-//! Plans for any objects: the input is a list of steps.
+//! Plans the works of any objects. The input is a list of steps.
 //!
 //! Copies stay within their mapped namespace and the clusters of their Gateways. A copy has the policy's spec
 //! with the matching patches and no other changes. A Gateway is copied with exactly the TLS Secrets that it

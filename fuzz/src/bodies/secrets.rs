@@ -1,5 +1,5 @@
-//! The Secrets that are copied with a Gateway according to the contract, computed from the objects
-//! independently of the product's handling of references and grants.
+//! A model of the Secrets that are copied with a Gateway, computed from the objects. The model follows the
+//! documentation and is independent of the product's code for references and grants.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::hub::{Hub, PREFIX};
 const TYPE: &str = "kubernetes.io/tls";
 const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
-/// The copy of the Gateway `key` is accompanied by exactly the allowed Secrets; `copies` is whether its class
-/// copies Secrets.
+/// Checks that the works of the Gateway `key` contain exactly the allowed Secrets. `copies` states whether its
+/// class copies Secrets. `companions` are the manifests besides the Gateway.
 pub(super) fn check_copied_secrets(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
     let of = |kind: &'static str| companions.iter().copied().filter(move |object| object["kind"] == kind);
     let text =

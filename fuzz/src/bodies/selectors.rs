@@ -1,6 +1,7 @@
-//! Label selectors: the first line of the input is a selector, and each other line a label `key=value`.
+//! Matches label selectors. The first line of the input is a selector, and each other line is a label `key=value`.
 //!
-//! An independent second parser, token by token as in Kubernetes, has to select the same.
+//! A second, independent parser reads the selector token by token, as Kubernetes does, and must select the same
+//! labels.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ fn take<'t>(rest: &mut &[&'t str]) -> Option<&'t str> {
     Some(first)
 }
 
-/// The next word, or an empty one if the next token is not a word.
+/// The next word, or an empty text if the next token is not a word.
 fn word<'t>(rest: &mut &[&'t str]) -> &'t str {
     match rest.first() {
         Some(token) if is_word(token) => take(rest).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The topology of a list of objects: its output is sorted, consistent, and independent of the order of the
+//! Builds the topology of a list of objects. The output is sorted, consistent, and independent of the order of the
 //! objects.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub fn objects(list: &[Value]) -> Vec<HubObject> {
     objects.filter(is_new).collect()
 }
 
-/// Adds the objects to an empty topology; faults must have a message.
+/// Adds the objects to an empty topology, and checks that each fault has a message.
 pub fn taken(list: &[HubObject]) -> Objects {
     let mut objects = Objects::default();
     for object in list {

@@ -1,4 +1,5 @@
-//! Work statuses in place of all clusters' agents: everything is applied and enforced, with messages of 64 bytes.
+//! Writes the statuses of works in place of the agents: everything is applied and enforced, with messages of 64
+//! bytes.
 
 use anyhow::{Context, Result};
 use kube::ResourceExt;

@@ -18,7 +18,7 @@ use super::hub::LIMIT;
 /// Interval between creates.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An app that requires PCI certification, and so is placed by the policy.
+/// An app that requires PCI certification. The policy places such apps.
 pub(super) fn app(namespace: &str, name: &str) -> Value {
     let mut app = fixtures::deployment(namespace, name);
     // Without the label, the app is not synced to any cluster.

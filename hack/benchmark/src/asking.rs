@@ -22,9 +22,9 @@ use super::sample::Sample;
 
 /// Number of different input objects, which are used in rotation.
 const OBJECTS: usize = 64;
-/// Queries per turn. Within a turn, the caches are not shared with another engine.
+/// Queries per turn. Within a turn, no other engine uses the processor's caches.
 const TURN: usize = 50;
-/// Turns at the beginning that are not counted.
+/// Number of turns at the beginning that do not count.
 const WARM_UP: usize = 4;
 
 /// Package and query of admission policies.
@@ -39,7 +39,7 @@ pub(super) enum Query {
     Deny,
     /// The whole review of a pod, from request body to response body.
     Review,
-    /// The review of an Ingress whose host another one of this many Ingresses has.
+    /// The review of an Ingress whose host another Ingress has. Contains the number of Ingresses.
     ReviewOfIngress(usize),
 }
 
@@ -182,7 +182,7 @@ impl QueryArm {
     }
 }
 
-/// Runs all of `arms` in turns, every other time in reverse order. Returns the query durations of each in
+/// Runs `arms` in turns, every other turn in reverse order. Returns the query durations of each arm in
 /// milliseconds. Blocks the thread.
 pub(super) fn take_turns(arms: &[QueryArm], turns: usize) -> Result<Vec<Sample>> {
     let mut took = vec![Vec::with_capacity(turns * TURN); arms.len()];

@@ -1,9 +1,9 @@
-//! B2 and B3: the spec of one policy changes. Measures the time until its last work has changed, and the requests
-//! for that.
+//! B2 and B3: the spec of one policy changes. Measures the time until its last work has changed, and the number
+//! of requests.
 //!
-//! Raw bursts send the same patches to the same works while no controller runs, which would revert them. Each
-//! burst is followed by a second one that reverts it, and counts as well. Both arms end when the harness's watch
-//! delivers the last changed work.
+//! Raw bursts send the same patches to the same works. No controller runs at that time, because it would revert
+//! them. After each burst, a second one restores the works, and is measured as well. Both arms end when the
+//! harness's watch delivers the last changed work.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
         running.terminate().await?;
         progress(&format!("changes {} to {} of {changes}", share.start + 1, share.end));
     }
-    // The statuses are now for older specs.
+    // The works have newer specs than their statuses.
     hub.mark_unsettled();
     let (raw, controller) = (Sample::seconds(&raw), Sample::seconds(&controller));
     let ratio = |part: f64| controller.quantile(part) / raw.quantile(part);

@@ -1,5 +1,5 @@
-//! R3: creates of apps at a constant rate, each with a review. The reviewer is the controller with many
-//! documents, a raw webhook, or one that patches the app as the controller does.
+//! R3: creates of apps at a constant rate, each with a review. The controller with many documents reviews them,
+//! or a raw webhook, or a raw webhook that patches the app as the controller does.
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -24,7 +24,7 @@ const ALLOWED: &str = "allowed";
 const CHANGED: &str = "changed";
 /// All three namespaces.
 const ARMS: [&str; 3] = [PLACED, ALLOWED, CHANGED];
-/// Goal for the duration of a create as a multiple of one with the raw webhook.
+/// Goal for the duration of a create as a multiple of the duration with the raw webhook.
 const RATIO_GOAL: f64 = 1.3;
 /// Goal for the additional duration of a create, in milliseconds.
 const MORE_GOAL: f64 = 5.0;
@@ -63,7 +63,7 @@ async fn patch(hub: &Client) -> Result<Value> {
     Ok(json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]))
 }
 
-/// Compares creates at a rate that the controller reviewed with those of a raw webhook.
+/// Compares the durations of creates that the controller reviewed with those that a raw webhook reviewed.
 pub(super) fn over_raw(
     id: &'static str,
     rate: usize,

@@ -16,7 +16,7 @@ use policy_sync_testenv::{fixtures, wait};
 
 /// Number of clusters for placement.
 pub(super) const CLUSTERS: usize = 100;
-/// One of this many documents is an Ingress.
+/// One in this many documents is an Ingress.
 pub(super) const INGRESSES: usize = 20;
 /// Pattern of the names of namespaces with documents.
 pub(super) const PATTERN: &str = "documents-*";
@@ -145,7 +145,7 @@ pub(super) fn ingress(index: usize) -> Value {
     })
 }
 
-/// A certified cluster. Every other one is in a zone where the published policy places apps.
+/// A certified cluster. Every other cluster is in a zone where the published policy places apps.
 pub(super) fn cluster(index: usize) -> Value {
     cluster_of(index, true)
 }

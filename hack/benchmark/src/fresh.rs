@@ -1,5 +1,5 @@
-//! R5: a document changes while others change constantly. Measures the delay until decisions include it, and the
-//! processor time for the updates.
+//! R5: a document changes while other documents change constantly. Measures the delay until decisions use the
+//! change, and the processor time for all updates.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! B9: growth of time and memory from a hundredth and a tenth of the works to all of them.
+//! B9: growth of time and memory, measured with a hundredth, a tenth, and all of the works.
 //!
 //! The exponent is the slope of a line through the logarithms: 1 is linear.
 
@@ -33,8 +33,8 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     Ok(vec![row("fan-out time", "s", 0.01, &times), row("settled memory", "MiB", 1.0, &memories)])
 }
 
-/// The least-squares slope of the logarithms. Values below `least` count as `least`: two starts of an idle
-/// controller differ by that much, and zero has no logarithm.
+/// The least-squares slope of the logarithms. Values below `least` count as `least`: zero has no logarithm, and
+/// measurements vary by that much.
 pub(super) fn exponent(points: &[(f64, f64)], least: f64) -> f64 {
     let logarithms: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.max(least).ln())).collect();
     let count = sample::count(logarithms.len());

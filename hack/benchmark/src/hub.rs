@@ -84,7 +84,7 @@ impl WorkBody {
     }
 }
 
-/// A synced Deployment with the same Placement as the Gateway, whose replicas are divided among all clusters.
+/// A synced Deployment with the same Placement as the Gateway. Its replicas are divided among all clusters.
 fn app() -> Value {
     let mut app = fixtures::deployment(NAMESPACE, "app");
     app["metadata"]["labels"] = json!({PLACEMENT_LABEL: scene::NAME});
@@ -177,14 +177,14 @@ impl MeasuredHub {
     }
 
     fn launch_with(&self, more: &[String]) -> Result<Controller> {
-        // Long enough for pauses: the takeover from a dead leader is not measured.
+        // Longer than any pause of the process. No row measures the takeover after a crash.
         let mut arguments = vec!["--leader-elect-lease-duration=15s"];
         arguments.extend(more.iter().map(String::as_str));
         Controller::launch(&self.binary, self.hub(), &arguments, None)
     }
 
-    /// Starts the controller, and returns it with the time until it is ready. With many works, that takes longer
-    /// than [`MeasuredHub::quiet`] waits.
+    /// Starts the controller, and returns it with the time until it is ready. With many works, the start takes
+    /// longer than [`MeasuredHub::quiet`] waits.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
         self.start_with(&self.arguments()).await
     }
@@ -221,8 +221,8 @@ impl MeasuredHub {
         format!("{CONTROLLER}={}", self.controller().hash())
     }
 
-    /// The controller's works for policies. On the first call, runs the controller to get them; they stay on the
-    /// hub.
+    /// The controller's works for policies. The first call runs the controller to create the works, which stay on
+    /// the hub.
     pub(super) async fn works(&mut self) -> Result<Arc<Vec<WorkBody>>> {
         if self.works.len() != self.size() {
             self.clear().await?;
@@ -270,7 +270,7 @@ impl MeasuredHub {
         self.settled = false;
     }
 
-    /// Waits until there have been no writes for a while.
+    /// Waits until there have been no writes for the period in the options.
     pub(super) async fn quiet(&self) -> Result<()> {
         let (mut seen, mut since) = (Counts::default(), Instant::now());
         loop {

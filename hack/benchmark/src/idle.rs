@@ -1,4 +1,5 @@
-//! B8: nothing changes for some minutes, while metrics are scraped. R7: the same with Rego policies.
+//! B8: writes and processor time while nothing changes for some minutes and metrics are scraped. R7: the same
+//! values with Rego policies.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, duration: Duration) -> Result
     measured(hub, "B8", &format!("{works} works"), duration).await
 }
 
-/// The same with Rego policies and documents.
+/// Like [`measure`], with Rego policies and documents.
 pub(super) async fn with_policies(
     hub: &mut MeasuredHub,
     documents: usize,

@@ -1,22 +1,23 @@
 //! The benchmark: compares the controller with a raw writer that sends the same requests without any logic.
 //!
 //! ```text
-//! MeasuredHub  the hub, and the controller as a separate process
-//! Scene        clusters without control planes, a Gateway placed on them, policies
-//! raw          the baseline: the same objects, the same client, the best of several concurrencies
-//! Observer     watches works and policies in the same way for both arms
-//! agents       work statuses of the clusters
-//! counts       requests in the API server's metrics; usage: memory and processor time of a process
-//! documents    documents for Rego policies; modules: these policies; asking: queries to them, in turns
-//! pace         requests at a rate; allowing: a webhook that allows everything
-//! topology     objects and rows of the topology
-//! web          rows of the web pages, with a browser
-//! policed      a controller that loads Rego policies and documents from the hub; apps: objects for its review
-//! row files    one for each row of the table; those of admission, authorization and audit are in gates
-//! report       the table, and results.json
+//! MeasuredHub    the hub, and the controller as a separate process
+//! Scene          clusters without control planes, a Gateway placed on them, policies
+//! raw            the baseline: the same objects, the same client, the best of several concurrencies
+//! Observer       watches works and policies in the same way for both arms
+//! agents         work statuses of the clusters
+//! counts         requests in the API server's metrics; usage: memory and processor time of a process
+//! documents      documents for Rego policies; modules: these policies; asking: queries to them, in turns
+//! pace           requests at a rate; allowing: a webhook that allows everything
+//! topology       objects and rows of the topology
+//! web            rows of the web pages, with a browser
+//! rego_policies  a controller that loads Rego policies and documents from the hub; apps: objects for its review
+//! row files      one for each row of the table; the rows of admission, authorization and audit are in gates
+//! report         the table, and results.json
 //! ```
 //!
-//! Baseline and controller take turns on the same hub, so that other load on the machine affects both.
+//! The two *arms* of a comparison, baseline and controller, take turns on the same hub. So other load on the
+//! machine affects both.
 
 mod agents;
 mod allowing;

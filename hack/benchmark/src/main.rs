@@ -13,13 +13,13 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Parser)]
 #[command(name = "bench", version)]
 struct Arguments {
-    /// Only these rows.
+    /// Measure only these rows.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<Row>,
-    /// Only the rows of the topology.
+    /// Measure only the rows of the topology.
     #[arg(long, conflicts_with = "only")]
     topology: bool,
-    /// Only the rows of the web pages, with 1,000 policies that change 100 times per second.
+    /// Measure only the rows of the web pages, with 1,000 policies that change 100 times per second.
     #[arg(long, conflicts_with_all = ["only", "topology"])]
     web: bool,
     /// 1,000 policies instead of 100.

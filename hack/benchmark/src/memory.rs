@@ -32,7 +32,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
     let works = sample::count(hub.size());
-    // Goals are not reduced for fewer works, where the allocator dominates.
+    // Goals are not lower for fewer works, because then most memory is the allocator's.
     let goal = |mib: f64| mib * (works / GOALS_ARE_FOR).max(1.0);
     let row = |what: &str, value: f64, mib: f64| {
         Measure::at_most("B6", format!("{what}, {works} works"), value, "MiB", goal(mib))

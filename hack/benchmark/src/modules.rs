@@ -11,7 +11,7 @@ const PLACEMENT: (&str, &str) = ("pci.rego", include_str!("../../../docs/example
 
 const EXEC: (&str, &str) = ("exec.rego", include_str!("../../../docs/examples/rego/gates/exec.rego"));
 
-/// The first two published examples, with the import and the namespace that these lack.
+/// The first two published examples, corrected: the published texts lack the import and a namespace.
 const PUBLISHED: [(&str, &str); 2] = [
     (
         "image-pull-policy.rego",
@@ -83,13 +83,13 @@ deny[{{
     published.into_iter().take(count).chain(of_labels).collect()
 }
 
-/// The labels that this number of deny policies requires of pods.
+/// The labels that pods need if there is this number of deny policies.
 pub(super) fn owners(count: usize) -> impl Iterator<Item = String> {
     (0..count.saturating_sub(PUBLISHED.len())).step_by(3).map(|number| format!("owner-{number:02}"))
 }
 
-/// Authorization policies with their keys in a ConfigMap: the published one, then policies that close Secrets of
-/// namespaces that do not exist.
+/// Authorization policies with their keys in a ConfigMap. The first one is published. The others deny reads of
+/// Secrets in namespaces that do not exist.
 pub(super) fn authorizing(count: usize) -> Vec<(String, String)> {
     let (key, text) = EXEC;
     let of_secrets = (1..count).map(|number| {

@@ -1,5 +1,5 @@
-//! R6: a cluster loses its certification, and one in ten apps moves. Measures the time until the last one has
-//! moved, in comparison with a raw burst of the same patches.
+//! R6: a cluster loses its certification, and one in ten apps moves. Measures the time until the last app has
+//! moved, and compares it with a raw burst of the same patches.
 //!
 //! The other apps require certification too, but keep their developers' placement. The policy is evaluated for
 //! all of them.
@@ -27,7 +27,7 @@ use super::{Options, apps, rego_policies};
 
 /// The class that syncs apps, and the namespace of its parameters.
 const NAME: &str = "moving";
-/// The fraction of apps that move: one in this many.
+/// One in this many apps moves.
 const PART: usize = 10;
 /// Label of the apps that move.
 const MOVES: &str = "moves";
@@ -65,7 +65,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// Creates the apps, and runs a controller until the policy has placed those without a placement.
+/// Creates the apps, and runs a controller until the policy has placed all apps that have no placement.
 async fn set(hub: &MeasuredHub, documents: usize) -> Result<[Value; 2]> {
     rego_policies::set(hub).await?;
     let params = json!({"resourcesToSync": [fixtures::resources("apps", "deployments")]});
@@ -90,7 +90,7 @@ async fn clear(hub: &MeasuredHub, objects: &[Value]) -> Result<()> {
     documents::clear(&hub.client, DEPLOYMENTS, documents::namespaces()).await
 }
 
-/// An app that requires certification. One in ten is placed by the policy, the others by their developers.
+/// An app that requires certification. The policy places one in ten of these apps. Developers place the others.
 fn app(index: usize) -> Value {
     let mut app = apps::app(&documents::namespace(index), &format!("app-{index:05}"));
     if index.is_multiple_of(PART) {
@@ -109,7 +109,7 @@ async fn observe(hub: &MeasuredHub) -> Result<Observer> {
 
 /// Changes a cluster. Returns the time until the last app has moved, and the number of patches.
 async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool) -> Result<(Duration, f64)> {
-    // A new process each time: the controller pauses for an app that it has moved three times.
+    // A new process for each move, because the controller stops moving an app that it has moved three times.
     let controller = rego_policies::start(hub, 0, &[]).await?;
     hub.quiet().await?;
     let (before, mut observer) = (Counts::now(&hub.client).await?, observe(hub).await?);

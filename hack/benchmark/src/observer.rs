@@ -85,7 +85,7 @@ impl Observer {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
-    /// Waits until `fits` has accepted events of `count` different objects. Returns the time of the last one.
+    /// Waits until `fits` has accepted events of `count` different objects. Returns the time of the last event.
     pub(super) async fn until(
         &mut self,
         count: usize,

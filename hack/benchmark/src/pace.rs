@@ -75,7 +75,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Lets each of `arms` send in turn. Returns the durations of the requests of each.
+/// Each of `arms` sends requests in turn. Returns the durations of the requests of each arm.
 pub(super) async fn take_turns<const ARMS: usize>(
     options: &Options,
     arms: [&'static str; ARMS],

@@ -1,4 +1,5 @@
-//! R1: one query with many documents, to the embedded engine and to OPA with the same modules and documents.
+//! R1: the duration of a query with many documents. The embedded engine and OPA have the same modules and
+//! documents.
 
 use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};

@@ -24,7 +24,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Goal for the time as a multiple of the bare client's.
 const GOAL: f64 = 3.0;
 
-/// The time from OPA listening again until an app is placed, as a multiple of a bare client's upload.
+/// Measures the time from the start of OPA's new listener until an app is placed, as a multiple of a bare
+/// client's upload.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
@@ -54,7 +55,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     Ok(vec![Measure::ratio("R8", what, &Sample::seconds(&filled), &Sample::seconds(&raw), GOAL)])
 }
 
-/// Kills and restarts OPA. Returns the time from OPA listening until an app is placed.
+/// Kills and restarts OPA. Returns the time from the start of the new listener until an app is placed.
 async fn time_to_recover(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
     let address = opa.url().replace("http://", "");
     opa.kill();
@@ -73,7 +74,8 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
         contents.push((format!("/v1/policies/{}", text("id")), text("raw").as_bytes().to_vec()));
     }
     ensure!(!contents.is_empty(), "OPA has no policies");
-    // OPA rejects calls of functions that it does not have yet, so the module that calls the others is the last.
+    // OPA rejects calls of functions that it does not have yet. So this module, which calls the others, is the
+    // last one.
     contents.sort_by_key(|(path, _)| path.ends_with("/policysync/installed"));
     let (_, data) = opa.ask("GET", "/v1/data/kubernetes", Vec::new()).await?;
     ensure!(data["result"]["pods"].is_object(), "OPA has no pods");

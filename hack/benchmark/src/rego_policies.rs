@@ -1,4 +1,5 @@
-//! Controllers with Rego policies and documents: a separate one that syncs nothing, or the one that syncs.
+//! Controllers with Rego policies and documents: a separate controller that syncs nothing, or the controller that
+//! syncs.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
@@ -85,7 +86,7 @@ pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
     apply_all(&hub.client, &clusters).await
 }
 
-/// The argument that exempts documents from reviews, which other rows measure.
+/// The argument that exempts the namespaces of documents from reviews. Other rows measure reviews.
 pub(super) fn exempt() -> String {
     format!("--exempt-namespaces={}", documents::PATTERN)
 }

@@ -1,4 +1,4 @@
-//! Arguments of the controller that syncs when it has Rego policies.
+//! The webhooks of the controller that syncs, in runs with Rego policies, and their arguments.
 
 use policy_sync_testenv::webhooks::Webhooks;
 

@@ -57,7 +57,7 @@ impl Measure {
     }
 }
 
-/// Minimum, median and maximum of both in seconds, as text.
+/// Minimum, median and maximum of the controller and of the baseline in seconds, as text.
 pub(super) fn against(controller: &Sample, raw: &Sample) -> String {
     let spread =
         |sample: &Sample| format!("{:.3}/{:.3}/{:.3} s", sample.min(), sample.median(), sample.max());

@@ -11,7 +11,7 @@ use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
 
-/// Restarts against raw lists of the same works.
+/// Compares restarts with raw lists of the same works.
 pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (mut raw, mut controller) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! R2: growth of the duration of a query to the embedded engine with the number of documents, and with the number
-//! of policies.
+//! R2: the duration of a query to the embedded engine. Measures its growth with the number of documents, and with
+//! the number of policies.
 
 use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};
@@ -19,7 +19,7 @@ const DOCUMENTS_GOAL: f64 = 1.2;
 /// Goal for ten times as many policies, as a multiple.
 const POLICIES_GOAL: f64 = 10.0;
 
-/// Ratios of the durations with more and with fewer.
+/// Measures the duration with more documents or policies, as a multiple of the duration with fewer.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let counts = [options.documents / GROWTH, options.documents];
     let [few, many] = counts.map(documents::data);

@@ -72,8 +72,8 @@ impl Scene {
         Ok(PlacementTimes { decided, counted: Instant::now() })
     }
 
-    /// Creates the policies with these numbers sequentially. So the order of names is that of ages, and no copy
-    /// waits for another one.
+    /// Creates the policies with these numbers one after the other. So older policies come first by name, and no
+    /// copy waits for the copy of another policy.
     pub(super) async fn add(&self, policies: Range<usize>) -> Result<()> {
         let objects = policies.map(|index| fixtures::rate_limit_policy(self.namespace, &policy(index), NAME));
         create(&self.client, objects.map(|object| (self.path(), object)), 1).await

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 4;
 /// Goal for the additional memory, in MiB.
 const GOAL: f64 = 4.0;
 
-/// The controller's additional memory after `patches` of one work's status.
+/// The controller's additional memory after this number of patches of one work's status.
 pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, controller) = hub.start_controller().await?;

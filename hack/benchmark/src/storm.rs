@@ -1,4 +1,5 @@
-//! B7: the status of every work changes, as fast as the hub accepts the patches.
+//! B7: the status of every work changes, as fast as the hub accepts the patches. A *fold* combines the statuses
+//! of a policy's works and writes them to the policy.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,12 +12,12 @@ use super::report::Measure;
 use super::sample;
 use super::{agents, raw};
 
-/// The controller's default window between folds.
+/// The default of `--status-window`: the controller folds a policy at most once in this time.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Goal for the delay of the last fold. It starts when a watch delivers the last status, because a busy hub
-/// delivers events seconds late.
+/// Goal for the delay of the last fold. The delay starts when a watch delivers the last status, because a busy
+/// hub delivers events seconds late.
 const LAST_FOLD: Duration = Duration::from_secs(2);
-/// Title of that row.
+/// Title of the row about the last fold.
 const LAST: &str = "last fold after watches told of the last status";
 
 /// Folds during and after a storm.

@@ -1,5 +1,5 @@
-//! B10: tenants with policies of the maximum size, which differ on each cluster, and which they change every
-//! second. Measures the effect on another tenant.
+//! B10: five tenants change their policies every second. These policies have the maximum size, and differ on each
+//! cluster. Measures the effect on another tenant.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,15 +26,15 @@ use policy_sync_testenv::fixtures;
 
 /// Namespaces of the large tenants.
 const TENANTS: [&str; 5] = ["tenant-0", "tenant-1", "tenant-2", "tenant-3", "tenant-4"];
-/// Number of their clusters, each with a different value of the label.
+/// Number of the large tenants' clusters, each with a different value of the label.
 const CLUSTERS: usize = 64;
 const LABEL: &str = "name";
-/// Sizes of their specs and of their overrides, in bytes.
+/// Sizes of the large tenants' specs and overrides, in bytes.
 const SPEC: usize = 371_000;
 const OVERRIDES: usize = 250_000;
-/// Interval of changes of their policies.
+/// Interval at which each large tenant changes its policy.
 const EVERY: Duration = Duration::from_secs(1);
-/// Goal for the additional time of the other tenant's first work over a raw writer's, in seconds. The raw writer
+/// Goal for the time until the other tenant's first work, in seconds above a raw writer's. The raw writer
 /// accounts for the load on the hub itself.
 const GOAL: f64 = 1.0;
 /// Number of concurrent patches of the raw writer.
@@ -147,7 +147,7 @@ async fn watch_changes(
     Ok((AbortOnDropHandle::new(telling), told))
 }
 
-/// The same change with a raw writer, which has prepared its patches and sends them once the watch delivers the
+/// The same change by a raw writer. It has prepared its patches, and sends them once the watch delivers the
 /// change.
 async fn change_raw(
     hub: &MeasuredHub,
@@ -174,7 +174,7 @@ async fn change_raw(
     Ok(first?.saturating_duration_since(started))
 }
 
-/// Creates their clusters.
+/// Creates the clusters of the large tenants.
 async fn clusters(hub: &MeasuredHub) -> Result<Vec<String>> {
     let names: Vec<String> = (0..CLUSTERS).map(|index| format!("tenants-{index:02}")).collect();
     let objects = names.iter().flat_map(|name| {
@@ -186,7 +186,7 @@ async fn clusters(hub: &MeasuredHub) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A policy with 100 overrides. Each of them excludes at most one cluster, so that all copies differ.
+/// A policy with 100 overrides. Each override excludes at most one cluster, so that all copies differ.
 fn policy(namespace: &str, clusters: &[String]) -> Value {
     let each = OVERRIDES / 100 - 70;
     let overrides: Vec<Value> = (0..100)
@@ -229,7 +229,8 @@ async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
     raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }
 
-/// Changes the other tenant's policy. Returns the time from the response to that until its first work changes.
+/// Changes the other tenant's policy. Returns the time from the response to this change until the first work
+/// changes.
 async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
     let policy = index % hub.policies;
     let work = hub.scene.work(&hub.controller(), policy);
@@ -240,8 +241,8 @@ async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Res
     Ok(first.saturating_duration_since(started))
 }
 
-/// Deletes the tenants' policies and Gateways. Deletes whole collections, so that retries by a busy client do not
-/// fail.
+/// Deletes the large tenants' policies and Gateways. Deletes whole collections, because a busy client repeats
+/// requests, and the repeated delete of an object would fail.
 async fn leave(hub: &MeasuredHub) -> Result<()> {
     let gateways = |tenant| format!("/apis/gateway.networking.k8s.io/v1/namespaces/{tenant}/gateways");
     let deletes = TENANTS.into_iter().flat_map(|tenant| [path(tenant), gateways(tenant)]).map(|path| {

@@ -1,4 +1,4 @@
-//! Rows of the topology: time and memory of the graph, in comparison with reading its routes once.
+//! Rows of the topology: time and memory of its graph and of its statuses.
 
 pub(crate) mod beside;
 pub(crate) mod command;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub struct AppliedManifestWorkSpec {
     /// The hash of the hub's URL.
     pub hub_hash: String,
-    /// The agent that looks after it.
+    /// The agent that owns the record.
     #[serde(default, rename = "agentID", skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The work on the hub.
@@ -33,7 +33,7 @@ pub struct AppliedManifestWorkStatus {
     /// One entry for each object on the spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_resources: Option<Vec<AppliedResource>>,
-    /// Since when it has had no work on the hub.
+    /// Time since which the hub has no work for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_start_time: Option<Time>,
 }
@@ -70,7 +70,7 @@ pub struct AppliedResource {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}))]
 pub struct ManagedClusterSetSpec {
-    /// How its clusters are found.
+    /// Selects the clusters of the set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = {"selectorType": "ExclusiveClusterSetLabel"}))]
     pub cluster_selector: Option<ClusterSelector>,
@@ -99,7 +99,7 @@ pub enum SelectorType {
     LabelSelector,
 }
 
-/// Lets the placements of a namespace choose from the set of the same name.
+/// Permits Placements of its namespace to select clusters of the set.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -117,7 +117,7 @@ pub struct ManagedClusterSetBindingSpec {
     pub cluster_set: Option<String>,
 }
 
-/// A status that is nothing but conditions.
+/// A status with only conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConditionsStatus {
     /// The conditions.

@@ -1,7 +1,7 @@
 //! Reads an API server's audit log.
 //!
-//! Tests count requests with it, including rejected ones, and separate those of the controller from those of
-//! agents and users.
+//! Tests use the log to count requests, including rejected requests, separately for the controller, agents and
+//! users.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! Builds the programs of a control plane and other tools of the tests once, from pinned Go modules.
 //!
 //! Each group in `tools/` is a separate Go module, because their dependencies conflict; its `go.sum` pins all
-//! checksums. Results are in `target/testenv`, each beside a stamp file with the text of both files, so that a
-//! changed pin triggers a rebuild. Test processes run concurrently: a file lock lets one build while the others
-//! wait.
+//! checksums. Results are in `target/testenv`. Beside each is a stamp file with the text of `go.mod` and
+//! `go.sum`, so that a changed pin triggers a rebuild. Test processes run concurrently. A file lock makes the
+//! others wait while one process builds.
 //!
 //! `KUBEBUILDER_ASSETS` names a directory with some of the programs; only the missing ones are built.
 //! `POLICY_SYNC_TESTENV_DIR` replaces `target/testenv`.
@@ -52,7 +52,7 @@ pub struct ChartTools {
     pub helm_docs: PathBuf,
 }
 
-/// Builds the missing or outdated programs of a control plane. Fast if there are none.
+/// Builds the missing or outdated programs of a control plane. If all programs are up to date, this is fast.
 pub async fn ensure() -> Result<Binaries> {
     blocking(|| {
         let directory = made_directory()?;

@@ -47,7 +47,7 @@ impl WebDriverCompatibleCommand for OfChromium {
 impl Browser {
     /// Starts a browser with additional command-line arguments.
     pub async fn start(arguments: &[&str]) -> Self {
-        // With a port that the driver chooses, another process could take it before the driver binds it.
+        // If the driver chose a port, another process could take this port before the driver binds it.
         let port = Port::reserve().unwrap();
         let mut command = Command::new("chromedriver");
         command.arg(format!("--port={}", port.number()));

@@ -24,7 +24,8 @@ pub struct Identity {
 pub struct User {
     /// The user's name.
     pub name: String,
-    /// An additional group besides `system:authenticated`. Only one, because the subject has one organization.
+    /// An additional group besides `system:authenticated`. At most one group is possible, because the subject has
+    /// one organization.
     pub group: Option<String>,
 }
 

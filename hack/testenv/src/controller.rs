@@ -20,11 +20,11 @@ use crate::wait;
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Period without writes after which the controller counts as settled. Longer than its batching window and the
-/// delay for rewritten slices together.
+/// delay for rewritten PlacementDecisions together.
 const QUIET: Duration = Duration::from_secs(7);
 /// Time limit for settling.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
-/// Flag for the duration of the Lease. After a crash the next controller waits that long.
+/// Flag for the duration of the Lease. After a crash, the next controller waits for this duration.
 const LEASE: &str = "--leader-elect-lease-duration";
 /// Shorter than the default, for fast takeovers.
 const LEASE_SECONDS: u32 = 3;
@@ -166,7 +166,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// Returns an error without a response.
+    /// Returns an error if there is no response.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         get(self.probes.number(), "/readyz").await
     }

@@ -1,8 +1,9 @@
 //! CustomResourceDefinitions of hubs and spokes.
 //!
-//! Those of the Gateway API come from its Go module, those of OCM from this project's types, and sample policy
-//! kinds that resemble Kuadrant's from `crds/`. `POLICY_SYNC_CRDS` can name a directory with one subdirectory for
-//! each project (`ocm/`, `kuadrant/`, `gateway-api/`). Its CRDs in YAML replace those of the same name.
+//! The CRDs of the Gateway API come from its Go module, and the CRDs of OCM from this project's types. `crds/`
+//! has sample policy kinds that resemble Kuadrant's. `POLICY_SYNC_CRDS` can name a directory with one
+//! subdirectory for each project (`ocm/`, `kuadrant/`, `gateway-api/`). The CRDs in this directory replace CRDs
+//! of the same name.
 
 mod gateway_api;
 mod install;

@@ -118,7 +118,7 @@ impl Fleet {
 
     async fn shared_in(cell: &'static OnceCell<Self>, options: FleetOptions) -> Result<&'static Self> {
         let start = || async {
-            // A separate runtime: the runtime of a test ends with the test, and with it every task that was
+            // A separate runtime, because the runtime of a test ends with the test and with all tasks that were
             // spawned there.
             let started = shared_runtime()?.spawn(Self::start(options));
             started.await.context("the start of the shared fleet panicked")?

@@ -1,4 +1,4 @@
-//! Builds the controller's flow inside a test process.
+//! Builds the controller inside a test process.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_sync::{Mirror, Settings};
 
-/// The flow of the controller `name` with default settings and without leader election. It is not started.
+/// The controller `name` with default settings and without leader election. It is not started.
 ///
 /// # Errors
 ///

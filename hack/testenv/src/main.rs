@@ -18,14 +18,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build the servers and what else the tests run, and nothing else.
+    /// Build the servers and tools of the tests, and exit.
     Build,
-    /// Run a hub and spokes until Ctrl-C, and print how to reach them.
+    /// Run a hub and spokes until Ctrl-C, and print their kubeconfigs.
     Up {
-        /// How many spokes: eu-1, us-1, eu-2, us-2, …
+        /// Number of spokes. Their names are eu-1, us-1, eu-2, us-2, …
         #[arg(long, default_value_t = 2)]
         spokes: usize,
-        /// Keep all files here.
+        /// Directory in which all files are kept.
         #[arg(long)]
         dir: Option<PathBuf>,
     },

@@ -81,7 +81,7 @@ impl PolicyController {
 /// Starts a controller of the [`default_kinds`].
 ///
 /// # Errors
-/// Never fails at present; the type leaves room for a start that can.
+/// At present, the start cannot fail.
 pub async fn spawn(client: Client) -> anyhow::Result<PolicyController> {
     Ok(PolicyController::start(client, default_kinds()))
 }

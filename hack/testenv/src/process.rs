@@ -32,7 +32,7 @@ for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 [ -z "$directory" ] || rm -rf -- "$directory"
 "#;
 
-/// Reports its own process id and then executes the server. So the watchdog always includes a running server.
+/// Reports its own process id and then executes the server. So the watchdog watches every running server.
 const LAUNCHER: &str = r#"
 log=$1
 shift
@@ -204,7 +204,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killed before the watchdog removes its id: the id is not reused before `wait`.
+        // Kills the process before the watchdog removes the id. The kernel does not reuse the id before `wait`.
         let _ = self.child.kill();
         let _ = self.runtime_directory.forget(self.pid());
         let _ = self.child.wait();

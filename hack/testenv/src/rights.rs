@@ -1,4 +1,4 @@
-//! RBAC rules of a work agent: on the hub for the works of its cluster, on the spoke those of a klusterlet.
+//! RBAC rules of a work agent: on the hub, for the works of its cluster; on the spoke, the rules of a klusterlet.
 //!
 //! With more rights, tests would miss that a policy kind needs an additional permission. The rules follow those
 //! of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/) for the
@@ -105,7 +105,7 @@ pub fn on_spoke() -> Vec<Value> {
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { AGGREGATE_LABEL: "true" } }] },
         }),
         binding("ClusterRoleBinding", AGGREGATED_ROLE, None, ("ClusterRole", AGGREGATED_ROLE), &user),
-        // OCM's agent reads its client authentication configuration with it, and exits otherwise.
+        // OCM's agent exits if it cannot read the client authentication configuration.
         binding(
             "RoleBinding",
             "open-cluster-management:klusterlet-work:authentication-reader",

@@ -1,4 +1,4 @@
-//! Runs a command and collects its output. Expectations that are not met fail the test.
+//! Runs a command and collects its output. An unexpected result fails the test.
 
 #![allow(clippy::unwrap_used)]
 

@@ -21,11 +21,11 @@ const AUTHORIZED_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Spoke {
     agent_config: AgentConfig,
-    // Fields drop in this order: clients of the API server before the server.
+    // Fields are dropped in this order, so that clients stop before the API server.
     agent: Mutex<Option<Agent>>,
     policy_controller: Mutex<Option<PolicyController>>,
-    /// Runs the tasks of agent and policy controller. The runtime of a test that restarts them may end before a
-    /// shared fleet does.
+    /// Runs the tasks of agent and policy controller. The runtime of a test cannot run them, because it may end
+    /// before a shared fleet does.
     runtime: Handle,
     plane: ControlPlane,
 }
@@ -123,7 +123,7 @@ impl Spoke {
 }
 
 /// Waits until the agent has its rights. The controller manager aggregates two of its roles, and the API server
-/// learns of that later. An agent that starts earlier is rejected and backs off.
+/// applies them with a delay. An agent that starts earlier is rejected and backs off.
 async fn authorized(plane: &ControlPlane) -> Result<()> {
     let agent = plane.client_for(&rights::spoke_user()).await?;
     wait::until("the agent's permissions are effective", AUTHORIZED_WITHIN, || async {

@@ -98,7 +98,7 @@ async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> 
     let (api, _) = api_for(hub, object).await?;
     let trial: DynamicObject = serde_json::from_value(object.clone())?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    // The API server learns of a new webhook with a delay.
+    // The API server calls a new webhook only after a delay.
     wait::until("the object is rejected", LIMIT, || async {
         let error = api.create(&dry_run, &trial).await.err().context("the object is admitted")?;
         ensure!(error.to_string().contains(words), "{error}");

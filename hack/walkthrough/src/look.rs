@@ -15,7 +15,7 @@ use serde_json::Value;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::wait;
 
-/// Time limit on a busy machine; an idle one needs about a second.
+/// Time limit on a busy machine. On an idle machine, a wait takes about a second.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `wanted` accepts the object with the kind and name of `object`.
@@ -44,7 +44,8 @@ pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<
     .await
 }
 
-/// Waits until the Gateway's work in `cluster` has the timestamp of the end of its placement, and returns it.
+/// Waits until the Gateway's work in `cluster` has the timestamp at which its placement ended. Returns this
+/// timestamp.
 pub(super) async fn unplaced_at(hub: &Client, cluster: &str) -> Result<String> {
     let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
     let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));

@@ -194,7 +194,7 @@ fn app(name: &str, annotations: &Value) -> Value {
 
 async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     report.step("A team creates the app, without a choice of clusters");
-    // The API server learns of a new webhook with a delay.
+    // The API server calls a new webhook only after a delay.
     let (api, _) = api_for(hub, &app("shop", &json!({}))).await?;
     let trial: DynamicObject = serde_json::from_value(app("shop", &json!({})))?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };

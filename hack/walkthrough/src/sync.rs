@@ -261,7 +261,7 @@ async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// A local policy of the team of us-1.
+/// A local policy on us-1, written by the team of this cluster.
 pub(super) fn theirs() -> Value {
     fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
 }

@@ -27,8 +27,8 @@ use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_rego::secrets::SecretContents;
 use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 
-/// Finds the objects of `manifests` that violate `policies`. Returns `None` if the policies are invalid,
-/// after the faults were printed.
+/// Finds the objects of `manifests` that violate `policies`. If the policies are invalid, prints the faults and returns
+/// `None`.
 ///
 /// # Errors
 ///
@@ -93,8 +93,8 @@ impl Object {
     }
 }
 
-/// The kind that Rego policies refer to as `name`, among the kinds of `objects`. If several have this plural,
-/// those of Kubernetes take precedence.
+/// The kind that Rego policies refer to as `name`, among the kinds of `objects`. If several kinds have this plural,
+/// kinds of Kubernetes take precedence.
 fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
     let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, resource)| resource);
@@ -106,7 +106,7 @@ fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
     })
 }
 
-/// A snapshot with the policies and these objects, and the kinds that the policies deny; `None` if they may
+/// A snapshot with the policies and these objects. Also returns the kinds that the policies deny, or `None` if they may
 /// deny any kind.
 fn snapshot(
     bundle: &Bundle,

@@ -16,8 +16,7 @@ use policy_sync_controller::placement_policy::compliance_check;
 use policy_sync_controller::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 
-/// Audits the objects of the hub. Returns `None` if a namespace of Rego policies does not exist, which is
-/// printed.
+/// Audits the objects of the hub. If a namespace of Rego policies does not exist, prints that and returns `None`.
 ///
 /// # Errors
 ///
@@ -42,7 +41,7 @@ pub(super) async fn find(
     {
         bail!("still unknown after {} s: {missing}", LOAD_TIMEOUT.as_secs());
     }
-    // Kinds that are not listed by now are reported as errors.
+    // Kinds whose lists are still incomplete are reported as errors.
     if let Some(kinds) = auditor.implied_kinds() {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         print_message(printable(&format!(

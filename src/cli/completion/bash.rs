@@ -41,7 +41,7 @@ impl BashWords {
         for (place, word) in words.iter().enumerate() {
             let is_break = is_break(word);
             let begun = joined.words.last_mut().filter(|_| goes_on || is_break);
-            // The word at the cursor ends there.
+            // Words after the cursor are not joined to the word at the cursor.
             let begun = begun.filter(|_| place <= index);
             if place == index {
                 joined.before =

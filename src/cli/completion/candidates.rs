@@ -64,7 +64,7 @@ pub(super) fn add(command: Command, words: &[OsString]) -> Command {
 
 fn candidates(line: &Arc<CommandLine>, names: NameKind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    // Clap also tries options in the place of a name.
+    // Clap also requests candidates if the typed word is an option.
     if typed.starts_with('-') {
         return Vec::new();
     }
@@ -100,7 +100,7 @@ async fn names_from_hub(line: &CommandLine, names: NameKind) -> anyhow::Result<V
         NameKind::Contexts => Vec::new(),
         NameKind::Namespaces => report::namespaces(&hub).await?,
         NameKind::Clusters => report::clusters(&hub).await?,
-        // `explain` takes one object, `status` lists several.
+        // `explain` takes one object. `status` lists several, so its candidates are plurals.
         NameKind::Kinds(STATUS_WORDS) => plurals(&report::synced_kinds(&hub, &controller).await?),
         NameKind::Kinds(_) => singulars(&report::synced_kinds(&hub, &controller).await?),
         NameKind::Objects => {

@@ -27,7 +27,7 @@ pub(super) fn candidates_text(invocation: Invocation, words: Vec<OsString>) -> S
 }
 
 fn text(last: &str, candidates: &[CompletionCandidate]) -> String {
-    // Scripts expect only the value of an option such as `--output=wide`.
+    // For an option such as `--output=wide`, scripts expect only the value.
     let flag = last.find('=').filter(|_| last.starts_with('-')).map_or("", |end| &last[..=end]);
     let (mut text, mut directive) = (String::new(), NO_FILES);
     for candidate in candidates {

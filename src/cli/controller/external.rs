@@ -12,7 +12,7 @@ use policy_sync_rego::external::{External, ExternalError, Options};
 /// The heading of these options in `--help`.
 const HEADING: &str = "External engine options";
 
-/// The arguments of an external engine for placement. Others load its data.
+/// The arguments of an external engine for placement. Other tools load the data of the engine.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExternalArguments {
     /// URL of an external engine that decides placement, such as OPA with a path below /v1/data. It replaces the

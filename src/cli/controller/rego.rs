@@ -15,7 +15,7 @@ use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::OpaMetrics;
 use policy_sync_rego::queries::QueriedPackages;
 
-/// Keys of `data` that cannot be the name of a policy namespace.
+/// Keys of `data` that cannot be the name of a namespace of Rego policies.
 const RESERVED_KEYS: [&str; 7] =
     ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];
 

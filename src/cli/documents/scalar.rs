@@ -22,7 +22,7 @@ impl Scalar {
     ///
     /// # Errors
     ///
-    /// JSON has neither infinities nor NaN.
+    /// If the scalar is an infinity or NaN, which JSON does not have.
     pub(super) fn value(self) -> Result<Value, String> {
         Ok(match self {
             Self::Null => Value::Null,

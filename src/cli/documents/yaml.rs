@@ -11,15 +11,15 @@ use super::scalar::{self, Scalar};
 
 /// The maximum nesting of lists and objects, with aliases expanded.
 const MAX_DEPTH: usize = 128;
-/// The maximum memory for copies of anchored values in a document, roughly, in bytes.
+/// The approximate maximum memory for copies of anchored values in a document, in bytes.
 const MAX_COPIED: usize = 1 << 28;
 /// The approximate memory of a node without its text, in bytes.
 const NODE_SIZE: usize = 64;
 /// The namespace of YAML's own tags, such as `!!int`.
 const TAGS: &str = "tag:yaml.org,2002:";
 
-/// Parses `text`, which contains one document; `None` if it is empty. Lines count from 1 within it. Subtracts
-/// the number of its nodes from `nodes`, which is the limit.
+/// Parses `text`, which contains one document; `None` if it is empty. Lines count from 1 within it. Subtracts the
+/// number of its nodes from `nodes`, the number of nodes that are still allowed.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ impl<'t> Composer<'t> {
     fn next(&mut self) -> Result<Next<'t>, Failure> {
         match self.events.next_event() {
             Some(Ok((Event::Anchor(_, name), span))) => {
-                // go-yaml ends the name of an anchor at the first other character.
+                // go-yaml ends the name of an anchor at the first character outside this set.
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
                 if name.chars().all(is_name) {
                     return self.next();
@@ -170,7 +170,7 @@ impl<'t> Composer<'t> {
         Ok(node)
     }
 
-    /// Stores a copy of `node` for aliases. The anchor 0 means none.
+    /// Stores a copy of `node` for aliases. If `anchor` is 0, the node has no anchor.
     fn anchored(&mut self, anchor: usize, node: Node, span: Span) -> Result<Node, Failure> {
         if anchor != 0 {
             self.copy(&node, span)?;
@@ -251,7 +251,7 @@ impl<'t> Composer<'t> {
         Ok(Node { content: Content::Collection(fields.into()), depth: depth + 1, size })
     }
 
-    /// The mapping that a merge key `<<` adds. If it lists several mappings, the first one wins.
+    /// The mapping that a merge key `<<` adds. If the key lists several mappings, the first one wins.
     fn merged(&mut self, above: usize) -> Result<Node, Failure> {
         let (event, span) = self.next()?;
         if !matches!(event, Event::SequenceStart(..)) {

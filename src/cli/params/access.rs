@@ -1,5 +1,5 @@
-//! Checks parameters against a hub: whether each kind can be synced, as the controller determines it, and
-//! whether the class of the copies is valid.
+//! Checks parameters against a hub. Determines whether each kind can be synced, as the controller does, and whether the
+//! class of the copies is valid.
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

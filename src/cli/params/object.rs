@@ -11,7 +11,7 @@ use crate::cli::documents::{self, Document, documents};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::{Role, StatusField, StatusPath};
 
-/// The values that the fields of its kind select in an object.
+/// The values that the `statusFields` of its kind select in an object.
 pub(super) struct ObjectFields {
     /// The kind and the name, such as `RateLimitPolicy shop/limits`.
     object: String,
@@ -32,7 +32,7 @@ impl Field {
         Ok(Self { name: field.name.clone(), path: field.path.clone(), values })
     }
 
-    /// How a work agent reports the values, if not unchanged.
+    /// How a work agent reports the values, unless it reports them unchanged.
     fn message(&self) -> Option<&'static str> {
         match &self.values[..] {
             [] | [Value::Null] => Some("no value is reported"),
@@ -58,7 +58,7 @@ impl Field {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, contains no object, or an object of a kind that no valid parameters list.
+/// If the file cannot be read or contains no object, or if no valid parameters list the kind of an object.
 pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<ObjectFields>> {
     let (place, text) = documents::read(file)?;
     let documents = documents(&text).map_err(|fault| fault.in_file(&place))?;

@@ -146,7 +146,7 @@ impl FilledMirror {
                 used.insert(kind);
                 for manifest in inventory.of_kind(kind.0, kind.1).into_iter().flat_map(BTreeMap::values) {
                     let (regarding, mut object) = (regarding(manifest), manifest.object.clone());
-                    // The kind is known to be namespaced only now.
+                    // Only here is it known that the kind is namespaced.
                     if object.metadata.namespace.is_empty() {
                         object.metadata.namespace.clone_from(&inventory.namespace);
                     }

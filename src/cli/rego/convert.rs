@@ -35,7 +35,7 @@ pub struct Arguments {
     to: PathBuf,
 }
 
-/// The objects in the files, and the faults of some.
+/// The objects in the files, and the faults in some of them.
 #[derive(Debug, Default)]
 struct Objects {
     templates: BTreeMap<String, Template>,

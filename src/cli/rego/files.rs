@@ -38,8 +38,8 @@ pub(in crate::cli) struct Files {
     packages: QueriedPackages,
 }
 
-/// Reads `paths`: modules, folders (all `.rego` files in them and their subfolders), manifests with modules
-/// in ConfigMaps and RegoPolicies, or `-` for a module on standard input.
+/// Reads `paths`: modules, folders, manifests with modules in ConfigMaps and RegoPolicies, or `-` for a module on
+/// standard input. Of a folder, reads all `.rego` files in it and in its subfolders.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ impl Files {
         let checker = Checker::this_program()?.with_packages(self.packages.clone());
         let (mut left, mut faults) = (self.texts.clone(), Faults::default());
         let secrets = loop {
-            // These are the limits of the hub's webhook.
+            // `Lane::Write` has the limits of the webhook on the hub.
             let found = checker.check(&left, Lane::Write).await?;
             if faults.is_empty() || !found.crashing.is_empty() {
                 faults.told.extend(found.faults.told.iter().cloned());
@@ -134,8 +134,8 @@ impl Files {
             if found.crashing.is_empty() {
                 break found.secrets;
             }
-            // Other modules may end the check as well. Faults of later rounds may only be due to the removed
-            // modules, so they are ignored.
+            // The check is repeated without the modules that ended its process, because other modules may end it as
+            // well. Faults of later rounds are ignored: they may only be due to the removed modules.
             left.retain(|text| found.fatal(&text.id).is_none());
         };
         faults.told.sort();
@@ -154,7 +154,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// As [`Self::checked`].
+    /// The errors of [`Self::checked`].
     pub(in crate::cli) async fn bundle(&self) -> anyhow::Result<Option<(Bundle, SecretReads)>> {
         let checked = self.checked().await?;
         Ok(checked.map_err(|faults| print_message(lines(&faults).trim_end())).ok())

@@ -150,7 +150,7 @@ impl Printer {
     }
 }
 
-/// The rows of `new` that `old` lacks, followed by rows that mark removed ones as gone.
+/// The rows of `new` that `old` lacks, followed by rows that mark removed rows as gone.
 fn rows(old: &[Row], new: &[Row]) -> Vec<Row> {
     let changed = new.iter().filter(|row| !old.contains(row)).cloned();
     let gone = old.iter().filter(|row| !new.iter().any(|other| other.of == row.of)).map(|row| {

@@ -1,6 +1,6 @@
 //! `policy-sync status --watch`: prints changed rows until the command is stopped.
 //!
-//! If the hub becomes unreachable, that is reported once, and the watch continues when it returns.
+//! An unreachable hub is reported once. The watch continues when the hub is reachable again.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::cli::output::{print_message, print_while_read};
 use crate::cli::text::printable;
 use policy_sync_report::{ReportMirror, ReportWatch, WatchEvent};
 
-/// A limit of each watch with policies, because ManagedClusters are not watched.
+/// A note for each watch of policies, because ManagedClusters are not watched.
 pub(super) const NOTE: &str =
     "--watch never shows Unreachable: clusters that are not available keep the state that they last reported";
 
@@ -18,7 +18,7 @@ pub(super) const NOTE: &str =
 ///
 /// # Errors
 ///
-/// If a kind may not be watched.
+/// If the user may not watch a kind.
 pub(super) async fn watch(
     hub: HubClients,
     report_mirror: ReportMirror,
@@ -46,7 +46,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Prints new output and diagnostics. Returns whether the reader still reads.
+/// Prints new output and diagnostics. Returns whether the pipe is still open.
 fn print_output(update: &PrinterOutput) -> anyhow::Result<bool> {
     for text in &update.diagnostics {
         print_message(printable(text));

@@ -28,7 +28,7 @@ struct FileObjectReader {
     locations: BTreeMap<String, SourceLocation>,
 }
 
-/// The objects of files that parameters consist of.
+/// The objects from files that contain parameters, or refer to them.
 #[derive(Default)]
 struct Parameters {
     classes: Vec<HubObject>,

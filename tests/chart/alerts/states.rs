@@ -1,5 +1,5 @@
-//! The states: the cause of each one, the commands of the runbook that find it, and those that fix
-//! it.
+//! The states of the alerts. Each function causes one state, and runs the commands of the runbook that find the
+//! cause and fix it.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 const REQUESTS: &str = "rest_client_requests_total";
 /// A failing key is retried every minute, so its number of requests grows by this much between scrapes.
 const TRIED_AGAIN: f64 = STEP as f64 / 60.0;
-/// A clock ahead by this duration: works that are not applied then count as stuck, and a change as old.
+/// The clock of a controller is ahead by this duration, so that works that are not applied already count as
+/// stuck.
 const AHEAD: Duration = Duration::from_secs(600);
 
 pub(super) async fn selector_is_bad(story: &mut Story) -> Result<()> {
@@ -157,7 +158,7 @@ pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
 
 pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
     story.remove_verbs(("ClusterRole", "policy-sync"), "gateways/status", &["patch"]).await?;
-    // One key is written: no state has fewer requests.
+    // Only one key is written. The alert must fire even for this smallest number of failed requests.
     let mut gateway = gateway();
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     apply(&story.client, &gateway).await?;
@@ -222,14 +223,14 @@ pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
     found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
     story.reader.repair("PolicySyncNoLeader", "kubectl scale", &[]).await?;
-    // The Deployment's controller would start a new pod.
+    // A new controller, as the Deployment would start it.
     story.start("c").await?;
     let mended = story.until_healthy().await?;
     story.case("the only pod killed", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
-    // Another agent than the one for works reports a cluster as available.
+    // us-1 stays available on the hub, because another agent reports the availability.
     story.fleet.spoke("us-1")?.stop_agent().await;
     apply(&story.client, &policy("slow")).await?;
     story

@@ -149,7 +149,7 @@ impl Story {
         let mut checks = vec![(WELL - 1, Vec::new()), (WELL + LASTS - 1, expected.to_vec())];
         checks.push((2 * WELL + LASTS - 1, Vec::new()));
         let rules = self.rules()?;
-        // Alerts must not fire before their waiting time. The checks begin with the longest one.
+        // Alerts must not fire before their waiting time. The checks begin with the alert that waits longest.
         for FiringAlert(alert, _) in expected {
             let wait = rules.waits(alert)?;
             let longer = |firing: &&FiringAlert| rules.waits(firing.0).is_ok_and(|waits| waits < wait);

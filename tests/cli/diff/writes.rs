@@ -165,7 +165,7 @@ async fn edits_by_others_are_reverted() -> Result<()> {
         edits[1..3] == ["- propagationPolicy: Orphan", "+ propagationPolicy: SelectivelyOrphan"],
         "{edits:#?}"
     );
-    // An equal JSON value with other formatting is shown as written.
+    // The diff shows a JSON value as it is written, even if only its formatting differs.
     ensure!(edits.len() == 6 && edits[5] == format!("+ {summary}: {}", json!(written)), "{edits:#?}");
     Ok(())
 }

@@ -261,7 +261,7 @@ async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<(
     let yaml: Value = serde_saphyr::from_str(&yaml.stdout)?;
     ensure!(yaml["groups"].as_array().is_some_and(|groups| groups.len() == 1), "{yaml:#}");
 
-    // A second run prints the same, because the cluster does not change.
+    // A second run prints the same text, because the cluster does not change.
     let again = [why(&tenant, &LIMITS, cluster)?, why(&tenant, &LIMITS, cluster)?];
     ensure!(again[0] == again[1], "{again:#?}");
     controller.terminate().await?;
@@ -331,7 +331,7 @@ async fn gateway_that_waits_for_its_policies_is_explained() -> Result<()> {
     let change = format!("To change: {policy}, or ConfigMap {name}/params key params policyWaitAction");
     ensure!(lines.contains(&change), "{lines:#?}");
 
-    // `status` shows the same once the controller has written it.
+    // `status` shows the same state once the controller has written it.
     let admin = tenant.hub().kubeconfig();
     let waits = "(waits for its policies: ratelimitpolicies/limits)";
     for words in [

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{annotated, annotations, refused, rows, status_of, tenant, user_with};
 
-/// Three policies: on both clusters, on `us-1` only, and one whose list is cut before `us-1`.
+/// `both` is on both clusters, and `one` only on `us-1`. The list of clusters of `cut` is truncated before
+/// `us-1`.
 async fn three_policies(tenant: &Tenant<'_>) {
     let (client, ns) = (tenant.client(), tenant.name());
     annotated(client, fixtures::rate_limit_policy(ns, "both", "web"), annotations(false)).await;
@@ -103,8 +104,7 @@ async fn overridden_fields_are_shown_for_each_cluster() {
     assert!(ran.stdout.contains("   limits.all.rates   "), "{}", ran.stdout);
     assert!(!run(admin, &["--cluster", "us-1"]).stdout.contains("DIFFERS"));
 
-    // Without the right to read clusters, the output shows that there may be differences, and everything
-    // else.
+    // Without the right to read clusters, the output is complete, and reports that states may differ.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),

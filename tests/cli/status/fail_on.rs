@@ -26,7 +26,7 @@ const CASES: [Case; 13] = [
         [0, 0, 0],
     ),
     ("removing", "Removing", r#""deleting":true"#, [0, 0, 0]),
-    // The policy is intended for the cluster again.
+    // The hub places the policy on the cluster again.
     ("removing-first", "Pending", r#""deleting":true,"pending":true"#, [1, 1, 1]),
     (
         "overridden",
@@ -170,7 +170,7 @@ async fn policy_on_an_unavailable_cluster_is_unreachable() {
             assert_eq!(ran.code, code, "{level} {place:?}: {ran:?}");
         }
     }
-    // The hub decided to freeze it, independent of the agent.
+    // The hub itself freezes the policy, so this state does not depend on the agent.
     let ran = run(admin, &["ratelimitpolicy", "frozen"]);
     assert_eq!(rows(&ran)[1][2], "Frozen", "{ran:?}");
 }

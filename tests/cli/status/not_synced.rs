@@ -93,7 +93,7 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     expected.sort();
     ensure!(own == expected.map(|(_, row)| row), "{own:?} {ran:#?}");
 
-    // A user without the right to read works gets a message, and everything else.
+    // A user without the right to read works gets a message, and all other output.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),

@@ -1,8 +1,8 @@
-//! Resources in `policy-sync status`: those that are placed, with their ready replicas.
+//! `policy-sync status` for resources: it shows placed resources, with their ready replicas.
 
 use super::*;
 
-/// The annotations of a Deployment on two clusters. Only one of them reports ready replicas.
+/// The annotations of a Deployment on two clusters. Only one cluster reports ready replicas.
 fn said() -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str| json!({"cluster": cluster, "name": "web", "namespace": "kuadrant-shop", "applied": true});
     let mut ready = entry("eu-1");

@@ -290,7 +290,7 @@ GatewayClass istio
     for plan in &plans {
         policy_sync_testenv::apply::delete(&spoke.client()?, plan).await?;
     }
-    // Objects of a kind that the cluster does not serve are unknown. Those of kinds that are never read are
+    // Objects of a kind that the cluster does not serve are unknown. References to kinds that are never read are
     // no fault.
     let kind = |group: &str, kind: &str| json!({"group": group, "kind": kind, "name": "a", "port": 80});
     let mirror = |backend: Value| json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend}});

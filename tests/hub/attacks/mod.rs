@@ -22,7 +22,7 @@ struct Neighbours {
     before: Vec<ManifestWork>,
 }
 
-/// Creates attacker and victim; the rules for `name` are those of [`crate::tenant`].
+/// Creates attacker and victim. As for [`crate::tenant`], no other test may use `name`.
 async fn neighbours(name: &str) -> Result<Neighbours> {
     let tenant = crate::tenant(name, &["eu-1"]).await?;
     let victim = format!("{name}-victim");

@@ -156,7 +156,7 @@ async fn secret_named_in_a_policy_is_not_copied() -> Result<()> {
     let neighbours = copying("tls-policy").await?;
     let reference =
         json!({"group": "", "kind": "Secret", "name": "theirs", "namespace": neighbours.victim()});
-    // TimeoutPolicies, because the published schemas of the Kuadrant kinds prune unknown fields.
+    // The test uses TimeoutPolicies, because the published schemas of the Kuadrant kinds prune unknown fields.
     let mut policy = timeout_policy(neighbours.tenant.name(), "naming", &["web"]);
     policy["spec"]["listeners"] =
         json!([{"name": "https", "tls": {"certificateRefs": [reference, {"name": "own"}]}}]);

@@ -29,7 +29,7 @@ async fn reference_cannot_target_a_gateway_of_another_namespace() -> Result<()> 
 #[tokio::test]
 async fn names_cannot_refer_to_copies_of_another_namespace() -> Result<()> {
     let neighbours = neighbours("names").await?;
-    // Joined with dashes, names-victim/x and names/victim-x would give the same name.
+    // If names were joined with dashes, names-victim/x and names/victim-x would have works of the same name.
     let policy = rate_limit_policy(neighbours.tenant.name(), "victim-victim", "web");
     neighbours.tenant.apply(&policy).await?;
     neighbours.tenant.until_work("eu-1", "ratelimitpolicy-victim-victim", |_| true).await?;
@@ -291,7 +291,7 @@ async fn control_characters_are_removed_from_messages() -> Result<()> {
 #[tokio::test]
 async fn target_of_a_kind_other_than_gateway_is_not_synced() -> Result<()> {
     let neighbours = neighbours("embeds").await?;
-    // TimeoutPolicies, because the published schemas of the Kuadrant kinds reject such a target.
+    // The test uses TimeoutPolicies, because the published schemas of the Kuadrant kinds reject such a target.
     let mut odd = timeout_policy(neighbours.tenant.name(), "odd", &["web"]);
     odd["spec"]["targetRefs"][0] =
         json!({"group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});

@@ -1,4 +1,4 @@
-//! Invalid policies, and unusual ones that are synced.
+//! Invalid policies, and unusual policies that are synced.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply;

@@ -158,7 +158,7 @@ async fn messages_for_invalid_feedback() -> Result<()> {
         .condition("Enforced", "True", "Enforced", "second");
     let answered = tenant.report(&work, &twice).await;
     if let Err(error) = &answered {
-        // An API server may reject a status with duplicate names; then there is nothing to read.
+        // An API server may reject a status with duplicate names. Then the controller has nothing to read.
         ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
     } else {
         tenant.until_folded(&limits, says("second")).await?;

@@ -52,7 +52,7 @@ async fn terminating_cluster_namespace_is_cleaned_up_and_blocks_no_other_cluster
     let (tenant, _controller) = own("ends", &["ends-a", "ends-b"]).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     until_works_of(&tenant, &["ends-a", "ends-b"]).await?;
-    // The finalizer of an agent that never responds again holds one of the works.
+    // One of the works has the finalizer of an agent that never responds again.
     let held = tenant.work("ends-a", "gateway-web").await?.metadata.name.unwrap_or_default();
     let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "ends-a");
     let hold =
@@ -69,7 +69,8 @@ async fn terminating_cluster_namespace_is_cleaned_up_and_blocks_no_other_cluster
     let (reason, note) = until_event(&tenant, &other, "ends-a").await?;
     ensure!(reason == "WriteRefused" && note.contains("being terminated"), "{reason}: {note}");
 
-    // All works except the held one are deleted; it follows once its finalizer is removed.
+    // All works are deleted, except the work with the agent's finalizer. It is deleted once the finalizer is
+    // removed.
     tenant.place("all", &["ends-b"]).await?;
     tenant
         .until_works(&[

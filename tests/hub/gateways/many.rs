@@ -29,7 +29,7 @@ fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
 #[tokio::test]
 async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     let names: Vec<String> = (0..1_000).map(|n| format!("many-{n:04}")).collect();
-    // On a separate hub, because the load would slow down other tests.
+    // The test has a separate hub, because its load would slow down other tests.
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let tenant = Tenant::new(fleet.hub(), binary, "many", &[]).await?;
@@ -51,7 +51,7 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     tenant.apply(&limits).await?;
     let started = Instant::now();
     let controller = tenant.controller().await?;
-    // 2,000: a Gateway and a policy for each cluster.
+    // There are 2,000 works: a Gateway and a policy for each cluster.
     let works = wait::until("all works exist", LIMIT * 3, || async {
         let mut works = tenant.works().await?;
         works.retain(|work| !work.name_any().starts_with("access-"));

@@ -155,7 +155,7 @@ async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
     let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
-    // The controller's own fields are restored, and the fields of others are kept.
+    // The controller restores its own fields, and keeps the fields of other clients.
     let patch = json!({"metadata": {"annotations": {"kuadrant.io/gateway-clusters": "[]"},
         "labels": {"clusters.kuadrant.io/once-eu_region": "us", "clusters.kuadrant.io/invented": "x"}}});
     tenant.merge(&web(&tenant), &patch).await?;
@@ -212,7 +212,8 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let after = tenant.work("attr-eu", "gateway-web").await?;
     ensure!(after.spec == before.spec, "the label changed the copy: {:?}", after.spec);
 
-    // The labels of a cluster are removed with the cluster, and all labels once the class changes.
+    // If a cluster is unplaced, its labels are removed from the Gateway. If the class changes, all labels are
+    // removed.
     tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
     tenant.place("all", &["attr-us"]).await?;
     until_gateway(&tenant, |found| {
@@ -234,7 +235,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
         Ok(())
     })
     .await?;
-    // The controller's part of the status is released for the other class's controller.
+    // The controller removes its part of the status, so that the other class's controller can write it.
     until_gateway(&tenant, |found| {
         ensure!(!condition(found, "Programmed").starts_with("False"), "{}", found["status"]);
         Ok(())

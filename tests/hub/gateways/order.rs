@@ -63,7 +63,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
     let (reason, _) = until_event(&tenant, &web(&tenant), "it waits for its policies").await?;
     ensure!(reason == "PoliciesPending", "the Event has reason {reason}");
 
-    // A restart, or only one of two applied policies, does not release the Gateway.
+    // The Gateway still waits after a restart, and while only one of its two policies is applied.
     applied(&tenant, POLICIES[0]).await?;
     controller.kill();
     let controller = tenant.controller().await?;
@@ -146,7 +146,7 @@ async fn policies_leave_a_cluster_after_their_gateway() -> Result<()> {
     tenant.until_work("eu-1", "gateway-web", |work| work.metadata.deletion_timestamp.is_some()).await?;
     let writes = tenant.settled(&controller).await?;
     ensure!(order(&tenant, &controller, "delete")? == ["gateway-"], "{writes:?}");
-    // A policy that is deleted itself does not wait for its Gateway.
+    // If a user deletes a policy, its work does not wait for the Gateway.
     tenant.delete(&rate_limit_policy(tenant.name(), "quota", "web")).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
     held_by_its_agent(&tenant, false).await?;

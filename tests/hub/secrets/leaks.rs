@@ -91,7 +91,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     };
     tenant.apply(&secret(first.0)).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
-    // Before the first write, and after it.
+    // The key is not in the output of `plan --diff` before the first write, and in no output after it.
     let created = command_output(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
     check_no_key("plan --diff", &created)?;
@@ -100,7 +100,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     ensure!(serde_json::to_string(&work)?.contains(first.1), "the key is missing");
     check_no_leak(&tenant, &controller).await?;
 
-    // A planned rotation, one that is too large, and one that is written.
+    // The key is rotated: first only planned, then too large for a work, then written.
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     tenant.apply(&secret(second.0)).await?;

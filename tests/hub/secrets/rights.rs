@@ -71,7 +71,7 @@ async fn gateway_with_secrets_waits_for_permission_to_list_them() -> Result<()> 
     tenant.settled(&controller).await?;
     let after = tenant.work("eu-1", "gateway-web").await?;
     ensure!(after.spec == before.spec, "{:?}", after.spec);
-    // Withdrawal of known works still works.
+    // Known works can still be deleted.
     tenant.place("all", &[]).await?;
     tenant.until_works(&[]).await
 }

@@ -1,4 +1,4 @@
-//! The two mirrors: the sync's, and that of the stored topology.
+//! The mirror of the sync, and the mirror of the stored topology.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -23,7 +23,7 @@ pub(super) enum Phase {
     Idle,
     /// A graph is to be built from these states of both mirrors.
     Started(Arc<MirrorState>, Arc<TopologyMirror>),
-    /// The same, after the ConfigMap was read from a later mirror.
+    /// Like `Started`, after the ConfigMap was read from a later state of the topology's mirror.
     ConfigMapRead(Arc<MirrorState>, Arc<TopologyMirror>, Arc<TopologyMirror>),
     /// The request for the ConfigMap is in flight.
     InFlight(InFlight),
@@ -38,7 +38,7 @@ pub(super) struct Build {
     pub(super) written: u64,
     /// The ConfigMap was written recently, so the next write has to wait.
     pub(super) recent: bool,
-    /// The key waits for that.
+    /// The key waits until it may write again.
     pub(super) waits: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct State {
     pub(super) build: Build,
     pub(super) turns: BTreeSet<StatusWriteKey>,
     pub(super) jobs: BTreeMap<StatusWriteKey, Job>,
-    /// Turns that were queued again while they were processed.
+    /// Statuses that were queued again while they were written.
     pub(super) again: BTreeSet<StatusWriteKey>,
     /// Requests in flight that have timed out.
     pub(super) late: Vec<InFlight>,

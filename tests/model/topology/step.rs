@@ -34,7 +34,7 @@ pub(super) enum Step {
     GraphBuilt,
     /// The ConfigMap is written.
     Store(Fate),
-    /// A turn begins.
+    /// A worker takes the key of a status.
     Take(StatusWriteKey),
     /// The route is read.
     Read(StatusWriteKey),

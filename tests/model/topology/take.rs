@@ -247,7 +247,7 @@ fn finish(state: &mut State, turn: &StatusWriteKey) {
     }
 }
 
-/// Delivers new events to the feeds of their sources; those of Gateways to both mirrors.
+/// Delivers new events to the feeds of their sources. Both mirrors receive the events of Gateways.
 fn deliver_events(state: &mut State) {
     if state.hub.events.is_empty() {
         return;

@@ -71,7 +71,7 @@ impl Module {
     /// The same module without one of its parts: a definition, a branch or a statement.
     pub(super) fn without(&self, part: usize) -> Self {
         let (mut smaller, mut left) = (self.clone(), part);
-        // The place of the part among the next `count` ones, if it is one of them.
+        // The index of the part among the next `count` parts; `None` if the part comes after them.
         let mut take = |count: usize| {
             if left < count {
                 return Some(left);
@@ -204,7 +204,7 @@ impl Generator {
         choices[self.rng.usize(..choices.len())]
     }
 
-    /// Whether an event of this many per cent happens.
+    /// True with a probability of `percent` per cent.
     fn chance(&mut self, percent: u8) -> bool {
         self.rng.u8(..100) < percent
     }

@@ -14,12 +14,12 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// An error of the whole text.
+    /// Creates an error about the whole text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { place: String::new(), text: text.into() }
     }
 
-    /// A value of the wrong type.
+    /// Creates an error about a value of the wrong type.
     pub fn expected(expected: &str, found: &Json) -> Self {
         Self::new(format!("expected {expected}, found {found}"))
     }
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Json, JsonError> {
     serde_json::from_str(text).map_err(|error| JsonError::new(format!("not JSON: {error}")))
 }
 
-/// The items of a list, each parsed by `read`. `what` names the items in the error for more than `limit`.
+/// The items of a list, each parsed by `read`. More than `limit` items are an error, whose text calls the items `what`.
 pub fn list<T>(
     json: Json,
     (limit, what): (usize, &str),

@@ -72,7 +72,7 @@ impl Merge {
     }
 }
 
-/// The names of `path`, which may contain nothing else.
+/// The names in `path`. Fails if `path` contains anything else.
 fn names(path: &str) -> Result<Vec<String>, String> {
     let parsed = StatusPath::parse(path).map_err(|error| error.to_string())?;
     parsed.names().ok_or_else(|| "expected only names, found an index or a filter".to_owned())

@@ -175,7 +175,7 @@ impl Parser {
                     text.push('.');
                 }
                 Some('\\') => return self.fault("only `.` can be escaped in quotes"),
-                // Agents would parse two names.
+                // Agents would parse such a name as two names.
                 Some('.') if mark == '\'' => return self.fault("a dot in a quoted name is written `\\.`"),
                 Some(c) if c.is_control() => return self.fault("a control character"),
                 Some(c) => text.push(c),

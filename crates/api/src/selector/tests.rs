@@ -76,7 +76,7 @@ fn federation_selectors_match_labels() {
         r#"[{"key": "region", "operator": "!=", "values": ["us"]}, {"key": "gpu", "operator": "!"}]"#,
         r#"[{"key": "gpu", "operator": "DoesNotExist", "values": null}]"#,
         r#"[{"key": "cores", "operator": "Gt", "values": ["8"]}, {"key": "cores", "operator": "lt", "values": [17]}]"#,
-        // As in some published policies.
+        // Some published policies contain such a value.
         r#"[{"key": "pci", "operator": "=", "values": "[true]"}]"#,
         r#"[{"key": "pci", "operator": "=", "values": "[\"true\"]"}]"#,
         r#"[{"key": "region", "operator": "In", "values": "[us, eu]"}]"#,

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::tracker::{Phase, TrackedConnection};
 
-/// The stream of a connection, which reports progress to its seat.
+/// The stream of a connection. Its reads and writes update the phase of the connection.
 #[derive(Debug)]
 pub(super) struct TrackedStream<S> {
     stream: S,
@@ -78,7 +78,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     }
 }
 
-/// The body of a request, which reports its end.
+/// The body of a request. Updates the phase of the connection when the body ends.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,
@@ -126,13 +126,13 @@ impl HttpBody for RequestBody {
 }
 
 impl Drop for RequestBody {
-    /// Handlers that do not read a body drop it.
+    /// A handler that ignores the body drops it without reading it.
     fn drop(&mut self) {
         self.tracked.advance(Phase::Receiving, Phase::Handling);
     }
 }
 
-/// The body of a response, which reports its end.
+/// The body of a response. Updates the phase of the connection when the body ends.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Body,
@@ -166,7 +166,7 @@ impl HttpBody for ResponseBody {
 }
 
 impl Drop for ResponseBody {
-    /// hyper drops a body once all of it is in its buffer.
+    /// hyper drops the body once hyper's own buffer contains all of it.
     fn drop(&mut self) {
         self.tracked.advance(Phase::Sending, Phase::Flushing);
     }

@@ -1,5 +1,5 @@
-//! The open connections of a listener: evicts one for a new connection, and closes those past their time
-//! limits.
+//! Tracks the open connections of a listener. Evicts a connection if a new one needs its place, and closes connections
+//! past their time limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use super::Limits;
 
-/// The time limit of a request's head; for the first one, from the accept.
+/// The time limit of a request's head. For the first request of a connection, the time starts when the connection is
+/// accepted.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit of a body. Handlers that respond with 408 have shorter limits.
+/// The time limit of a body. Handlers have shorter limits, after which they respond with 408.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit of idle connections. The API server closes them after 90 s; a shorter limit here would
 /// close a connection just as a review is sent.
@@ -23,8 +24,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(100);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a write may make no progress.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a request body or response is protected from eviction during its transfer. Those of an API server
-/// take milliseconds.
+/// How long a request body or response is protected from eviction during its transfer. Transfers from and to an API
+/// server take milliseconds.
 const TRANSFER_PROTECTION: Duration = Duration::from_secs(1);
 
 /// The state of a connection.
@@ -34,7 +35,7 @@ pub(super) enum Phase {
     Opening,
     /// Waiting for the next request.
     Idle,
-    /// The next head has begun.
+    /// The beginning of the next head has been received.
     Head,
     /// A head has been read, and its body is being read.
     Receiving,
@@ -60,7 +61,7 @@ pub(super) struct TrackedConnection {
 struct PhaseState {
     phase: Phase,
     since: Instant,
-    /// Since when a write has made no progress.
+    /// The time since which a write has made no progress.
     stalled: Option<Instant>,
 }
 
@@ -90,7 +91,7 @@ impl TrackedConnection {
         self.peer
     }
 
-    /// Protects the connection: others are evicted first.
+    /// Protects the connection: connections without this protection are evicted first.
     pub(super) fn prefer(&self) {
         self.is_preferred.store(true, Ordering::Relaxed);
     }
@@ -151,8 +152,7 @@ impl TrackedConnection {
             || stalled.is_some_and(|since| is_past(since, STALL_TIMEOUT))
     }
 
-    /// The rank for eviction; `None` while a request is being handled, or for a short time while it is
-    /// transferred.
+    /// The rank for eviction. `None` while a request is being handled, and for a short time at the start of a transfer.
     fn rank(&self, now: Instant) -> Option<EvictionRank> {
         let PhaseState { phase, since, .. } = *self.state.lock();
         let is_in_transfer = match phase {
@@ -185,8 +185,8 @@ impl ConnectionTracker {
     ///
     /// An address at its limit replaces one of its own connections, so that one pod does not evict
     /// connections of others. When the listener is full, the connection that has been idle longest is
-    /// evicted. Attackers at many addresses hold the oldest connections, while those of an API server are new
-    /// or in use.
+    /// evicted. Attackers at many addresses hold the oldest connections. The connections of an API server are new or in
+    /// use.
     pub(super) fn track(&mut self, peer: IpAddr, now: Instant) -> Option<Arc<TrackedConnection>> {
         self.open.retain(|tracked| !tracked.is_closed());
         let own = self.open.iter().filter(|tracked| tracked.peer == peer).count();

@@ -23,7 +23,7 @@ pub struct AccessReviewResult {
     pub opinion: AccessDecision,
     /// The number of denials that are only counted, because their Rego policies run in `dryrun` mode.
     pub dryrun_denials: usize,
-    /// Whether it is denied only because Rego policies returned invalid results.
+    /// Whether the request is denied only because Rego policies returned invalid results.
     pub is_fault: bool,
 }
 
@@ -39,7 +39,8 @@ impl AccessReviewResult {
 ///
 /// # Errors
 ///
-/// If policies cannot be evaluated: not loaded, invalid, out of time, or unreachable.
+/// If Rego policies cannot be evaluated: they are not loaded or invalid, the evaluation runs out of time, or the
+/// external engine is unreachable.
 pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<AccessReviewResult, RegoQueryError> {
     if !snapshot.has_policies_for(AUTHORIZATION) {
         return Ok(AccessReviewResult::NONE);
@@ -52,7 +53,8 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<AccessReview
         Ok(input) => input,
         Err(fault) => return Ok(AccessReviewResult::denied(format!("the review cannot be read: {fault}"))),
     };
-    // Requests that reduce the number of stored objects are reviewed even if some objects are not replicated.
+    // Reads and deletes of objects that are not replicated are always reviewed, so that users can delete these objects.
+    // Other requests fail if the review lacks documents of their namespace.
     if !reads_or_deletes_unreplicated(snapshot, access, &input) {
         snapshot.omitted_documents(AUTHORIZATION, resource_ref.namespace)?;
     }
@@ -78,12 +80,12 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<AccessReview
     } else {
         AccessReviewResult::denied(summary(denials.iter()))
     };
-    // Not a fault if another Rego policy denies it as well: the request is denied anyway.
+    // If another Rego policy also denies the request, the invalid result makes no difference.
     let is_fault = !denials.is_empty() && denials.iter().all(|denial| denial.is_fault);
     Ok(AccessReviewResult { dryrun_denials: dryrun_denials.len(), is_fault, ..decision })
 }
 
-/// Whether `access` is needed to repair policies: it concerns the ConfigMaps in `namespaces`, the RegoPolicy
+/// Whether `access` is needed to repair Rego policies: it concerns the ConfigMaps in `namespaces`, the RegoPolicy
 /// resources, or API discovery. Such requests are not denied while Rego policies cannot be evaluated.
 #[must_use]
 pub fn is_for_repair(access: &AccessReview, namespaces: &BTreeSet<String>) -> bool {
@@ -112,7 +114,7 @@ fn resource_ref(attributes: &Attributes) -> ResourceRef<'_> {
     }
 }
 
-/// Whether `access` (as JSON: `input`) reads or deletes objects that are excluded from replication.
+/// Whether `access` reads or deletes objects that are excluded from replication. `input` is `access` as JSON.
 fn reads_or_deletes_unreplicated(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
     let Ok(Attributes::Resource(ResourceAttributes { group, resource, namespace, .. })) = access.attributes()
     else {
@@ -125,8 +127,8 @@ fn reads_or_deletes_unreplicated(snapshot: &Snapshot, access: &AccessReview, inp
         && snapshot.are_omitted(namespace, &GroupResource::new(group, resource))
 }
 
-/// Builds the Rego policy input: the review, plus `reviewed`, plus `groups` for v1beta1, which calls that
-/// field `group`.
+/// Builds the input of Rego policies: the review with the additional field `reviewed`. v1beta1 has `group` instead of
+/// `groups`, so `groups` is also added.
 fn input(text: &str, resource_ref: ResourceRef<'_>) -> Result<Value, String> {
     let mut input = Value::from_json_str(text).map_err(|error| error.to_string())?;
     let groups = input["spec"]["group"].clone();

@@ -30,7 +30,7 @@ use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
 /// `request.operation` in the input of an audit.
 const OPERATION: &str = "AUDIT";
-/// The enforcement of violations that represent a failed evaluation.
+/// The enforcement of violations that report a failed evaluation.
 const ERROR: &str = "error";
 /// All values of [`Violation::enforcement`].
 pub const ENFORCEMENTS: [&str; 4] = ["deny", "warn", "dryrun", ERROR];
@@ -100,7 +100,7 @@ pub struct Resource {
     pub name: String,
 }
 
-/// The message of a violation, and how to repair it.
+/// The message of a violation, and patches that repair the object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Resolution {
     /// Why the object violates the Rego policy.
@@ -141,9 +141,9 @@ pub enum Finding {
     Conflict(Conflict),
 }
 
-/// Audits `existing` with the admission policies of `snapshot`. Takes one evaluation for each name that
-/// policies use for its kind. Failures are returned as a violation with enforcement `error`, so that the
-/// audit can continue. [`unavailable_violation`] reports policies that are unavailable as a whole.
+/// Audits `existing` with the admission policies of `snapshot`. Evaluates them once for each name (plural or alias)
+/// that they use for the kind. A failure is returned as a violation with enforcement `error`, so that the audit can
+/// continue. [`unavailable_violation`] reports that the admission policies are unavailable for all objects.
 #[must_use]
 pub fn audit(snapshot: &Snapshot, existing: ExistingObject<'_>) -> AuditOutcome {
     // A panic in one evaluation must not end the audit.
@@ -202,7 +202,7 @@ fn audit_object(snapshot: &Snapshot, existing: ExistingObject<'_>) -> AuditOutco
     let type_meta = TypeMeta::of(gvr, object);
     violations.iter_mut().for_each(|violation| violation.type_meta = type_meta.clone());
     violations.sort_by(|one, other| one.identity().cmp(&other.identity()));
-    // If Rego policies use two names for a kind, each denial is found twice.
+    // If Rego policies use two names for a kind, each denial is returned twice.
     violations
         .dedup_by(|one, other| one.identity() == other.identity() && one.resolution == other.resolution);
     AuditOutcome { violations, is_too_long, unreached: None, conflict }
@@ -216,8 +216,8 @@ fn not_reviewed(existing: ExistingObject<'_>, why: String) -> AuditOutcome {
     AuditOutcome { violations: vec![violation], ..AuditOutcome::default() }
 }
 
-/// The first conflict between the patches of `denials` for `object` at `resource_ref`. Only if all enforced denials
-/// have patches: otherwise the object is rejected without patching.
+/// The first conflict between the patches of `denials` for `object` at `resource_ref`. `None` unless all enforced
+/// denials have patches, because otherwise the object is rejected without patches.
 fn conflicting(
     snapshot: &Snapshot,
     denials: &[Denial],
@@ -246,7 +246,7 @@ pub fn unavailable_violation(snapshot: &Snapshot) -> Option<Violation> {
     Some(Violation::error(Resource::default(), why.to_owned()))
 }
 
-/// Selects objects exempt from the audit: the same that are exempt from the webhooks.
+/// Selects the objects that are exempt from the audit. They are also exempt from the webhooks.
 #[derive(Debug)]
 pub struct AuditExemptions<'e> {
     exemptions: &'e Exemptions,
@@ -269,7 +269,7 @@ impl<'e> AuditExemptions<'e> {
     #[must_use]
     pub fn has(&self, existing: ExistingObject<'_>) -> bool {
         let namespace = match existing.namespace {
-            // A Namespace is treated as part of itself.
+            // A Namespace object counts as part of the namespace that it represents.
             "" if existing.gvr.kind == GroupResource::namespaces() => existing.name,
             namespace => namespace,
         };
@@ -281,7 +281,8 @@ impl<'e> AuditExemptions<'e> {
 }
 
 impl Violation {
-    /// A violation of a placement policy by `resource`. `is_warning`: placement policies only report.
+    /// A violation of a placement policy by `resource`. With `is_warning`, placement policies only report the
+    /// violation.
     #[must_use]
     pub fn placement(resource: Resource, type_meta: TypeMeta, why: &str, is_warning: bool) -> Self {
         let message = truncate_bytes(&one_line(why), MAX_MESSAGE_BYTES).into_owned();
@@ -306,7 +307,7 @@ impl Violation {
         (kind, namespace, name, &self.id, &self.resolution.message)
     }
 
-    /// The parts that identify a denial among those of one object.
+    /// The fields that distinguish the denials of one object.
     fn identity(&self) -> (&str, &str, Option<&str>) {
         (&self.id, &self.resolution.message, self.policy.as_deref())
     }

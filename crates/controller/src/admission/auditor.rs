@@ -16,11 +16,12 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// The name under which objects are kept in the replica.
+/// The name under which the audit requests replicated objects from the loader.
 const COMPONENT: &str = "audit";
-/// After this many slow evaluations in a namespace, the other objects of the kind there are skipped.
+/// After this many slow evaluations for a kind in one namespace, the other objects of the kind in that namespace are
+/// skipped.
 const MAX_SLOW_PER_NAMESPACE: usize = 3;
-/// After this many slow evaluations of a kind, its other objects are skipped.
+/// After this many slow evaluations for a kind, the other objects of the kind are skipped.
 const MAX_SLOW_PER_KIND: usize = 30;
 /// How often readiness is checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ pub struct PlacementViolation {
     pub key: ObjectKey,
     /// The reason, from the Rego policies.
     pub why: Arc<str>,
-    /// Whether placement policies only report, and a user has to act.
+    /// Whether placement policies only report the violation, so that a user has to repair the object.
     pub is_warning: bool,
 }
 
@@ -49,8 +50,8 @@ pub struct Auditor {
 }
 
 impl Auditor {
-    /// Audits with the Rego policies of `loaded`, which must not be started yet, without the objects named by
-    /// `exemptions`. If not `is_enabled`, no objects are kept.
+    /// Creates an auditor with the Rego policies of `loaded`. The loading must not be started yet. The objects named by
+    /// `exemptions` are not audited. If not `is_enabled`, no objects are replicated for the audit.
     #[must_use]
     pub fn new(loaded: Loaded, exemptions: Exemptions, is_enabled: bool) -> Self {
         let changed = Arc::new(Notify::new());
@@ -65,8 +66,8 @@ impl Auditor {
         Self { discovered, ..self }
     }
 
-    /// Keeps the objects that admission policies cover in the replica, and follows policy changes. Returns
-    /// when the sender is dropped.
+    /// Keeps a replica of the objects that admission policies cover, and adjusts it when Rego policies change. Returns
+    /// when the sender of these changes is dropped.
     pub async fn keep(self) {
         let mut rego_usage = self.loaded.rego_usage();
         loop {
@@ -78,7 +79,7 @@ impl Auditor {
                     }
                     _ => BTreeSet::new(),
                 });
-            // While Rego policies are unknown, keep the current kinds.
+            // While Rego policies are unknown, the current kinds stay replicated.
             if let Some(kinds) = kinds {
                 self.loaded.keep(COMPONENT, kinds, self.discovered.clone());
                 self.changed.notify_one();
@@ -93,7 +94,7 @@ impl Auditor {
     /// concurrently.
     pub async fn ready(&self) {
         while self.not_ready_reason().is_some() {
-            // There is no notification for failed lists, so check again from time to time.
+            // Failed lists cause no notification, so the condition is checked again after a while.
             let _ = timeout(POLL_INTERVAL, self.changed.notified()).await;
         }
     }
@@ -120,8 +121,8 @@ impl Auditor {
         (!is_known).then(|| text.trim_end().replace('\n', "; "))
     }
 
-    /// The kinds audited although no Rego policy names them: all replicated kinds, if a policy denies objects
-    /// of any kind.
+    /// The kinds audited although no Rego policy names them. If a Rego policy may deny objects of any kind, these are
+    /// all replicated kinds.
     #[must_use]
     pub fn implied_kinds(&self) -> Option<BTreeSet<GroupResource>> {
         let admission_kinds = self.admission_kinds()?;
@@ -138,7 +139,7 @@ impl Auditor {
         self.loaded.rego_usage().borrow().as_ref()?.admission.clone()
     }
 
-    /// Audits all objects and passes each finding to `add`. Takes one evaluation for each object.
+    /// Audits all objects and passes each finding to `add`. Evaluates the admission policies for each object.
     ///
     /// # Errors
     ///

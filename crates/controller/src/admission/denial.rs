@@ -93,7 +93,8 @@ impl Denial {
         Some(Self { id: sanitized(&name), policy, message, patches, is_fault })
     }
 
-    /// The enforcement of its Rego policy, looked up with `of`; `deny` if it names none.
+    /// The enforcement of the Rego policy that returned the denial, looked up with `of`. `deny` if the denial names no
+    /// Rego policy.
     pub(super) fn enforcement(&self, of: impl Fn(&str) -> EnforcementAction) -> EnforcementAction {
         self.policy.as_deref().map_or(EnforcementAction::Deny, of)
     }
@@ -109,7 +110,7 @@ impl Denial {
     }
 }
 
-/// One message that lists the first `denials` and counts the rest.
+/// One message that lists the first of `denials` and states how many more there are.
 pub(super) fn summary<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> String {
     let more = denials.len().saturating_sub(MAX_LISTED);
     let named = denials.take(MAX_LISTED).map(Denial::text);

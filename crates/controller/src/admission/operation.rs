@@ -31,7 +31,8 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// If it is invalid. The text is appended to the location of the operation: `.path: …`.
+    /// If the operation is invalid. The caller prepends the location of the operation to the text, which begins like
+    /// `.path: …`.
     pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
         let unread = |_| ": expected an operation of a JSON Patch".to_owned();
         let mut json = serde_json::to_value(value).map_err(unread)?;
@@ -51,7 +52,7 @@ impl Operation {
         Ok(Self { id: id.to_owned(), operation })
     }
 
-    /// The paths that it writes; for a move also the source.
+    /// The paths that the operation writes. For a move, also the source.
     pub(super) fn paths(&self) -> impl Iterator<Item = String> + use<> {
         let from = match &self.operation {
             PatchOperation::Move(moved) => Some(moved.from.to_string()),
@@ -60,7 +61,7 @@ impl Operation {
         std::iter::once(self.operation.path().to_string()).chain(from)
     }
 
-    /// Whether it reads or writes the value at `place`, or below.
+    /// Whether the operation reads or writes the value at `place` or a part of it.
     pub(super) fn touches(&self, place: &str) -> bool {
         let from = match &self.operation {
             PatchOperation::Copy(copied) => Some(copied.from.to_string()),
@@ -69,7 +70,7 @@ impl Operation {
         self.paths().chain(from).any(|path| is_within(place, &path))
     }
 
-    /// Whether it reads the value at `place`, a part of it, or a parent of it: by `copy`, `move` or `test`.
+    /// Whether the operation reads the value at `place`, a part of it, or a parent of it: by `copy`, `move` or `test`.
     pub(super) fn reads(&self, place: &str) -> bool {
         let read = match &self.operation {
             PatchOperation::Copy(copied) => copied.from.to_string(),
@@ -109,8 +110,8 @@ impl Operation {
         format!("{word} {}", self.operation.path())
     }
 
-    /// If it inserts or removes an item of a list in `object`: the path of the list, and the first index that
-    /// shifts.
+    /// If the operation inserts or removes an item of a list in `object`, returns the path of the list and the first
+    /// index that shifts.
     pub(super) fn shifts(&self, object: &Value) -> Option<(String, usize)> {
         let path = match &self.operation {
             PatchOperation::Add(added) => added.path.to_string(),

@@ -8,14 +8,15 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_rego::queries::ADMISSION;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// One query. There is one for each name that Rego policies use for the kind of the object.
+/// A query for the review of an object. There is one for each name (plural or alias) that Rego policies use for the
+/// kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReviewQuery {
     /// `data.admission.deny with data.kubernetes["pods"]["shop"]["web"] as input.reviewed[3]`
     pub query: String,
     /// `{"request": <AdmissionRequest>, "reviewed": [kind, namespace, name, object]}`
     pub input: Value,
-    /// The name used for the kind.
+    /// The name of the kind in this query.
     pub kind: String,
 }
 
@@ -48,8 +49,8 @@ pub(super) fn input(request: Value, resource_ref: ResourceRef<'_>, object: Value
     input
 }
 
-/// One query for each name that Rego policies of `snapshot` use for the kind of `request`; `all` is the whole
-/// AdmissionRequest.
+/// One query for each name (plural or alias) that Rego policies of `snapshot` use for the kind of `request`. `all` is
+/// the whole AdmissionRequest.
 pub(super) fn review_queries(
     snapshot: &Snapshot,
     request: &AdmissionRequest,

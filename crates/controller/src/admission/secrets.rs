@@ -8,7 +8,7 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_api::work;
 use policy_sync_rego::contents::{CONTENTS, at, strip_secret, strip_work};
 
-/// Where works contain manifests: their spec, and the last-applied annotation, which repeats it.
+/// The fields of works that contain manifests: the spec, and the last-applied annotation, which repeats the spec.
 const WORKLOADS: [&str; 3] = ["/spec/workload", "/spec/manifestWorkTemplate", "/metadata/annotations"];
 /// The fields of an AdmissionRequest that contain objects.
 const OBJECTS: [&str; 2] = ["object", "oldObject"];
@@ -62,7 +62,8 @@ fn touched_contents(patches: &[Operation]) -> Option<String> {
 }
 
 fn touched_manifests(patches: &[Operation]) -> Option<String> {
-    // The patch would be built from the input, where Secrets have no contents, so the work would lose them.
+    // The patch would be built from the input, which lacks the contents of Secrets. So the stored work would lose these
+    // contents.
     if patches.iter().any(Operation::writes_secret) {
         return Some("a Rego policy cannot write a Secret into a ManifestWork".to_owned());
     }

@@ -11,8 +11,8 @@ use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 
-/// A snapshot of the modules `texts`, with this `enforcement` and `data`. Module names begin with `prefix`.
-/// The Rego policies refer to Pods as `pods`.
+/// A snapshot of the modules `texts`, with this `enforcement` and `data`. Module names begin with `prefix`. The Rego
+/// policies call the kind of Pods `pods`.
 pub(super) fn test_snapshot(
     prefix: &str,
     texts: &[&str],

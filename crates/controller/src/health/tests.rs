@@ -35,7 +35,7 @@ fn unresolved_kinds_are_not_reported_as_watches() {
         .kind("ratelimitpolicies", "RateLimitPolicy")
         .resolution("authpolicies", Resolution::Forbidden(no()))
         .resolution("tlspolicies", Resolution::Gone)
-        // The hub did not report whether it resolves.
+        // The hub did not report whether the kind is served.
         .resolution("dnspolicies", Resolution::Unknown(no()));
     let watches = world.see(watches);
     let kinds: Vec<&str> =

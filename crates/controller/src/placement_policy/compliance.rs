@@ -45,7 +45,7 @@ pub struct Change {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
-/// The compliance of a stored `object` with the placement policies of `snapshot`. Takes one evaluation.
+/// The compliance of a stored `object` with the placement policies of `snapshot`. Runs one evaluation.
 ///
 /// # Errors
 ///

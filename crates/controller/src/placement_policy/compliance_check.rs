@@ -40,8 +40,8 @@ pub struct NonCompliantObject {
 }
 
 impl ComplianceCheck {
-    /// Evaluates the objects of the `covered` kinds with the placement policies of `loaded`, which must not
-    /// be started yet.
+    /// Evaluates the objects of the `covered` kinds with the placement policies of `loaded`. The loading must not be
+    /// started yet.
     #[must_use]
     pub fn new(loaded: Loaded, covered: ControllerScope, exemptions: Exemptions) -> Self {
         let changed = Arc::new(Notify::new());
@@ -82,8 +82,8 @@ impl ComplianceCheck {
             .find_map(|kind| self.loaded.objects(kind).err())
     }
 
-    /// All objects in `namespace` (`None`: in all namespaces) that do not comply, sorted. Takes one
-    /// evaluation for each object.
+    /// All objects in `namespace` (`None`: in all namespaces) that do not comply, sorted. Runs one evaluation for each
+    /// object.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ pub enum PlacementDecision {
 pub struct ContentHash([u8; 16]);
 
 impl ContentHash {
-    /// The hash of a content, given as JSON.
+    /// The hash of the content of an object, given as JSON.
     #[must_use]
     pub fn of(json: &[u8]) -> Self {
         let mut hash = [0; 16];
@@ -62,7 +62,7 @@ impl ContentHash {
 }
 
 /// Evaluates the placement policies of `snapshot` for `object`, whose original form is `original`. Without placement
-/// policies, the result is `original`. Takes one evaluation.
+/// policies, the result is `original`. Runs one evaluation.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String
 }
 
 /// The input of placement policies: the object without its status, its managed fields and the annotation of `kubectl
-/// apply`. So reviews and remediation evaluate the same input.
+/// apply`. Reviews and remediation thus evaluate the same input.
 fn policy_input(original: &Value) -> Value {
     let mut input = original.clone();
     if let Some(fields) = input.as_object_mut() {

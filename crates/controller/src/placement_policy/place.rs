@@ -43,7 +43,7 @@ pub fn place(
     Ok(result)
 }
 
-/// Applies `placement_result` to `strings`, which hold the original values. Returns a record of each change.
+/// Applies `placement_result` to `strings`, which contain the original values. Returns a record of each change.
 fn set(
     strings: &mut Strings,
     placement_result: &BTreeMap<String, Option<String>>,
@@ -51,7 +51,7 @@ fn set(
     let mut set = BTreeMap::new();
     for (key, value) in placement_result {
         let before = strings.get(key).cloned();
-        // If both agree, there is no original value to record.
+        // If the result equals the original value, there is nothing to record.
         if before != *value {
             set.insert(key.clone(), MetadataChange::new(value.as_deref(), before.as_deref()));
             put(strings, key, value.clone());

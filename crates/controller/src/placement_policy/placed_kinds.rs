@@ -8,7 +8,7 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// The name under which objects are kept in the replica.
+/// The name under which placement policies request replicated objects from the loader.
 pub(super) const COMPONENT: &str = "placement";
 
 /// The kinds that placement policies apply to. If the parameters of a class cannot be read, the result includes the
@@ -25,8 +25,8 @@ pub(super) fn kinds(covered: &ControllerScope, before: &BTreeSet<GroupResource>)
     kinds
 }
 
-/// Whether placement policies apply to `object` of `kind` in `namespace`. These are the objects that the
-/// webhook reviews, except terminating ones.
+/// Whether placement policies apply to `object` of `kind` in `namespace`. These are the objects that the webhook
+/// reviews, except terminating objects.
 #[must_use]
 pub(super) fn is_placed(
     covered: &ControllerScope,

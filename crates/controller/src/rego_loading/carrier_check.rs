@@ -1,4 +1,4 @@
-//! Checks a carrier of Rego policies in the webhook for carriers, before it is stored.
+//! Checks an object with Rego policies (a carrier) in the webhook, before the object is stored.
 //!
 //! Modules that are invalid on their own are rejected. Problems that depend on other modules are only warnings, so that
 //! a user can change two objects one after the other.
@@ -16,9 +16,9 @@ use policy_sync_rego::module::Text;
 /// The result of the check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CarrierCheck {
-    /// Reasons to reject the carrier.
+    /// The reasons to reject the carrier.
     pub faults: Faults,
-    /// Warnings for its author.
+    /// Warnings for the author of the carrier.
     pub warnings: Vec<Fault>,
 }
 
@@ -69,7 +69,8 @@ impl Loaded {
                 alone.clone()
             };
             if let (true, Some(how), Some(first)) = (is_alive, &beside.termination, own.first()) {
-                // All modules together exceed a limit, but the others passed without this object.
+                // The object passed alone, and the other modules passed without it. Only all modules together exceed a
+                // limit.
                 let fault = Fault::new(&first.id, None, format!("{how}, together with all other modules"));
                 faults.push(fault);
                 return Ok(CarrierCheck { faults: Faults::new(faults), ..outcome });
@@ -85,7 +86,7 @@ impl Loaded {
         Ok(CarrierCheck { faults: Faults::new(faults), ..outcome })
     }
 
-    /// The texts in force of all carriers except `key`.
+    /// The texts in force in all carriers except `key`.
     fn others(&self, key: &CarrierKey) -> Vec<Text> {
         let verdicts = self.0.verdicts();
         let others = verdicts.modules.iter().filter(|(id, _)| CarrierKey::of(id).as_ref() != Some(key));

@@ -1,5 +1,5 @@
-//! Followers of the loader: components that keep further kinds in memory, besides those that modules read, and are
-//! notified of changes.
+//! Followers of the loader: components that are notified of changes. A follower can also keep kinds in memory that no
+//! Rego module reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use policy_sync_rego::selection::LoadedText;
 /// A change that followers are notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentEvent {
-    /// The result of placement policies may have changed: a policy, or an object or a value that they read.
+    /// The result of placement policies may have changed, because of a change in a placement policy or in an object or
+    /// value that it reads.
     Placement(ChangeCause),
     /// All objects of a kept kind are loaded.
     Listed(GroupResource),
@@ -27,12 +28,12 @@ pub enum DocumentEvent {
     Object(GroupResource, ObjectKey),
 }
 
-/// The cause of a change of placement.
+/// The cause of a change in the result of placement policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeCause {
-    /// Changes of these documents only.
+    /// Only these documents changed.
     Documents(BTreeSet<(GroupResource, ObjectKey)>),
-    /// A change of Rego policies or of values in ConfigMaps, or of more documents than are recorded.
+    /// Rego policies or values in ConfigMaps changed, or more documents than are recorded.
     Other,
 }
 
@@ -81,7 +82,7 @@ impl ChangeCause {
 /// A callback for changes. It must not block.
 pub(super) type Follower = Arc<dyn Fn(DocumentEvent) + Send + Sync>;
 
-/// The inputs of placement except objects of the hub. Empty without placement policies.
+/// The inputs of placement policies, except objects of the hub. Empty without placement policies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PlacementInputs {
     is_starting: bool,
@@ -90,12 +91,13 @@ pub(super) struct PlacementInputs {
     /// For an external engine: its address, and whether it has Rego policies.
     external_engine: Option<(String, bool)>,
     config_map_data: BTreeMap<Value, Value>,
-    /// The kinds on this hub of the plurals that Rego policies read.
+    /// For each plural that Rego policies read, its kind on this hub.
     reads: BTreeMap<String, Option<GroupResource>>,
 }
 
 impl PlacementInputs {
-    /// The inputs by `verdicts`: modules in force, the reason for a denial, and values from ConfigMaps in `data`.
+    /// The inputs of placement policies: from `verdicts` the modules in force and the reason for a denial, and from the
+    /// view the values of ConfigMaps in `data`.
     pub(super) fn new(
         view: View<'_>,
         verdicts: &Verdicts,
@@ -134,7 +136,7 @@ impl PlacementInputs {
         Self { external_engine, ..self }
     }
 
-    /// The kinds that placement reads.
+    /// The kinds that placement policies read.
     pub(super) fn reads(&self) -> impl Iterator<Item = &GroupResource> {
         self.reads.values().flatten()
     }
@@ -157,7 +159,7 @@ pub(super) struct RelevantChange {
     pub event: Option<DocumentEvent>,
 }
 
-/// The relevant changes. A change only of metadata that every write changes is ignored.
+/// The relevant changes. If only metadata that every write changes has changed, the change is ignored.
 pub(super) fn relevant(changes: &Changes<'_, Index>) -> Vec<RelevantChange> {
     let view: View<'_> = changes.view();
     let relevant = |changed: &MirrorChange| match changed {
@@ -165,7 +167,7 @@ pub(super) fn relevant(changes: &Changes<'_, Index>) -> Vec<RelevantChange> {
             let kind = DOCUMENTS.resource_of(source)?.clone();
             Some(RelevantChange { event: Some(DocumentEvent::Listed(kind.clone())), object: None, kind })
         }
-        // For a kind with an alias, the list may complete before the alias is resolved.
+        // If modules use an alias for a kind, the list of the kind may complete before the alias is resolved.
         MirrorChange::Object { source, key, .. } if source.is(&RESOLVED_PLURALS) => {
             let kind = view.resource(&key.name)?.clone();
             let event = view.is_listed(&documents(&kind)).then(|| DocumentEvent::Listed(kind.clone()));
@@ -190,7 +192,7 @@ fn extent(before: Option<&Value>, now: Option<&Value>) -> Option<ChangeExtent> {
     let (Some(before), Some(now)) = (before, now) else {
         return (before.is_some() || now.is_some()).then_some(ChangeExtent::BeyondStatus);
     };
-    // Fast: equal parts mostly share memory.
+    // The comparison is fast, because equal parts mostly share memory.
     if without(before, &["metadata", "status"]) != without(now, &["metadata", "status"])
         || metadata(before) != metadata(now)
     {

@@ -1,5 +1,5 @@
-//! Derived data: the objects of each kind as one Rego value. An update copies only the path to the changed
-//! object.
+//! Derived data: the objects of each kind as one Rego value. An update copies only the values on the path to the
+//! changed object.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     controller: ControllerName,
-    /// By kind: `{"<namespace>": {"<name>": {…}}}`, cluster-scoped `{"<name>": {…}}`.
+    /// The objects of each kind: `{"<namespace>": {"<name>": {…}}}`, or `{"<name>": {…}}` for a cluster-scoped kind.
     documents: BTreeMap<GroupResource, Value>,
     pub(super) sharing: Sharing,
     pub(super) usage: DocumentUsage,

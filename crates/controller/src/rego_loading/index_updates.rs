@@ -10,7 +10,7 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_mirror::{AnyRow, Cascade, KindDeclaration, MirrorChange, Source, Tables};
 
 impl policy_sync_mirror::Index for Index {
-    /// Settings determine the sources of Rego policies, so there are no fixed ones.
+    /// The watched kinds depend on the settings, so none is always required.
     const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
@@ -67,7 +67,7 @@ impl policy_sync_mirror::Index for Index {
 }
 
 impl Index {
-    /// Replaces the documents of `part` by rows without objects.
+    /// Replaces the rows of the documents in `part` by rows without objects.
     fn leave_out(&self, tables: &Tables, part: &NamespacedKind) -> Vec<Cascade> {
         let source = documents(&part.kind);
         let keys = self.names(&part.kind, &part.namespace).into_iter();

@@ -10,7 +10,7 @@ use policy_sync_mirror::Source;
 use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_rego::module::ModuleId;
 
-/// An object that may carry policies: a RegoPolicy (without namespace) or a ConfigMap.
+/// An object that may carry Rego policies: a RegoPolicy (without namespace) or a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CarrierKey(pub ObjectKey);
 
@@ -31,7 +31,7 @@ impl CarrierKey {
         self.0.namespace.is_empty()
     }
 
-    /// The source that watches it.
+    /// The source that watches the object.
     #[must_use]
     pub(super) fn source(&self) -> Source {
         if self.is_rego_policy() { REGO_POLICIES.all() } else { config_maps(&self.0.namespace) }
@@ -42,7 +42,7 @@ impl CarrierKey {
         if self.is_rego_policy() { REGO_POLICIES.gvr() } else { CONFIG_MAPS.gvr() }
     }
 
-    /// The values of its fields `apiVersion` and `kind`.
+    /// The values of the fields `apiVersion` and `kind` of the object.
     #[must_use]
     pub(super) fn type_meta(&self) -> (String, &'static str) {
         if self.is_rego_policy() {
@@ -106,7 +106,7 @@ impl mirror::Key for Key {
         }
     }
 
-    /// Frequent changes are handled together.
+    /// Loading and publication handle frequent changes together.
     fn is_batched(&self) -> bool {
         matches!(self, Self::Bundle | Self::Documents)
     }

@@ -1,4 +1,4 @@
-//! The registry of watched kinds: carriers of Rego policies, and objects that policies read.
+//! The registry of watched kinds: carriers of Rego policies, and objects that Rego policies read.
 
 use super::rows::{Carrier, Document};
 use super::settings::Settings;
@@ -7,7 +7,7 @@ use policy_sync_api::rego_policy::{GROUP, PLURAL};
 pub(super) use policy_sync_mirror::plurals::{RESOLVED_PLURALS, plural_key};
 use policy_sync_mirror::{Family, Kind, Scope, Source};
 
-/// ConfigMaps in the Rego namespaces.
+/// ConfigMaps in the Rego namespaces, which are the namespaces whose ConfigMaps carry Rego policies.
 pub(super) static CONFIG_MAPS: Kind<Carrier> = Kind::new("", "v1", "configmaps");
 /// RegoPolicies, if the hub serves them.
 pub(super) static REGO_POLICIES: Kind<Carrier> = Kind::new(GROUP, "v1alpha1", PLURAL);
@@ -31,7 +31,7 @@ pub(super) fn carriers(settings: &Settings) -> impl Iterator<Item = Source> {
     settings.namespaces.iter().map(|namespace| config_maps(namespace))
 }
 
-/// The name under which API discovery looks for RegoPolicies.
+/// The name by which API discovery looks up RegoPolicies.
 #[must_use]
 pub(super) fn rego_policies() -> String {
     REGO_POLICIES.gvr().kind.to_string()

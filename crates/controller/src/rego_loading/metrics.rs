@@ -1,4 +1,4 @@
-//! Metrics of Rego policies. Every process sets them, because each loads policies.
+//! Metrics of Rego policies. Every process sets them, because every process loads the Rego policies.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
 /// Histogram buckets in seconds; an evaluation takes at most one second.
 const SECONDS: [f64; 12] =
     [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
-/// The queried purposes.
+/// The purposes for which Rego policies are queried.
 const QUERIES: [&str; 3] = ["admission", "authorization", "placement"];
 /// The reasons of failed queries.
 const REASONS: [&str; 7] = ["answer", "engine", "evaluation", "memory", "starting", "time", "unasked"];

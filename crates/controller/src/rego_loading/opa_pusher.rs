@@ -15,15 +15,15 @@ use policy_sync_hub::json_client::JsonClientError;
 use policy_sync_hub::reconcile::{Leadership, Queue};
 use policy_sync_rego::opa::{Opa, OpaContents, PushError, push};
 
-/// How often the marker in OPA is checked.
+/// How often this process checks whether OPA still contains the marker of the pushed contents.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between full comparisons of the contents.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(10);
-/// Comparisons take at most a share of 1/`SHARE` of the time.
+/// The inverse of the maximum share of time that comparisons take.
 const SHARE: u32 = 20;
-/// The delay after OPA was unreachable.
+/// The delay before a retry if OPA was unreachable.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// The maximum delay after OPA rejected a request.
+/// The maximum delay before a retry if OPA rejected a request.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Pushes Rego policies and data to OPA.
@@ -36,13 +36,13 @@ pub(super) struct OpaPusher {
     current: Option<Arc<OpaContents>>,
     /// The time of the next comparison.
     compare_at: Instant,
-    /// Whether a response since the last comparison was unexpected.
+    /// Whether OPA has returned an unexpected response since the last comparison.
     in_doubt: bool,
-    /// The first part of the data for the next comparison.
+    /// The part of the data at which the next comparison starts.
     next_part: usize,
     /// The number of consecutive failures.
     failures: u32,
-    /// The change of placement of which followers are notified after the next push.
+    /// The change of placement inputs that followers learn of after the next push.
     pending_change: Option<ChangeCause>,
 }
 
@@ -81,7 +81,7 @@ impl OpaPusher {
                     tokio::select! {
                         changed = snapshots.changed() => {
                             if changed.is_err() {
-                                // The sender is gone because the process ends.
+                                // The sender is dropped only when the process ends.
                                 return;
                             }
                         }
@@ -103,8 +103,8 @@ impl OpaPusher {
             return;
         }
         let began = Instant::now();
-        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison. If that is not
-        // due yet, the doubt remains.
+        // After an unexpected response, the next comparison may start up to 9 s early, but not before the pause after a
+        // slow comparison ends. Until it starts, `in_doubt` stays set.
         let forward = if self.in_doubt { MIN_COMPARE_INTERVAL - CHECK_INTERVAL } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;
@@ -151,7 +151,7 @@ impl OpaPusher {
             PushError::Rejected(faults) => {
                 self.shared.refused(bundle, faults);
                 self.queue.add(Key::Bundle);
-                // The loader publishes a bundle without the rejected modules.
+                // The next snapshot from the loader omits the rejected modules.
                 PushStep::After(RETRY_DELAY)
             }
             PushError::Ask(JsonClientError::Unreachable { .. }) => PushStep::After(RETRY_DELAY),

@@ -6,8 +6,7 @@ use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_rego::secrets;
 
-/// The default of `--data-alias`: Rego policies call ManagedClusters `clusters`, as in OPA's federation
-/// examples.
+/// The default of `--data-alias`. Rego policies call ManagedClusters `clusters`, as in OPA's federation examples.
 pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
 
 /// Settings of the loader of Rego policies.
@@ -15,7 +14,7 @@ pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-m
 pub struct Settings {
     /// The namespaces whose ConfigMaps carry Rego policies; never empty.
     pub namespaces: BTreeSet<String>,
-    /// Kinds that are always in `data.kubernetes`, under the names used in policies: `deployments.apps`.
+    /// Kinds that are always in `data.kubernetes`, under the names that Rego policies use: `deployments.apps`.
     pub replicate: BTreeSet<String>,
     /// Aliases for plurals: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
     pub aliases: BTreeMap<String, String>,

@@ -29,7 +29,7 @@ use policy_sync_rego::confined::CheckFn;
 use policy_sync_rego::external::External;
 use policy_sync_rego::fault::Fault;
 
-/// Changes within this time are loaded together.
+/// Changes within this time cause one load.
 const WINDOW: Duration = Duration::from_millis(50);
 /// How often the configuration of an external engine is checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -127,8 +127,8 @@ async fn follow_kept_kinds(
     }
 }
 
-/// Triggers remediation at intervals, and when the configuration of the external engine changes. An external engine
-/// cannot notify the controller of changed Rego policies.
+/// Triggers remediation at intervals and when the configuration of the external engine changes, because an external
+/// engine cannot notify the controller of changed Rego policies.
 async fn resync_external(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key>>) {
     let resync = external.options().resync;
     let mut until = Instant::now() + resync;

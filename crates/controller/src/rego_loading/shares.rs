@@ -1,26 +1,26 @@
-//! Fair shares of a limit for documents, of bytes or of objects: selects the documents to leave out.
+//! Divides a limit, of bytes or of objects, among namespaces in fair shares. Selects the documents to leave out because
+//! their namespace exceeds its share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use policy_sync_api::names::GroupResource;
 
-/// The documents of one kind in one namespace.
+/// A part: the documents of one kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct NamespacedKind {
-    /// The namespace, empty for cluster-scoped objects.
+    /// The namespace. Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// The kind.
     pub kind: GroupResource,
 }
 
-/// Selects the parts to leave out so that the others take at most `budget`. `sizes` has the size of each
-/// part.
+/// Selects the parts to leave out, so that the other parts take at most `budget`. `sizes` has the size of each part.
 ///
 /// The result depends only on the sizes, so all replicas agree. Cluster-scoped objects count first and are never left
 /// out, because tenants cannot create them. The rest of the budget is divided among the namespaces by max-min fairness,
-/// so there is one limit for all namespaces. If a namespace exceeds the limit, its largest kinds are left out until it
-/// does not. A 16th of the budget then stays free, so that small growth leaves out nothing else.
+/// which yields one limit for all namespaces. If a namespace exceeds the limit, its largest kinds are left out until it
+/// no longer does. In that case, a 16th of the budget stays free, so that small growth does not leave out more.
 #[must_use]
 pub(super) fn left_out(sizes: &BTreeMap<NamespacedKind, usize>, budget: usize) -> BTreeSet<NamespacedKind> {
     let mut namespaces: BTreeMap<&str, Vec<(&NamespacedKind, usize)>> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub(super) fn left_out(sizes: &BTreeMap<NamespacedKind, usize>, budget: usize) -
     left_out
 }
 
-/// The max-min fair limit for demands of these sizes that share `room`.
+/// The max-min fair limit for demands of the sizes `wanted` that share `room`.
 fn level(mut wanted: Vec<usize>, mut room: usize) -> usize {
     wanted.sort_unstable();
     let count = wanted.len();

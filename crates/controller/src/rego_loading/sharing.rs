@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use regorus::Value;
 
-/// Unused parts are not searched for until there are more parts than this.
+/// With at most this many parts, unused parts are not searched for.
 const MIN_SWEEP_SIZE: usize = 4_096;
 
-/// The known parts by a randomly keyed hash. On a collision, the second value is not shared.
+/// The known parts, by a hash with random keys. If two values have the same hash, the second is not shared.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
     parts: HashMap<u64, Value>,
     hashes: RandomState,
-    /// The number of parts that triggers the removal of unused ones.
+    /// The number of parts at which unused parts are removed next.
     limit: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    /// Returns an equal value that shares its memory with known ones.
+    /// Returns a value that equals `value` and shares its memory with known values.
     pub(super) fn share(&mut self, value: &Value) -> Value {
         if self.parts.len() > self.limit {
             self.sweep();
@@ -54,7 +54,7 @@ impl Sharing {
         }
     }
 
-    /// Hashes a value whose parts are shared already, by their addresses.
+    /// Hashes a value whose parts are shared already. Uses the addresses of these parts.
     fn hash(&self, value: &Value) -> u64 {
         let mut hasher = self.hashes.build_hasher();
         match value {
@@ -72,7 +72,7 @@ impl Sharing {
         hasher.finish()
     }
 
-    /// Removes unused parts: first containers, then the parts that only these used.
+    /// Removes unused parts: first containers, then the parts that only the removed containers used.
     pub(super) fn sweep(&mut self) {
         loop {
             let before = self.parts.len();

@@ -1,5 +1,5 @@
-//! Reports modules because of which queries exceed the time or memory limit, in the status of their carrier and in an
-//! Event.
+//! Finds the modules that make queries exceed the time or memory limit. Reports them in the status of their carrier and
+//! in an Event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use policy_sync_rego::embedded::LIMIT;
 use policy_sync_rego::memory::OverLimit;
 use policy_sync_rego::module::ModuleId;
 
-/// The reason of an Event about a module that takes too much time.
+/// The reason of the Event about a module that takes too much time.
 const SLOW: &str = "PolicySlow";
-/// The reason of an Event about a module that takes too much memory.
+/// The reason of the Event about a module that takes too much memory.
 const LARGE: &str = "PolicyOverMemory";
 /// The minimum pause between two searches.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
-/// The pause as a multiple of the search's duration. So searches use at most a fifth of a processor.
+/// The minimum pause after a search, as a multiple of its duration. Searches thus use at most a fifth of a processor.
 const SHARE: u32 = 4;
 
 /// A module that takes too much time or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlowModule {
-    /// The text. Another text of the same module may be fast and small.
+    /// The module's text. Another text of the same module may stay within the limits.
     text: Arc<str>,
-    /// How it exceeds the limits.
+    /// How the module exceeds the limits.
     excess: Excess,
     /// The explanation for the status.
     pub(super) why: String,
@@ -45,7 +45,7 @@ impl SlowModule {
         Self { text, excess, why: describe(excess) }
     }
 
-    /// Whether the finding is new, or worse than the `known` one.
+    /// Whether the result is new, or worse than the `known` result.
     fn is_new_or_worse_than(&self, known: Option<&Self>) -> bool {
         known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
     }
@@ -62,7 +62,7 @@ impl SlowModule {
     }
 }
 
-/// For each query that exceeded a limit, searches the modules that caused this. Never returns. The channel may drop
+/// For each query that exceeded a limit, searches for the modules that caused this. Never returns. The channel may drop
 /// queries during a search, because later queries lead to the same modules.
 pub(super) async fn report_slow_modules(
     shared: Arc<Shared>,
@@ -71,7 +71,8 @@ pub(super) async fn report_slow_modules(
 ) {
     while let Some(query) = exceeded.recv().await {
         let began = Instant::now();
-        // At normal priority: a search without processor time finds nothing. The pause bounds its share.
+        // The search runs at normal priority, because a search that gets no processor time finds nothing. The pause
+        // limits its use of the processor.
         match spawn_blocking(move || query.culprits()).await {
             Ok(culprits) => {
                 for (carrier, uid, reason, note) in shared.slow(culprits) {
@@ -89,7 +90,7 @@ pub(super) async fn report_slow_modules(
 
 impl Shared {
     /// Records these modules. For each module that is new, or worse than before, returns the data for an Event: the
-    /// carrier and its uid, the reason and the note.
+    /// carrier, its uid, the reason and the note.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {

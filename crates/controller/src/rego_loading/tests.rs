@@ -13,7 +13,7 @@ use policy_sync_api::object::{HubObject, WithText};
 use policy_sync_mirror::plurals::{ResolvedPlural, resolution};
 use policy_sync_mirror::{Mirror, Source};
 
-/// The Rego namespace.
+/// The namespace whose ConfigMaps carry Rego policies.
 pub(super) const POLICIES: &str = "policies";
 
 /// The current time of the tests.
@@ -39,7 +39,7 @@ impl Hub {
         Self::with_budget(usize::MAX, usize::MAX)
     }
 
-    /// Like [`Self::new`], with a limit of bytes, and of namespaced documents.
+    /// Like [`Self::new`], with limits for the bytes and for the number of namespaced documents.
     pub(super) fn with_budget(bytes: usize, count: usize) -> Self {
         let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes, count)));
         hub.serves("pods", ResolvedPlural::Resource(GroupVersionResource::new("", "v1", "pods")));

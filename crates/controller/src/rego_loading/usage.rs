@@ -1,4 +1,5 @@
-//! Counts the memory and the number of documents by namespace and kind, also of documents that are left out.
+//! Counts the bytes and the number of documents by namespace and kind. Documents that are left out count too. A *part*
+//! is the documents of one kind in one namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,17 +11,16 @@ use super::shares::{NamespacedKind, left_out};
 use super::weight::{own, part_weight, parts};
 use policy_sync_api::names::GroupResource;
 
-/// The minimum size in bytes and the maximum depth of a shared part. For documents that share such a part, it counts
-/// once.
+/// The minimum size in bytes and the maximum depth of a value that documents can share. A shared value counts once.
 const MIN_SHARED_BYTES: usize = 512;
 const MAX_SHARED_DEPTH: usize = 5;
 
-/// The memory that documents take, and their number.
+/// The memory that documents take, and the number of documents.
 #[derive(Clone, Debug)]
 pub(super) struct DocumentUsage {
     /// The bytes of documents.
     bytes: Budget,
-    /// The number of namespaced documents. Cluster-scoped ones are not limited here, because tenants cannot
+    /// The number of namespaced documents. The limit does not cover cluster-scoped documents, because tenants cannot
     /// create them.
     objects: Budget,
     parts: BTreeMap<NamespacedKind, KindUsage>,
@@ -30,7 +30,7 @@ pub(super) struct DocumentUsage {
 #[derive(Clone, Debug)]
 struct Budget {
     limit: usize,
-    /// The usage of all documents that are not left out.
+    /// The bytes or the number of all documents that are not left out.
     kept: usize,
     /// When `kept` exceeds this, `take_excess` selects parts to leave out.
     threshold: usize,
@@ -48,7 +48,7 @@ impl Budget {
         self.kept > self.threshold
     }
 
-    /// Raises the threshold by a 16th of the limit, because no part can be left out.
+    /// Raises the threshold by a 16th of the limit, because no further part can be left out.
     fn give_up(&mut self) {
         self.threshold = self.kept + self.limit / 16;
     }
@@ -60,12 +60,12 @@ struct KindUsage {
     objects: usize,
     /// The bytes of all documents, without sharing.
     alone: usize,
-    /// The bytes of the documents in memory; shared parts count once.
+    /// The bytes of the documents in memory. Shared values count once.
     kept: usize,
-    /// The number of documents that contain each shared part, by its address.
+    /// The number of documents that contain each shared value, by the address of the value.
     units: HashMap<usize, u32>,
-    /// If the documents are left out: `kept` and `alone` at that time. Their ratio is used to estimate the effect of
-    /// sharing from then on.
+    /// If the documents are left out, the values of `kept` and `alone` at the time they were left out. From then on,
+    /// their ratio is used to estimate the effect of sharing.
     left_out: Option<(usize, usize)>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct LeftOutDocuments {
 }
 
 impl DocumentUsage {
-    /// Creates an empty account with limits for the bytes and for the number of namespaced documents.
+    /// Creates an empty count with limits for the bytes and for the number of namespaced documents.
     pub(super) fn new(bytes: usize, objects: usize) -> Self {
         Self { bytes: Budget::new(bytes), objects: Budget::new(objects), parts: BTreeMap::new() }
     }
@@ -108,7 +108,7 @@ impl DocumentUsage {
         })
     }
 
-    /// The kinds with left-out documents that fit the budget now.
+    /// The kinds with left-out documents that now fit the limits.
     pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
         let wanted = self.wanted();
         self.left_out()
@@ -117,7 +117,7 @@ impl DocumentUsage {
             .collect()
     }
 
-    /// Replaces `before` by `after` in the account, for an object of `kind` in `namespace`.
+    /// Replaces `before` by `after` in the count, for an object of `kind` in `namespace`.
     pub(super) fn replace(
         &mut self,
         namespace: &str,
@@ -169,7 +169,7 @@ impl DocumentUsage {
         wanted
     }
 
-    /// The parts to leave out, so that both limits hold.
+    /// The parts to leave out so that neither limit is exceeded.
     fn wanted(&self) -> BTreeSet<NamespacedKind> {
         let bytes = self.parts.iter().map(|(part, kind_usage)| (part.clone(), kind_usage.bytes())).collect();
         let namespaced = self.parts.iter().filter(|(part, _)| !part.namespace.is_empty());
@@ -181,12 +181,12 @@ impl DocumentUsage {
 }
 
 impl KindUsage {
-    /// How many documents of `part` count for the limit of namespaced ones.
+    /// How many documents of `part` count towards the limit of namespaced documents.
     fn readable(&self, part: &NamespacedKind) -> usize {
         if self.left_out.is_some() || part.namespace.is_empty() { 0 } else { self.objects }
     }
 
-    /// The bytes that the documents take, or would take.
+    /// The bytes that the documents take, or would take if they were not left out.
     fn bytes(&self) -> usize {
         match self.left_out {
             None => self.kept,
@@ -203,7 +203,8 @@ fn part(namespace: &str, kind: &GroupResource) -> NamespacedKind {
     NamespacedKind { namespace: namespace.into(), kind: kind.clone() }
 }
 
-/// The bytes that `value` adds beside the shared parts in `units`. Adds its own parts to `units`.
+/// The bytes that `value` needs in addition to the shared values in `units`. Adds the shared values in `value` to
+/// `units`.
 fn add_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     walk(value, 0, &mut |unit| {
         let count = units.entry(unit).or_default();
@@ -212,7 +213,7 @@ fn add_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     })
 }
 
-/// The bytes that removing `value` frees. Removes its parts from `units`.
+/// The bytes that the removal of `value` frees. Removes the shared values in `value` from `units`.
 fn remove_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     let bytes = walk(value, 0, &mut |unit| {
         let Some(count) = units.get_mut(&unit) else { return false };
@@ -226,7 +227,7 @@ fn remove_usage(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     bytes
 }
 
-/// The bytes of `value`. `counts` decides for each shared part whether it is charged.
+/// The bytes of `value`. `counts` returns for each shared value whether its bytes are included.
 fn walk(value: &Value, depth: usize, counts: &mut impl FnMut(usize) -> bool) -> usize {
     let mut bytes = own(value);
     for (part, is_few) in parts(value) {

@@ -14,10 +14,11 @@ use policy_sync_rego::review::DeniedKinds;
 use policy_sync_rego::secrets::SecretContents;
 use policy_sync_rego::selection::{LoadOutcome, LoadedText, RejectionCause};
 
-/// The time for which a new module may wait before requests are denied because of it and the wait is reported.
+/// The time for which a new module may be pending before requests are denied because of it and its status reports the
+/// wait.
 pub(super) const NEW_MODULE_WAIT: Duration = Duration::from_secs(1);
 
-/// The result for one module.
+/// The result of checking one module.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     /// The checked text.
@@ -30,7 +31,7 @@ pub(super) struct Verdict {
     pub package: Option<String>,
     /// The configured enforcement; `None` if invalid.
     pub enforcement: Option<EnforcementAction>,
-    /// The text in force, which may be an earlier one.
+    /// The text in force, which may be an earlier text than the checked one.
     pub in_force: Option<LoadedText>,
     /// Whether the module was never loaded or rejected, only pending.
     pub is_new: bool,
@@ -46,7 +47,8 @@ impl Verdict {
         matches!(self.outcome, LoadOutcome::Rejected { cause: RejectionCause::TooLarge, .. })
     }
 
-    /// The time until which the module is ignored, as if it were not written yet. `None` unless it is new and waits.
+    /// The time until which the module is ignored, as if it did not exist yet. `None` unless the module is new and
+    /// pending.
     pub(super) fn ignored_until(&self) -> Option<Moment> {
         let waits = matches!(self.outcome, LoadOutcome::Pending(_));
         (waits && self.is_new).then(|| self.since.after(NEW_MODULE_WAIT))
@@ -67,10 +69,10 @@ pub(super) struct Verdicts {
     pub denies: DeniedKinds,
     /// Whether Rego policies may read the contents of Secrets.
     pub secrets: SecretContents,
-    /// The modules and kinds that placement depends on.
+    /// The modules and kinds that placement policies depend on.
     pub placing: Reachable,
-    /// The address of the external engine that decides instead of the texts.
+    /// The address of the external engine. It evaluates its own Rego policies instead of these texts.
     pub external_engine: Option<Arc<str>>,
-    /// Whether all Rego policies that existed at the start are checked and none waits.
+    /// Whether all Rego policies that existed at the start are checked, and none of their modules is pending.
     pub is_whole: bool,
 }

@@ -32,7 +32,7 @@ pub(super) enum KindState {
     Listed(GroupResource),
     /// The hub does not serve such a kind, so there are no objects.
     Nowhere,
-    /// Not listed yet; with the reason if it lasts.
+    /// The kind is not listed yet. Contains the reason if the state lasts.
     Awaited(Option<String>),
     /// The hub rejects the list, with this message.
     Forbidden(String),
@@ -73,7 +73,7 @@ impl<'m> View<'m> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// The sources of policies: ConfigMaps, and RegoPolicies if the hub serves them.
+    /// The sources of Rego policies: ConfigMaps, and RegoPolicies if the hub serves them.
     pub(super) fn sources(&self, settings: &Settings) -> Vec<Source> {
         let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(ResolvedPlural::Resource(_)));
         kinds::carriers(settings).chain(rego_policies.then(|| REGO_POLICIES.all())).collect()
@@ -174,7 +174,7 @@ impl<'m> View<'m> {
         tables.map(|(kind, table)| (kind, table.count())).collect()
     }
 
-    /// The number of objects that Rego policies can read, without those left out.
+    /// The number of objects that Rego policies can read. Left-out objects do not count.
     #[must_use]
     pub(super) fn readable(&self) -> BTreeMap<&'m GroupResource, usize> {
         let (mut counts, left_out) = (self.counts(), self.left_out_by_kind());
@@ -216,7 +216,7 @@ impl<'m> View<'m> {
         self.index.usage.kept()
     }
 
-    /// The parts that are left out.
+    /// The parts that are left out. A part is the documents of one kind in one namespace.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m NamespacedKind, LeftOutDocuments)> {
         self.index.usage.left_out()
     }
@@ -227,7 +227,7 @@ impl<'m> View<'m> {
         self.index.usage.cluster_scoped()
     }
 
-    /// The kinds with left-out documents that fit the limits now.
+    /// The kinds with left-out documents that now fit the limits.
     #[must_use]
     pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
         self.index.usage.returning()
@@ -239,7 +239,7 @@ impl<'m> View<'m> {
         self.tables.row(&documents(kind), key)
     }
 
-    /// The sources of Rego policies and documents that fail, with the error.
+    /// The failing sources of Rego policies and documents, with their errors.
     pub(super) fn failing(&self) -> impl Iterator<Item = (&'m Source, &'m str)> {
         let failing = self.tables.failing().into_iter();
         failing.filter(|(source, _)| {

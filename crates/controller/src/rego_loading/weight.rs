@@ -6,13 +6,14 @@ use regorus::Value;
 const SLOT: usize = size_of::<Value>();
 /// The maximum number of entries in a node of the standard library's `BTreeMap`.
 const NODE: usize = 11;
-/// The bytes of a node beside its entries.
+/// The bytes of a node without its entries.
 const NODE_HEAD: usize = 16;
-/// The counters of an `Arc`, and the rounding of the allocator.
+/// The bytes of the counters of an `Arc`, and of the allocator's rounding.
 const ALLOCATION: usize = 24;
 /// The bytes for each part in the table of [shared](super::sharing) parts.
 const SHARED: usize = 48;
-/// The maximum length of a short text. In a small value such a text is probably shared with other documents: a field name, `Always`, `TCP`.
+/// The maximum length of a short text. In a small value, such a text is probably shared with other documents, for
+/// example a field name, `Always` or `TCP`.
 const MAX_SHORT_TEXT: usize = 24;
 /// The bytes for a short text.
 const SHORT_TEXT: usize = 24;
@@ -25,7 +26,7 @@ pub(super) fn weight(value: &Value) -> usize {
     own(value) + parts(value).map(|(part, is_few)| part_weight(part, is_few)).sum::<usize>()
 }
 
-/// The bytes of `part` beside its slot. `is_few`: whether it belongs to a small value.
+/// The bytes of `part` without its slot. `is_few`: whether it belongs to a small value.
 #[must_use]
 pub(super) fn part_weight(part: &Value, is_few: bool) -> usize {
     match part {
@@ -51,9 +52,9 @@ pub(super) fn own(value: &Value) -> usize {
     }
 }
 
-/// The keys and values of `value`, each with whether `value` is small.
+/// The keys and values of `value`. Each has a flag for whether `value` is small.
 pub(super) fn parts(value: &Value) -> impl Iterator<Item = (&Value, bool)> {
-    // `as_array` and `as_object` would make an error for each other value.
+    // For values of other types, `as_array` and `as_object` would allocate an error.
     let (items, fields) = match value {
         Value::Array(items) => (Some(items), None),
         Value::Object(fields) => (None, Some(fields)),

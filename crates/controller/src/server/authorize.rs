@@ -1,5 +1,5 @@
-//! The endpoint `/authorize`: an authorization webhook of the API server. The handler only uses loaded Rego
-//! policies and sends no requests: a request to the API server would wait for its own authorization.
+//! The endpoint `/authorize`, an authorization webhook for the API server. The handler uses only loaded Rego policies
+//! and sends no requests, because a request to the API server would wait for its own authorization.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub struct AuthorizationWebhook {
 }
 
 impl AuthorizationWebhook {
-    /// Evaluates the Rego policies of `loaded` for requests with one of `tokens`. `namespaces` have the
-    /// ConfigMaps with policies.
+    /// Creates a webhook that evaluates the Rego policies of `loaded`. It accepts requests with one of `tokens`.
+    /// `namespaces` contain the ConfigMaps with Rego policies.
     #[must_use]
     pub fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
@@ -100,7 +100,7 @@ impl AuthorizationWebhook {
         let (tenant, namespace) = access.requester();
         let requester = Requester { tenant, member: namespace.into(), kind: "".into() };
         match self.query_runner.evaluate("authorization", requester, began, evaluate).await {
-            // A broken Rego policy must not block its own repair.
+            // An invalid Rego policy must not prevent its own repair.
             Ok(AccessReviewResult { is_fault: true, .. }) | Err(_)
                 if access::is_for_repair(access, &self.namespaces) =>
             {

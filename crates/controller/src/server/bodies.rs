@@ -1,4 +1,5 @@
-//! Reads request bodies with limits: size, time, and memory for all bodies in total and by client address.
+//! Reads request bodies with limits on size, time and memory. Memory is limited for all bodies together and for each
+//! client address.
 
 mod memory;
 
@@ -12,14 +13,15 @@ use tokio::time::{Instant, timeout_at};
 use self::memory::{BodyMemory, Reservation};
 use policy_sync_connections::ClientConnection;
 
-/// How long a body may take to arrive, and to get room. Both count from the start of the request.
+/// How long a body may take to arrive ([`READ_TIMEOUT`]), and how long it may wait for memory. Both times count from
+/// the start of the request.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of a small body, in KiB. Nearly all bodies are small.
 const MAX_SMALL_KIB: usize = 16;
 
-/// A limit in KiB that the bodies of all connections cannot reach.
+/// A limit in KiB that the bodies of all connections together cannot reach.
 const UNBOUNDED: usize = usize::MAX >> 2;
 
 /// The response for a rejected request.
@@ -35,21 +37,21 @@ pub(super) fn verdict((code, _): &Rejection) -> &'static str {
 pub(super) struct Bodies {
     /// Maximum size of a body, in MiB.
     max_mib: usize,
-    /// Room for bodies whose declared length is small. They never wait, because the number of connections
-    /// bounds them.
+    /// Memory for bodies whose declared length is small. These bodies never wait, because the limit on connections also
+    /// limits their number.
     small: BodyMemory,
-    /// Room for all other bodies.
+    /// Memory for all other bodies.
     large: BodyMemory,
 }
 
 impl Bodies {
-    /// Allows bodies of `max_mib` MiB each, and `all` MiB of large ones in memory.
+    /// Allows bodies of up to `max_mib` MiB each. All large bodies together may take `all` MiB of memory.
     pub(super) fn new(max_mib: usize, all: usize) -> Self {
         Self { max_mib, small: BodyMemory::new(UNBOUNDED), large: BodyMemory::new(all << 10) }
     }
 
-    /// Reads the JSON body of a request that began at `began`, and parses it with `read`. Also returns the
-    /// reserved room.
+    /// Reads the JSON body of a request that began at `began`, and parses it with `read`. Also returns the body's
+    /// memory reservation.
     pub(super) async fn read<T>(
         &self,
         request: Request<Body>,
@@ -92,7 +94,7 @@ impl Bodies {
         Ok((read, memory))
     }
 
-    /// Reads a body that has reserved `memory`.
+    /// Reads a body whose memory is reserved by `memory`.
     async fn body(&self, body: Body, memory: &Reservation) -> Result<Vec<u8>, Rejection> {
         let (mut chunks, mut read) = (body.into_data_stream(), Vec::new());
         loop {
@@ -106,7 +108,8 @@ impl Bodies {
             };
             let Some(chunk) = chunk else { return Ok(read) };
             let chunk = chunk.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
-            // hyper already ends a body at its declared length; this limits chunked ones.
+            // hyper already ends a body at its declared length. This check limits chunked bodies, which declare no
+            // length.
             if read.len() + chunk.len() > self.max_mib << 20 {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
             }

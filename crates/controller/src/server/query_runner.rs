@@ -1,4 +1,4 @@
-//! Runs evaluations for the server: one slot for each, on a blocking thread, with a timeout.
+//! Runs evaluations for the server. Each evaluation takes one slot and runs on a blocking thread, with a timeout.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct QueryRunner {
     timeout: Duration,
 }
 
-/// An evaluation without a result.
+/// Why an evaluation has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReviewError {
     /// The queue is full.
@@ -30,16 +30,16 @@ pub(super) enum ReviewError {
     /// The evaluation panicked.
     #[error("the review panicked: see the log")]
     Panicked,
-    /// Rego policies gave no result.
+    /// The Rego policies could not be evaluated.
     #[error(transparent)]
     Unanswered(#[from] RegoQueryError),
 }
 
-/// A result, and the metric's reason if the result is invalid.
+/// A result of an evaluation. If the result is invalid, the second value is the reason for metrics.
 pub(super) type Evaluated<T> = (T, Option<&'static str>);
 
 impl QueryRunner {
-    /// Evaluates Rego policies of `loaded` with the timeout `timeout`.
+    /// Creates a runner for the Rego policies of `loaded`. Each evaluation has the timeout `timeout`.
     pub(super) fn new(loaded: Loaded, metrics: RegoMetrics, timeout: Duration) -> Self {
         Self { evaluation_slots: EvaluationSlots::new(loaded.max_concurrency()), loaded, metrics, timeout }
     }
@@ -49,7 +49,7 @@ impl QueryRunner {
     }
 
     /// Runs `evaluate` on the Rego policies in force once a slot is free for `requester`. The timeout starts at
-    /// `began`; `query` labels metrics.
+    /// `began`. `query` is the label of metrics.
     pub(super) async fn evaluate<T: Send + 'static>(
         &self,
         query: &'static str,

@@ -21,20 +21,20 @@ pub(super) const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigMapAction<'s> {
-    /// None; the ConfigMap is up to date.
+    /// Nothing to do: the ConfigMap is up to date.
     Nothing,
-    /// None; the ConfigMap with this uid belongs to another controller or user.
+    /// Nothing to do: the ConfigMap with this uid belongs to another controller or user.
     Foreign(&'s str),
-    /// Write after this time.
+    /// Write the ConfigMap after this time.
     Wait(Duration),
     /// Create the ConfigMap.
     Create,
-    /// Apply to the ConfigMap with this uid.
+    /// Apply the text to the ConfigMap with this uid.
     Apply(&'s str),
 }
 
-/// The next action to give the ConfigMap `current` this `text`, whose hash is `digest`. `since` is the time since the
-/// last write.
+/// The next action on the ConfigMap `current`, so that it contains `text`, whose hash is `digest`. `since` is the time
+/// since the last write.
 #[must_use]
 pub fn next<'s>(
     current: Option<&'s StoredConfigMap>,

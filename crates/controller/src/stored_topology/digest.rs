@@ -1,5 +1,5 @@
-//! Hashes of statuses. They are equal for a stored and a desired status if no write is needed. Transition
-//! times are ignored.
+//! Hashes of statuses. If the stored and the desired status have the same hash, no write is needed. Transition times
+//! are ignored.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -31,8 +31,8 @@ pub(super) fn of_entry(reference: &ParentReference, conditions: Hash, generation
     Hash::of_parts(&[&kind, namespace, &reference.name, section, &port, &conditions, &generation])
 }
 
-/// The hash of all entries in a route's status. The order is ignored, because other controllers may change
-/// it. `None` is an entry in a form that this controller does not write.
+/// The hash of all entries in a route's status. The order is ignored, because other controllers may change it. An entry
+/// is `None` if this controller would write it differently.
 pub(super) fn of_route(entries: impl Iterator<Item = Option<Hash>>) -> Hash {
     let mut parts: Vec<String> =
         entries.map(|entry| entry.map(|hash| hash.to_string()).unwrap_or_default()).collect();

@@ -1,4 +1,5 @@
-//! The conditions on Gateways that name the policies affecting them: the row, and the request.
+//! The conditions on Gateways that name the policies affecting them: a row with the present conditions, and the request
+//! that writes the desired conditions.
 
 use std::sync::Arc;
 
@@ -28,9 +29,9 @@ pub struct GatewayStatus {
     pub(super) generation: i64,
     /// The conditions written by this controller.
     pub(super) conditions: Box<[Condition]>,
-    /// The number of other conditions, without the two that every Gateway of this controller has.
+    /// The number of other conditions. The two conditions that every Gateway of this controller has do not count.
     pub(super) others: usize,
-    /// Whether this controller owns any field.
+    /// Whether this controller owns any field of the status.
     pub(super) is_ours: bool,
 }
 
@@ -48,7 +49,7 @@ impl GatewayStatus {
         digest::of_gateway(digest::of_conditions(&self.conditions), generations)
     }
 
-    /// Whether the status is of the Gateway with this `uid`.
+    /// Whether this is the status of the Gateway with this `uid`.
     #[must_use]
     pub fn has_uid(&self, uid: &str) -> bool {
         *self.uid == *uid
@@ -87,7 +88,7 @@ impl ObjectRow for GatewayStatus {
         let applied = object.metadata.managed_fields.iter().find(|entry| entry.are_applied_by(&manager));
         let fields =
             applied.and_then(|entry| entry.fields_v1.as_deref()).map(RawValue::get).unwrap_or_default();
-        // A condition counts as own only if this controller also owns the field.
+        // A condition counts as this controller's own only if this controller also owns the field.
         let is_ours = |condition: &Condition| {
             condition.type_.starts_with(AFFECTED_DOMAIN)
                 && fields.contains(&format!(r#""k:{{\"type\":\"{}\"}}""#, condition.type_))

@@ -1,4 +1,4 @@
-//! The registry of watched kinds, beside those of the sync.
+//! The registry of watched kinds, in addition to those of the sync.
 
 use super::gateway_status::GatewayStatus;
 use super::rows::{
@@ -10,7 +10,7 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_mirror::{Family, Kind, Source};
 use policy_sync_topology::rows::{BackendKind, Grant, ListenerSet, Namespace, RouteKind, Service, SetKind};
 
-/// GRPCRoutes, in the version served by the hub, like the other routes.
+/// GRPCRoutes. All routes are watched in a version that the hub serves.
 pub static GRPC_ROUTES: Family<RouteRow<GrpcRoutes>> = Family::new("grpcroutes");
 /// HTTPRoutes.
 pub static HTTP_ROUTES: Family<RouteRow<HttpRoutes>> = Family::new("httproutes");
@@ -25,15 +25,15 @@ pub static LISTENER_SETS: Family<Parsed<ListenerSet>> = Family::new("listenerset
 /// XListenerSets.
 pub static X_LISTENER_SETS: Family<Parsed<ListenerSet>> =
     Family::pruned_by::<ExperimentalSets>("xlistenersets");
-/// ReferenceGrants; only watched while an object refers to another namespace.
+/// ReferenceGrants. Watched only while an object refers to another namespace.
 pub static GRANTS: Family<Parsed<Grant>> = Family::new("referencegrants");
-/// Services; only watched while an object refers to one.
+/// Services. Watched only while an object refers to a Service.
 pub static SERVICES: Kind<Parsed<Service>> = Kind::new("", "v1", "services");
-/// ServiceImports; only watched while a route refers to one.
+/// ServiceImports. Watched only while a route refers to a ServiceImport.
 pub static SERVICE_IMPORTS: Family<Parsed<Service>> = Family::new("serviceimports");
-/// Envoy Gateway Backends; only watched while a route refers to one.
+/// Backends of Envoy Gateway. Watched only while a route refers to a Backend.
 pub static ENVOY_BACKENDS: Family<Parsed<Service>> = Family::new("backends");
-/// Namespaces; only watched while a listener selects them by labels.
+/// Namespaces. Watched only while a listener selects Namespaces by labels.
 pub static NAMESPACES: Family<Parsed<Namespace>> = Family::new("namespaces").of_metadata();
 /// Gateways, for the conditions that name the policies affecting them.
 pub static GATEWAYS: Kind<GatewayStatus> = Kind::new(GROUP, "v1", "gateways");

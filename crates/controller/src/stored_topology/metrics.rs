@@ -106,7 +106,7 @@ impl TopologyMetrics {
     }
 }
 
-/// The numbers in a graph, by label.
+/// The counts of a graph's objects, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     nodes: BTreeMap<String, usize>,
@@ -127,7 +127,8 @@ impl Counts {
             counts
         }
         let nodes = graph.nodes().map(|node| graph.node_type(node));
-        // Policies can refer to any kind, so leaves are not counted by kind.
+        // Policies can refer to objects of any kind. These objects are counted by node type and not by kind, so that
+        // there are few label values.
         let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {
             nodes: count(nodes.map(str::to_owned)),

@@ -1,7 +1,8 @@
-//! The entries in the status of a route that show its attachments: the row, and the request.
+//! The entries in the status of a route that show its attachments: a row with the present entries, and the request that
+//! writes the desired entries.
 //!
-//! The list `status.parents` is atomic: it is read and replaced at the same resource version, with the
-//! entries of other controllers unchanged.
+//! The list `status.parents` is atomic, so the whole list is replaced. The write keeps the entries of other
+//! controllers, and succeeds only at the resource version at which they were read.
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -33,7 +34,7 @@ pub struct RouteStatus {
     pub(super) generation: i64,
     /// The hash of this controller's entries.
     pub(super) digest: Hash,
-    /// Whether this controller has entries, all of the current generation.
+    /// Whether this controller has entries and all of them are of the current generation.
     pub(super) is_current: bool,
     /// The number of entries of other controllers; the API limits it.
     pub(super) others: u8,
@@ -58,7 +59,7 @@ impl RouteStatus {
 /// The entries of a route's status.
 #[derive(Debug)]
 struct Entries<'o> {
-    /// The entries of this controller; `None` for one in a form that it does not write.
+    /// The entries of this controller. An entry is `None` if this controller would write it differently.
     ours: Vec<Option<Entry>>,
     /// The entries of other controllers, unchanged.
     others: Vec<&'o RawValue>,
@@ -74,7 +75,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The generation of the conditions, if it is the same for all.
+    /// The generation of the conditions, if all conditions have the same one.
     fn generation(&self) -> Option<i64> {
         let first = self.conditions.first()?.observed_generation;
         self.conditions.iter().all(|condition| condition.observed_generation == first).then_some(first)?
@@ -120,8 +121,8 @@ impl<'o> Entries<'o> {
     }
 }
 
-/// A request that sets the status `desired` on the route `found` of this `gvr`. `None` if the route is newer
-/// than the graph, which is about to be rebuilt, or has that status already.
+/// A request that sets the status `desired` on the route `found`, whose resource is `gvr`. `None` if the route already
+/// has that status. Also `None` if the route is newer than the graph, because the graph will be rebuilt.
 ///
 /// # Errors
 ///

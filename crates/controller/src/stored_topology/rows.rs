@@ -1,5 +1,5 @@
-//! The rows of the topology's mirror: the fields of each object that the graph uses, or the parse error.
-//! Labels are dropped to save memory, so the target selectors of policies are not evaluated.
+//! The rows of the topology's mirror: the fields of each object that the graph uses, or the parse error. Labels are
+//! dropped to save memory, so `targetSelectors` of policies are not evaluated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +61,7 @@ impl ObjectRow for Parsed<Namespace> {
     }
 }
 
-/// A kind of routes, as a type.
+/// Represents a kind of routes as a type.
 pub trait RouteMarker: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The value that this type represents.
     const KIND: RouteKind;
@@ -119,7 +119,7 @@ pub struct StoredConfigMap {
     pub(super) is_ours: bool,
     /// The hash of its text.
     pub(super) text: Hash,
-    /// The detail, from its annotation.
+    /// The level of detail of the text, from the annotation.
     pub(super) detail: String,
 }
 

@@ -6,8 +6,8 @@ use policy_sync_topology::show::{Scope, TopologyReport};
 
 /// The key in the ConfigMap's data.
 pub(super) const KEY: &str = "topology";
-/// Maximum size of the text, in bytes. The API server accepts 1 MiB for the whole object, and Kuadrant's
-/// console shows no more.
+/// Maximum size of the text, in bytes. The API server accepts at most 1 MiB for the whole object. Kuadrant's console
+/// does not show a larger topology either.
 pub const LIMIT: usize = 900 * 1024;
 
 /// The content of the ConfigMap.

@@ -1,4 +1,4 @@
-//! A rate limiter that also waits for another queue to become idle.
+//! A rate limiter that also waits until another queue is idle.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use policy_sync_hub::reconcile::Queue;
 use policy_sync_mirror::Key;
 
-/// The maximum time that one turn waits for the other queue.
+/// The maximum time for which one turn waits for the other queue.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Grants turns one at a time.
+/// Grants turns one at a time. A turn is the permission for one write.
 #[derive(Debug)]
 pub(super) struct Throttle {
     interval: Duration,
@@ -21,19 +21,19 @@ pub(super) struct Throttle {
 #[derive(Debug)]
 struct ThrottleState {
     next: Instant,
-    /// How long turns may currently wait for the other queue.
+    /// How long the next turn may wait for the other queue.
     wait_budget: Duration,
 }
 
 impl Throttle {
-    /// At most `per_second` turns in a second.
+    /// Allows at most `per_second` turns in a second.
     pub(super) fn new(per_second: u32) -> Self {
         let state = ThrottleState { next: Instant::now(), wait_budget: MAX_WAIT };
         Self { interval: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
     }
 
-    /// Waits for a turn, and until `others` are idle. If they never are, every second slot is a turn, because each turn
-    /// adds its own duration to the time for which later turns may wait.
+    /// Waits for a turn, and until the queue `others` is idle. If that queue is never idle, turns continue at half the
+    /// rate: each turn adds its own interval to the time for which later turns may wait.
     pub(super) async fn turn<K: Key>(&self, others: &Queue<K>) {
         let mut state = self.state.lock().await;
         let at = state.next.max(Instant::now());

@@ -1,4 +1,4 @@
-//! Decides what to watch: the kinds of routes that the hub serves, and the kinds that these refer to.
+//! Decides what to watch: the kinds of routes that the hub serves, and the kinds that these routes refer to.
 
 use super::index::View;
 use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};

@@ -1,4 +1,5 @@
-//! Applies the plans of [`policy_sync_sync`]: sends requests, checks whether kinds can be synced, and exports hub metrics.
+//! Applies the plans of [`policy_sync_sync`]: sends requests, checks whether kinds can be synced, and exports hub
+//! metrics.
 
 pub mod definitions;
 pub mod metrics;

@@ -1,6 +1,6 @@
-//! The controller's own webhook certificate: a CA valid for ten years signs a serving certificate valid for ninety
-//! days. Both are renewed long before they expire. [`renewal`] decides which certificate to renew, from the stored ones
-//! and the time; only [`made`] uses random numbers.
+//! The controller's own webhook certificate. A CA that is valid for ten years signs a serving certificate that is valid
+//! for ninety days. Both are renewed long before they expire. [`renewal`] decides which of them to renew, from the
+//! stored certificates and the time. Only [`made`] uses random numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const CERTIFICATE_RENEW_BEFORE: Duration = Duration::from_secs(30 * DAY.as_secs(
 /// The tolerated difference between the clocks of two machines.
 const SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// The next renewal.
+/// The renewal that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewal {
     Nothing,
@@ -43,7 +43,7 @@ pub(super) enum Renewal {
     Authority,
     /// A new CA and a new serving certificate, because the stored CA is unusable.
     Both,
-    /// Removal of CAs that are expired or not valid yet.
+    /// Removal of CAs that have expired or are not valid yet.
     Expired,
 }
 
@@ -63,9 +63,10 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
     let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
         return Renewal::Both;
     };
-    // Go rejects a CA that is not valid yet; webpki does not check.
+    // Go rejects a CA that is not valid yet, but webpki does not check this.
     let is_early = authorities.first().and_then(not_before).is_none_or(|at| at > now);
-    // A later end than that of a new CA comes from a wrong clock, and may be a date that Go cannot parse.
+    // If the CA ends later than a new CA would, it was issued with a wrong clock. Its date may also be one that Go
+    // cannot parse.
     let is_late = left > CA_VALIDITY + SKEW;
     if left.is_zero() || is_early || is_late || issuer(kept).is_none() {
         return Renewal::Both;
@@ -74,7 +75,7 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
     if !is_good(now) {
         Renewal::Certificate
     } else if left < CERTIFICATE_VALIDITY {
-        // A new serving certificate would expire together with the CA.
+        // The CA is renewed first, because a new serving certificate would expire together with the CA.
         Renewal::Authority
     } else if trust && !is_good(now.after(CERTIFICATE_RENEW_BEFORE)) {
         Renewal::Certificate
@@ -137,7 +138,7 @@ fn renewed(
     Ok(next)
 }
 
-/// Start of validity; `None` if `certificate` cannot be parsed.
+/// The start of validity of `certificate`; `None` if it cannot be parsed.
 fn not_before(certificate: &CertificateDer<'_>) -> Option<Moment> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(Moment(parsed.validity().not_before.timestamp() * 1000))
@@ -148,8 +149,8 @@ fn is_valid(authority: &CertificateDer<'_>, now: Moment) -> bool {
     not_before(authority).is_some_and(|at| at <= now) && expires(authority).is_some_and(|at| at > now)
 }
 
-/// The time used to issue and check certificates. It is the API server's if the local clock differs by more
-/// than an hour, because the API server verifies the certificates.
+/// The time used to issue and check certificates. If the local clock differs from the API server's by more than an
+/// hour, the API server's time is used. The API server verifies the certificates.
 #[must_use]
 pub(super) fn certificate_time(own: Moment, server: Option<Moment>) -> Moment {
     server.filter(|server| own.since(*server).max(server.since(own)) > SKEW).unwrap_or(own)
@@ -164,7 +165,7 @@ fn authority(now: Moment) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// The time makes the names of CAs unique.
+/// The time in the name makes the names of CAs unique.
 fn distinguished_name(name: &str, now: Moment) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, format!("{name}@{}", now.0));
@@ -216,8 +217,7 @@ fn issuer(kept: &CertificateSecret) -> Option<Issuer<'static, KeyPair>> {
     is_its.then(|| Issuer::from_ca_cert_der(&first, key).ok()).flatten()
 }
 
-/// Whether an API server that trusts `authorities` accepts the stored certificate for `host` at the time
-/// `at`.
+/// Whether an API server that trusts `authorities` would accept the stored certificate for `host` at the time `at`.
 fn is_good(
     kept: &CertificateSecret,
     authorities: &[CertificateDer<'static>],
@@ -229,7 +229,7 @@ fn is_good(
         return false;
     };
     let mut roots = RootCertStore::empty();
-    // Not every client checks whether the CA has expired; the certificate must satisfy those that do.
+    // Some clients check whether the CA has expired. The certificate must be valid for them, too.
     let lasting = authorities.iter().filter(|authority| expires(authority).is_some_and(|end| end > at));
     roots.add_parsable_certificates(lasting.cloned());
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));

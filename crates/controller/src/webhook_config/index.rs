@@ -1,4 +1,4 @@
-//! A read-only view of the mirror for plans. There are no derived data.
+//! A read-only view of the mirror for plans. This capability derives no data from the rows.
 
 use super::kinds::{ConfigurationKind, secret, secret_key};
 use super::rows::{CertificateSecret, Configuration};
@@ -12,7 +12,7 @@ use policy_sync_mirror::{KindDeclaration, Source, Tables};
 pub(super) struct Index(ControllerName);
 
 impl policy_sync_mirror::Index for Index {
-    /// Settings determine the watched objects, so there are no fixed ones.
+    /// The watched objects depend on the settings, so no kind is always required.
     const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
@@ -38,7 +38,7 @@ impl<'m> View<'m> {
     ///
     /// # Errors
     ///
-    /// If it is not read yet or cannot be read, with the reason.
+    /// If the configuration is not read yet or cannot be read, with the reason.
     pub(super) fn configuration(
         &self,
         settings: &Settings,
@@ -52,7 +52,7 @@ impl<'m> View<'m> {
     ///
     /// # Errors
     ///
-    /// If it is not read yet or cannot be read, with the reason.
+    /// If the Secret is not read yet or cannot be read, with the reason.
     pub(super) fn secret(&self, settings: &Settings) -> Result<Option<&'m CertificateSecret>, String> {
         let source = secret(settings);
         self.known(&source).map(|()| self.tables.row(&source, &secret_key(settings)))

@@ -7,7 +7,7 @@ use super::kinds::{ConfigurationKind, SECRETS};
 use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_mirror::{Changes, MirrorChange};
 
-/// A unit of work of the writer.
+/// A unit of work of the writer of webhook configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Key {
     /// Loads the certificate that this process serves.
@@ -52,7 +52,8 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
             MirrorChange::Listed(source) | MirrorChange::Unwatched(source) => source,
             MirrorChange::Everything => continue,
         };
-        // Entries must trust a new CA before it signs a certificate, so each depends on the other.
+        // Entries must trust a new CA before the CA signs a certificate. So certificate and entries depend on each
+        // other.
         if source.is(&SECRETS) {
             keys.extend(Key::all());
         } else if let Some(sort) = ConfigurationKind::of(source) {

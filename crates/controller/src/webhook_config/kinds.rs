@@ -32,12 +32,12 @@ impl ConfigurationKind {
         }
     }
 
-    /// The source that watches it.
+    /// The source that watches the configuration.
     pub(super) fn source(self, settings: &Settings) -> Source {
         self.line().object(Self::key(settings))
     }
 
-    /// Its name, which is the same for both.
+    /// The name of the configuration. Both configurations have the same name.
     pub(super) fn key(settings: &Settings) -> ObjectKey {
         ObjectKey::new("", &settings.name)
     }

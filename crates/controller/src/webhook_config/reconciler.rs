@@ -76,7 +76,7 @@ impl Capability for WebhookConfigReconciler {
         Key::all()
     }
 
-    /// Findings are valid for one leadership term.
+    /// Problems and plans are valid only for one leadership term.
     fn leadership_changed(&self) {
         self.shared.faults.lock().clear();
         self.planned.lock().clear();
@@ -84,7 +84,7 @@ impl Capability for WebhookConfigReconciler {
         for (package, is_still_registered) in
             [(PLACEMENT, has_placement_entry), (ADMISSION, self.has_admission_entries())]
         {
-            // If the webhooks are registered already, report nothing until the next plan.
+            // If the webhooks are registered already, no problem is reported until the next plan.
             self.loaded.registered(package, (!is_still_registered).then(WebhookProblem::not_registered));
         }
     }
@@ -119,7 +119,7 @@ impl WebhookConfigReconciler {
             let guard = self.shared.mirror.read();
             guard.view(self.shared.clock.now()).secret(&self.shared.settings).ok().flatten().cloned()
         };
-        // Without a new certificate, the last one stays in use.
+        // If the Secret has no certificate, the last certificate stays in use.
         let Some(kept) = kept.filter(|kept| !kept.certificate.is_empty()) else { return };
         match self.shared.certificates.serve(certificate::pair(&kept)) {
             Ok(false) => {}
@@ -267,7 +267,7 @@ impl WebhookConfigReconciler {
             warn!(what = ?key, why = fault, "webhook configurations are not up to date");
         }
         if is_another && *key == Key::Certificate {
-            // Entries wait for the certificate and report the reason.
+            // Entries wait for the certificate and report the same reason, so they are planned again.
             self.queue.enqueue(ConfigurationKind::ALL.map(Key::Entries));
         }
         if let Key::Entries(ConfigurationKind::Mutating) = key {
@@ -275,7 +275,7 @@ impl WebhookConfigReconciler {
             self.loaded.registered(PLACEMENT, fault.map(|why| WebhookProblem { why, is_still_registered }));
         }
         if let Key::Entries(sort) = key {
-            // Admission needs an entry in both configurations.
+            // Admission needs an entry in both configurations, so both must be planned.
             let mut planned = self.planned.lock();
             planned.insert(*sort);
             if planned.len() == ConfigurationKind::ALL.len() {
@@ -289,7 +289,7 @@ impl WebhookConfigReconciler {
                 let inputs = self.shared.inputs.borrow();
                 let admission =
                     inputs.rego_usage.as_ref().and_then(|rego_usage| rego_usage.admission.as_ref());
-                // One of the configurations may not have its entry yet.
+                // One of the two configurations may not have its entry yet.
                 let is_missing = !is_still_registered && admission.is_some_and(has_kinds);
                 let fault = fault.or_else(|| is_missing.then(|| WebhookProblem::not_registered().why));
                 self.loaded
@@ -327,8 +327,8 @@ fn apply_request(
     of_kind(&gvr, "").patch(name, &forced_apply(manager), &apply::body(&body)?)
 }
 
-/// A JSON Patch that replaces entries. An apply would keep fields that others have added, such as a condition
-/// that is never true.
+/// A JSON Patch that replaces entries. A server-side apply would keep fields that other clients have added, such as a
+/// match condition that is never true.
 fn replace_request(
     manager: &str,
     sort: ConfigurationKind,
@@ -345,8 +345,8 @@ fn replace_request(
     patch_request(sort, name, uid, edits.flatten().collect(), &params)
 }
 
-/// A JSON Patch that removes entries regardless of field ownership. An apply would keep an injected
-/// `caBundle`, and so leave an invalid entry.
+/// A JSON Patch that removes entries regardless of field ownership. A server-side apply would keep an injected
+/// `caBundle`, which would leave an invalid entry.
 fn remove_request(
     sort: ConfigurationKind,
     name: &str,
@@ -361,7 +361,7 @@ fn remove_request(
     patch_request(sort, name, uid, edits.flatten().collect(), &PatchParams::default())
 }
 
-/// A JSON Patch with these edits, for the object with this uid only.
+/// A JSON Patch with these edits. It applies only to the object with this uid.
 fn patch_request(
     sort: ConfigurationKind,
     name: &str,

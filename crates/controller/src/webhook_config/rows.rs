@@ -26,7 +26,7 @@ pub(super) struct Configuration {
     pub uid: String,
     /// The entries of this controller, each with its index in the list.
     pub entries: Vec<(usize, Value)>,
-    /// The entries of controllers with other names, which may be former names of this one.
+    /// The entries with names of other controllers. This controller may have had such a name before.
     pub former: Vec<(usize, Value)>,
 }
 
@@ -56,7 +56,7 @@ impl ObjectRow for Configuration {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct CertificateSecret {
     pub uid: String,
-    /// The CA certificates: the signing one, then previous ones that have not expired.
+    /// The CA certificates. The signing CA comes first, followed by previous CAs that have not expired.
     pub authorities: String,
     /// The private key of the first CA.
     pub authority_key: String,
@@ -93,7 +93,7 @@ impl ObjectRow for CertificateSecret {
     }
 }
 
-/// Does not print private keys.
+/// Omits private keys.
 impl fmt::Debug for CertificateSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CertificateSecret").field("uid", &self.uid).finish_non_exhaustive()

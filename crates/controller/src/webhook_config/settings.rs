@@ -19,7 +19,7 @@ pub struct Settings {
     pub namespace: String,
     /// The address of the webhooks, as used by the API server.
     pub url: Url,
-    /// How the API server handles writes when the webhook fails.
+    /// How the API server handles a write if the webhook fails.
     pub failure_policy: FailurePolicy,
     /// Objects that are not reviewed.
     pub exemptions: Exemptions,
@@ -42,12 +42,12 @@ impl Settings {
 pub enum Authority {
     /// This controller.
     Own,
-    /// An external issuer. The CA bundle (PEM) is in a file; `None` without a file: then another controller
-    /// injects `caBundle`.
+    /// An external issuer. The value is the CA bundle (PEM) from a file. Without a file, it is `None`, because another
+    /// controller injects `caBundle`.
     File(watch::Receiver<Option<String>>),
 }
 
-/// What becomes of writes that cannot be reviewed.
+/// How the API server handles writes that cannot be reviewed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum FailurePolicy {
@@ -74,7 +74,7 @@ pub struct Url {
     port: Option<u16>,
 }
 
-/// The text is not such an address.
+/// The text is not an address of this form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected https://<host>[:<port>], without a path")]
 pub struct UrlFault;
@@ -92,8 +92,8 @@ impl Url {
         &self.host
     }
 
-    /// The `clientConfig` of a webhook at `path`. A host that ends with `.svc` becomes a Service reference,
-    /// which the API server resolves.
+    /// The `clientConfig` of a webhook at `path`. A host that ends with `.svc` becomes a Service reference, which the
+    /// API server resolves.
     #[must_use]
     pub fn client_config(&self, path: &str) -> Value {
         let parts: Vec<&str> = self.host.split('.').collect();

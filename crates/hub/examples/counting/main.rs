@@ -1,7 +1,9 @@
-//! A controller with one capability: it annotates each ConfigMap that has the label `example.com/count=true` with the number of its keys.
+//! A controller with one capability. It annotates each ConfigMap that has the label `example.com/count=true` with the
+//! number of its keys.
 //!
-//! Run it with `cargo run -p policy-sync-hub --example counting`. It uses the current context of the kubeconfig, and ends with Ctrl-C.
-//! Its tests play each fault of an API server for each of its requests and watch events.
+//! Run it with `cargo run -p policy-sync-hub --example counting`. It uses the current context of the kubeconfig, and
+//! ends with Ctrl-C. The tests simulate each fault of an API server at each request and each watch event of the
+//! controller.
 
 mod counting;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The capability on an API server in memory, with each fault for each of its requests and each of its watch events.
+//! Tests the capability on an API server in memory. Simulates each fault at each request and each watch event of the
+//! capability.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,17 +19,17 @@ use super::counting::{self, COUNT};
 
 /// The user that the capability runs as.
 const USER: &str = "counting";
-/// Longer than one watch; no fault holds anything back for longer.
+/// The maximum duration of a fault. It is longer than one watch.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The limit until all checks pass after the last fault: more than the longest backoff.
+/// The time within which all checks must pass after the last fault. It is longer than the longest backoff.
 const RECOVERY: Duration = Duration::from_secs(65);
-/// Longer than one watch, so that retries would be seen.
+/// The time in which nothing is written at the end. It is longer than one watch, so that retries would be seen.
 const QUIET: Duration = Duration::from_secs(350);
 
 /// A user's action on a ConfigMap.
 #[derive(Clone, Copy)]
 enum UserAction {
-    /// Writes it with this number of keys, with or without the label that requests a count.
+    /// Writes the ConfigMap with this number of keys, with or without the label that requests a count.
     Write(&'static str, usize, bool),
     Delete(&'static str),
 }
@@ -42,7 +43,7 @@ const ACTIONS: [UserAction; 7] = [
     UserAction::Delete("empty"),
     UserAction::Write("empty", 4, true),
 ];
-/// The writes that the story needs: one for each new count.
+/// The number of writes that the user actions require: one for each new count.
 const WRITES: usize = 5;
 
 #[derive(Clone)]
@@ -95,7 +96,7 @@ impl Hub {
     }
 }
 
-/// Plays the story under `faults`, and returns the number of successful writes.
+/// Performs the user actions under `faults`. Returns the number of successful writes of the capability.
 async fn run_actions(faults: &Faults) -> Result<usize> {
     let server = MemoryServer::new();
     let hub = Hub { config_maps: Api::namespaced(server.client(), "default"), server };

@@ -1,8 +1,9 @@
-//! A controller that reconciles a whole topology: it watches every kind of the topology, collects the events of half a second, and builds the
-//! topology once from all objects. It writes the topology to the ConfigMap `default/topology` as DOT, and to each Gateway a condition
-//! with the policies that target it.
+//! A controller that reconciles a whole topology. It watches every kind of the topology, collects the events of half a
+//! second, and builds the topology once from all objects. It writes the topology to the ConfigMap `default/topology` as
+//! DOT. On each Gateway, it writes a condition with the policies that target the Gateway.
 //!
-//! Run it with `cargo run -p policy-sync-hub --example topology`. It uses the current context of the kubeconfig, and ends with Ctrl-C.
+//! Run it with `cargo run -p policy-sync-hub --example topology`. It uses the current context of the kubeconfig, and
+//! ends with Ctrl-C.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ static POLICIES: Kind<Stored<3>> = Kind::new(RATE_LIMIT_POLICY.group, "v1", "rat
 const WATCHED: [&KindDeclaration; 4] =
     [CLASSES.declaration(), GATEWAYS.declaration(), ROUTES.declaration(), POLICIES.declaration()];
 
-/// The fields of an object that the topology needs; without `row`, its spec is invalid.
+/// The fields of an object that the topology needs. If `row` is `None`, the spec is invalid.
 #[derive(Clone, Debug, PartialEq)]
 struct Stored<const KIND: usize> {
     uid: String,
@@ -60,7 +61,7 @@ impl<const KIND: usize> ObjectRow for Stored<KIND> {
     }
 }
 
-/// The rows have no index.
+/// An index without derived data.
 #[derive(Clone, Debug)]
 struct NoIndex;
 

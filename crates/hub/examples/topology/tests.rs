@@ -1,4 +1,4 @@
-//! The controller on a real API server.
+//! Tests the controller on a real API server.
 
 use std::time::Duration;
 

@@ -53,7 +53,7 @@ async fn request_rejected_with_503_is_not_retried() {
         let (read, mut write) = connection.split();
         let mut lines = BufReader::new(read).lines();
         while let Ok(Some(line)) = lines.next_line().await {
-            // The next request follows the body on the same line.
+            // The next request begins on the same line as the previous body.
             if line.contains("POST ") {
                 requests += 1;
                 let busy = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n";

@@ -100,7 +100,7 @@ pub enum JsonClientError {
         address: String,
         /// The HTTP status.
         status: StatusCode,
-        /// OPA's error code, if the body has one. The body itself is left out: it may quote evaluated values.
+        /// OPA's error code, if the body has one. The body itself is omitted, because it may quote evaluated values.
         code: Option<&'static str>,
     },
     /// The body is not the expected JSON.
@@ -181,7 +181,7 @@ impl JsonClient {
     ///
     /// # Errors
     ///
-    /// As [`Self::send_once`].
+    /// See [`Self::send_once`].
     pub async fn send_once_limited(
         &self,
         method: Method,
@@ -232,8 +232,8 @@ impl JsonClient {
         }
     }
 
-    /// The error for a body that cannot be parsed. It has the position and omits the parser's message, which quotes
-    /// values.
+    /// The error for a body that cannot be parsed. It contains the position. It omits the parser's message, which
+    /// quotes values.
     #[must_use]
     pub fn parse_error(&self, error: &serde_json::Error) -> JsonClientError {
         let what = match error.classify() {

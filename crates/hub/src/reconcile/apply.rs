@@ -45,7 +45,7 @@ pub fn conditions(
     if !key.namespace.is_empty() {
         value["metadata"]["namespace"] = (*key.namespace).into();
     }
-    // Even an empty status would make the manager its owner.
+    // Even an empty status would make `manager` the owner of the status.
     if !conditions.is_empty() {
         value["status"] = json!({"conditions": conditions});
     }

@@ -1,7 +1,8 @@
-//! Events on users' objects: why an object was not planned, why a write failed, and how its clusters apply it.
+//! Events on users' objects: why an object was not planned, why a write failed, and how clusters apply the object.
 //!
-//! Each change of a problem has one Event. A bounded queue holds them: each tenant has a share, tenants take turns, and
-//! an Event past its share is dropped. Annotation, metric and log have the same information.
+//! Each change of a problem causes one Event. Events wait in a bounded queue. Each tenant has a share of the queue, and
+//! tenants take turns. An Event that exceeds its tenant's share is dropped. Annotations, metrics and logs contain the
+//! same information.
 
 mod queue;
 mod rate;
@@ -33,7 +34,8 @@ const NAME_LIMIT: usize = 253;
 /// minutes, to count repetitions, and does not limit their number.
 const EVENTS_PER_RECORDER: usize = 64;
 
-/// A reference to the Namespace `name`, for Events about it. They are created in it, where its users can read them.
+/// A reference to the Namespace `name`, for Events about it. The Events are created in that Namespace, where its users
+/// can read them.
 #[must_use]
 pub fn namespace_reference(name: &str) -> ObjectReference {
     ObjectReference {
@@ -110,7 +112,7 @@ impl Events {
     }
 
     /// Queues a warning about `object` that a request of `tenant` caused, at a limited rate. Requests about different
-    /// `related` objects have different Events; repeated Events are counted in one.
+    /// `related` objects have different Events. Repeated Events are counted in one Event.
     pub fn warn_rate_limited(
         &self,
         tenant: Tenant,

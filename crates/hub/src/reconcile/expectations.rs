@@ -8,7 +8,7 @@ use policy_sync_mirror::Key;
 
 /// The writes of one key that the watch is expected to return.
 pub trait Expectation: Default {
-    /// Whether the watch has returned all of them.
+    /// Whether the watch has returned all of these writes.
     fn is_met(&self) -> bool;
 }
 
@@ -22,7 +22,7 @@ impl LastWrite {
         self.0 = Some(version);
     }
 
-    /// Whether the mirror, which shows the object at `version`, includes the last write. If so, the write is forgotten.
+    /// Whether the mirror, which shows the object at `version`, includes the last write. If so, the write is removed.
     #[must_use]
     pub fn is_visible(&mut self, version: u64) -> bool {
         self.0 = self.0.filter(|written| version < *written);
@@ -64,7 +64,7 @@ impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
 
     /// Changes the expectations of `key`, for example after a write.
     pub fn note(&self, key: &K, note: impl FnOnce(&mut E)) {
-        // Most calls record that no write is pending, and many keys never return.
+        // Most calls record that no write is pending, and many keys never occur again.
         match self.0.entry(key.clone()) {
             Entry::Occupied(mut expected) => {
                 note(expected.get_mut());
@@ -95,8 +95,8 @@ impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
         self.0.iter().flat_map(|entry| of(entry.key(), entry.value())).collect()
     }
 
-    /// Updates the expectations of all keys, also of keys that are never planned again: they may have ceased to exist
-    /// while another process led.
+    /// Updates the expectations of all keys. This includes keys that are never planned again, because their objects
+    /// ceased to exist while another process was the leader.
     pub fn update(&self, mut update: impl FnMut(&K, &mut E)) {
         self.0.retain(|key, expected| {
             update(key, expected);

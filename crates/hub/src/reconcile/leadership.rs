@@ -7,11 +7,11 @@
 //! follower      │── watches, plans nothing ──────────────────▶│ takes it, plans everything
 //! ```
 //!
-//! A leader measures the duration from before it sent a renewal, a follower from when it read the renewal. Each uses
-//! its own monotonic clock, so no two clocks are compared. A write that was sent just before the leader stops has a
-//! third of the duration to arrive. A process that was suspended detects that its term is over before it sends
-//! anything. If a write was already in flight, the API server rejects it because of the uid and generation that it
-//! contains.
+//! A leader measures the duration of the Lease from before it sends a renewal. A follower measures it from when it
+//! reads the renewal. Each uses its own monotonic clock, so no two clocks are compared. A write that was sent just
+//! before the leader stops has a third of the duration to arrive. A process that was suspended detects that its term is
+//! over before it sends anything. If a write was already in flight, the API server rejects it because of the uid and
+//! generation that it contains.
 //!
 //! Existing crates do not fit. kube-lease-manager sleeps until the Lease that it last saw expires, so it takes a
 //! released Lease too late. It renews, releases and takes over without a resource version, so two processes can both
@@ -35,7 +35,8 @@ const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
 /// The state of the term that [`Leadership`] shares.
 #[derive(Clone, Copy, Debug, Default)]
 struct Term {
-    /// The number of the term in this process. A renewal after the term lapsed, however shortly, starts a new one.
+    /// The number of the term in this process. A renewal after the end of a term starts a new term, even if the gap is
+    /// short.
     number: u64,
     /// The end of the time in which this process may write; `None` while another may lead.
     until: Option<Instant>,
@@ -96,7 +97,7 @@ impl Leadership {
         let last = self.last;
         let changed = self.term.wait_for(|term| running(term) != last).await.map(|term| running(&term));
         let Ok(now) = changed else {
-            // The elector is gone: no change can follow.
+            // The elector was dropped, so no change can follow.
             return std::future::pending().await;
         };
         self.last = now;
@@ -125,7 +126,7 @@ impl TermSender {
         });
     }
 
-    /// Ends the term at once, as when another process took the Lease.
+    /// Ends the term at once, for example because another process took the Lease.
     fn end(&self) {
         self.0.send_if_modified(|term| term.until.take().is_some());
     }

@@ -40,7 +40,7 @@ pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};
 pub use write_throttle::WriteThrottle;
 
-/// Shared by all capabilities of a process. Clones refer to the same objects.
+/// The objects that all capabilities of a process share. Clones refer to the same objects.
 #[derive(Clone)]
 pub struct CapabilityContext {
     /// The client of the hub.

@@ -14,7 +14,7 @@ use policy_sync_api::fair_queue::FairQueue;
 use policy_sync_api::shrink::{is_sparse, shrink_if_sparse};
 use policy_sync_mirror::{Key, Priority};
 
-/// The backoff after the first failure; it doubles with each further one.
+/// The backoff after the first failure; it doubles with each further failure.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest backoff.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
@@ -38,8 +38,8 @@ struct QueueState<K> {
     /// The queued keys, each with the time at which it was added.
     queued: HashMap<K, Instant>,
     active: HashSet<K>,
-    /// The active keys that were added again, each with the time of that. They are queued once they are no longer
-    /// active.
+    /// The active keys that were added again, each with the time at which this happened. They are queued once they are
+    /// no longer active.
     re_added: HashMap<K, Instant>,
     timers: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
@@ -243,7 +243,7 @@ impl<K: Key> Queue<K> {
         let _ = tokio::time::timeout(limit, idle).await;
     }
 
-    /// Whether `key`, which is active, was added again, so that its decision is based on an older state.
+    /// Whether `key`, which is active, was added again. If so, its decision is based on an older state.
     #[must_use]
     pub fn is_re_added(&self, key: &K) -> bool {
         self.state.lock().re_added.contains_key(key)

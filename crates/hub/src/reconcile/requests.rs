@@ -25,8 +25,8 @@ use policy_sync_mirror::Projection;
 const MAX_CONCURRENT: usize = 64;
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The status code for a failed test of a JSON Patch, for a uid that differs, and for a rejection by a schema or an
-/// admission policy.
+/// The status code for three rejections: a failed test of a JSON Patch, a different uid, and a rejection by a schema or
+/// an admission policy.
 const UNPROCESSABLE: u16 = 422;
 /// The `Accept` header for an object's metadata only.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -38,10 +38,10 @@ const FULL_OBJECT: &str = "application/json";
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The API server rejected it.
+    /// The API server rejected the request.
     #[error("{} ({})", .0.message, .0.code)]
     Rejected(Box<Status>),
-    /// The API server rejected it because the object has changed since the decision.
+    /// The API server rejected the request because the object has changed since the decision.
     #[error("{} ({})", .0.message, .0.code)]
     Stale(Box<Status>),
     /// The term ended before the request was sent, or before its response.
@@ -107,7 +107,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Uses `client`. Writes need `leadership`.
+    /// Sends requests with `client`. Writes are sent only while `leadership` permits.
     #[must_use]
     pub fn new(client: Client, leadership: Leadership) -> Self {
         Self { client, leadership, slots: Arc::new(Semaphore::new(MAX_CONCURRENT)) }
@@ -146,7 +146,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// As [`Requests::write`]; [`RequestError::Stale`] if the precondition failed.
+    /// See [`Requests::write`]. The error is [`RequestError::Stale`] if the precondition failed.
     pub async fn write_guarded(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -169,7 +169,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// If the objects cannot be listed.
     pub async fn list(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -213,7 +213,8 @@ impl Requests {
         };
         let limit = Instant::now() + TIMEOUT;
         tokio::select! {
-            // The limit comes first: a process that was suspended must not send anything.
+            // The time limit is checked first, because a process that was suspended must not send anything after its
+            // term.
             biased;
             () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
                 Some(term) if term < limit => Err(RequestError::NotLeader),

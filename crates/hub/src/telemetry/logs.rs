@@ -7,7 +7,7 @@ use tracing::{Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The default filter: `level` for this project's crates, at most warnings for others.
+/// The default filter: `level` for this project's crates, and warnings for other crates.
 #[must_use]
 pub fn default_filter(level: Level) -> EnvFilter {
     EnvFilter::new(format!("{},policy_sync={level}", level.min(Level::WARN)))

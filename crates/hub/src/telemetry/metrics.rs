@@ -1,5 +1,5 @@
-//! Metrics of any controller. Names and labels follow controller-runtime and client-go where they have the metric;
-//! others start with `policy_sync_`. Capabilities add their own.
+//! Metrics of any controller. If controller-runtime or client-go has a metric, its name and labels are used. The names
+//! of other metrics start with `policy_sync_`. Capabilities register further metrics.
 //!
 //! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters. Every series exists from
 //! the start with the value 0, except those of requests.
@@ -45,7 +45,7 @@ impl Metrics {
     ///
     /// # Errors
     ///
-    /// If two metrics have one name, which is a bug.
+    /// If two metrics have the same name, which is a bug.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]

@@ -66,8 +66,8 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// Feeds `mirror` with objects, reduced for `controller`, and passes each change to `changed`. The mirror is locked
-    /// during the callback, which can read it.
+    /// Passes objects, pruned for `controller`, to `mirror`. Passes each change of the mirror to `changed`. The mirror
+    /// is locked during this callback, which can read it.
     #[must_use]
     pub fn new<I: Index>(
         mirror: Arc<Mirror<I>>,

@@ -1,5 +1,5 @@
-//! A streamed page of a list. Its list metadata is parsed as soon as it has arrived, so that the next page can be
-//! requested while this one is still being received. The objects are decoded one at a time, so that a page needs the
+//! A streamed page of a list. Its list metadata is parsed as soon as it has arrived. The next page can then be
+//! requested while this page is still being received. The objects are decoded one at a time, so that a page needs the
 //! memory of its text and of one object.
 
 use std::fmt;
@@ -50,7 +50,8 @@ impl<R: AsyncBufRead + Unpin> StreamedPage<R> {
     /// Reads `text` until the list metadata is complete.
     pub(super) async fn new(text: R) -> Result<Self, Error> {
         let mut page = Self { rest: text, text: Vec::new(), header: ListHeader::default() };
-        // If the objects come first, each attempt waits until the text has doubled in size.
+        // If the objects come before the list metadata, the next attempt to parse waits until the text has doubled in
+        // size.
         let mut parsed_length = 0;
         while page.read().await? {
             if page.text.len() < 2 * parsed_length {
@@ -225,7 +226,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for Items<'_, O, F> {
         formatter.write_str("objects")
     }
 
-    /// Some lists have `null` for no items.
+    /// Some servers send `null` instead of an empty list.
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
         Ok(())
     }

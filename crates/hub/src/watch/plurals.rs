@@ -56,8 +56,8 @@ pub async fn resolve_plurals(
                 for plural in now {
                     let name = aliases.get(&plural).unwrap_or(&plural);
                     let served = served(&groups, name);
-                    // A server that has just started, or that aggregates others, may lack some of its kinds at first. A
-                    // second discovery must confirm.
+                    // A server that has just started, or that aggregates others, may lack some of its kinds at first.
+                    // So a second discovery must confirm that a kind is missing.
                     let was_served = matches!(known.get(&plural), Some(ResolvedPlural::Resource(_)));
                     let is_confirmed = before.contains(&plural) && !groups.iter().any(is_stale);
                     if served == ResolvedPlural::NotServed && was_served && !is_confirmed {

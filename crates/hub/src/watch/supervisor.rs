@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_mirror::{DeclaredKind, KindDeclaration, Source, WatchedSources};
 
-/// How a kind is watched, instead of by [`SourceWatcher::run`].
+/// A function that watches the sources of a kind, instead of [`SourceWatcher::run`].
 pub type WatchFn = fn(SourceWatcher, Client, Feed, CrdNotifications) -> BoxFuture<'static, ()>;
 
 /// Runs one task for each source.

@@ -1,4 +1,4 @@
-//! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
+//! Finds constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Calls of `walk` with one argument where the engine does not iterate over its values.
+/// Calls of `walk` with one argument at places for which the engine does not iterate over the results.
 fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     let mut calls = Vec::new();
     let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
@@ -79,7 +79,7 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
         for part in tree::parts(expr) {
             if let ExprPart::Comprehension(query, terms) = part {
                 if terms.iter().any(|term| name_of(term) == Some(PART)) {
-                    // An expression of a template string has one value.
+                    // An expression of a template string must have only one value.
                     let statements = query.stmts.iter().flat_map(tree::expressions);
                     statements.for_each(|expr| generators(expr, &mut calls));
                 }
@@ -100,7 +100,7 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     calls.into_iter().map(|call| module.fault(tree::start(call), text)).collect()
 }
 
-/// Adds the generators in `expr`, without those in comprehensions.
+/// Adds the calls of `walk` with one argument in `expr`, except in comprehensions. Such a call has many values.
 fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
     if is_generator(expr) {
         calls.push(expr);
@@ -112,7 +112,7 @@ fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
     }
 }
 
-/// An operator, or a call of `walk`, where the package has a rule with the name of its function. OPA calls the rule.
+/// An operator or a call of `walk`, if a rule or an import has the name of its builtin function. OPA calls that rule.
 fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let (place, operator, function) = match walked(expr) {
         Some(_) => (tree::start(expr), "walk", "walk"),
@@ -129,14 +129,14 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
     })
 }
 
-/// A comprehension in an index of `expr`. If it uses variables of the body, OPA does not look up the index: every
-/// reference with it holds.
+/// A comprehension in an index of `expr`. If the comprehension uses variables of the body, OPA ignores the index, and
+/// every such reference holds.
 fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
     let index = tree::indexes(expr).find(|index| tree::has_comprehension(index))?;
     Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
 }
 
-/// `true with …`. As the only statement of a body, it holds in OPA even if the value of `with` is undefined.
+/// `true with …`. If this is the only statement of a body, it holds in OPA even if the value of `with` is undefined.
 fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let is_true = matches!(expr.as_ref(), Expr::Bool { value, .. } if *value == Value::Bool(true));
@@ -144,7 +144,7 @@ fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     has_no_effect.then(|| module.fault(&statement.span, "with has no effect on true: remove with"))
 }
 
-/// A pattern with an object for the result of the call `statement`.
+/// An object in the pattern that receives the result of the call `statement`.
 fn object_of_result(
     module: &Module,
     rules: &Rules<'_>,
@@ -157,7 +157,7 @@ fn object_of_result(
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
 }
 
-/// A variable of an assignment that has the same name as another one in a comprehension of its value. The engine treats
+/// An assigned variable whose name a comprehension in the assigned value uses for another variable. The engine treats
 /// both as one variable.
 fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
@@ -187,7 +187,8 @@ fn within_comprehension<'t>(expr: &'t Expr, names: &BTreeSet<&str>) -> Option<&'
     })
 }
 
-/// Finds unifications in `query` of the variables `names` of an `every` around it. The engine gives such a variable another value.
+/// Finds unifications in `query` that contain one of `names`, the variables of an enclosing `every`. The engine assigns
+/// such a variable a new value.
 fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &mut Vec<Fault>) {
     let declared = tree::declared_in(query);
     names.retain(|name| !declared.contains(name));
@@ -209,7 +210,7 @@ fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &m
             }
         }
         tree::expressions(statement).into_iter().for_each(|expr| rebound_in(module, expr, &names, faults));
-        // The statements of another `every` are visited on their own, with its variables.
+        // The statements of a nested `every` are visited separately, with the variables of that `every`.
         if let Some(query) = tree::query_of(statement) {
             let mut inner = BTreeSet::new();
             tree::declared(statement, &mut inner);
@@ -231,7 +232,7 @@ fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut
     }
 }
 
-/// An object in a `pattern`. The engine ignores the other keys of the value.
+/// An object in `pattern`. The engine does not compare keys of the value that the pattern lacks.
 fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     objects::has_object(pattern).then(|| {
         let text = "an object as a pattern: use a variable, and write {…} = variable in the body";
@@ -239,7 +240,8 @@ fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     })
 }
 
-/// A unary minus before anything but a number. The engine does not support it, and parses `-x + 1` as `-(x + 1)`.
+/// A unary minus before anything but a number. The engine does not support such a minus, and parses `-x + 1` as
+/// `-(x + 1)`.
 fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::UnaryExpr { span, expr, .. } = expr else { return None };
     let is_number = matches!(expr.as_ref(), Expr::Number { .. });
@@ -247,14 +249,14 @@ fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
         .then(|| module.fault(span, "a minus before an expression that is not a number: write 0 - x for -x"))
 }
 
-/// A negation that OPA parses as a negated body because of the module's imports. The engine parses it as a set, or
-/// evaluates it in another order.
+/// A negation that OPA parses as a negated body because of the module's imports. The engine parses the body as a set,
+/// or evaluates it in another order.
 fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     if module.negation == Negation::OfExpressions {
         return None;
     }
     let text = match expr {
-        // In the text, `set()` is a call.
+        // The empty set is written as the call `set()`, which OPA does not parse as a body.
         Expr::Set { items, .. } if items.is_empty() => return None,
         Expr::Set { .. } | Expr::Object { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => {
             "with this import of future.keywords, the braces are a negated body: move the body to a rule, and negate the rule"
@@ -297,7 +299,8 @@ fn imports(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// An integer with an exponent. OPA treats it as a fraction and prints it as it is written; the engine treats it as an integer.
+/// An integer with an exponent. OPA treats such a number as a fraction and prints it as written. The engine treats it
+/// as an integer.
 fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::Number { span, value, .. } = expr else { return None };
     let is_integer = matches!(value, Value::Number(number) if number.is_integer());
@@ -306,7 +309,7 @@ fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     })
 }
 
-/// `_` in a value that is assigned, or unified with `_`. It has no value there.
+/// A `_` in a value that is assigned, or unified with `_`. There, `_` has no value.
 fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr else { return None };
     let is_wildcard = |side: &Expr| name_of(side) == Some("_");
@@ -369,7 +372,8 @@ fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -
     Some(module.fault(pattern.span(), format!("{name}: the pattern {error}")))
 }
 
-/// A constant schema with which a call would end the evaluation, and a document or a schema of a type that OPA rejects.
+/// A constant schema that would end the evaluation when it is used, or a constant document or schema of a type that OPA
+/// rejects.
 fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let Expr::Call { fcn, params, .. } = expr else { return None };
     let name = builtin_name(module, rules, names, fcn)?;
@@ -409,7 +413,8 @@ fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) ->
     Some(module.fault(schema.span(), error.to_string()))
 }
 
-/// Whether a number in `expr` is an integer that is written with a fraction. OPA distinguishes `2.0` from `2` in a schema.
+/// Whether a number in `expr` is an integer that is written with a fraction. OPA distinguishes `2.0` from `2` in a
+/// schema.
 fn has_fraction(expr: &Expr) -> bool {
     if let Expr::Number { span, value: Value::Number(number), .. } = expr {
         return number.is_integer() && span.text().contains('.');

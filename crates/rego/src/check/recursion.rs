@@ -1,4 +1,4 @@
-//! Recursive rules and functions.
+//! Finds recursive rules and functions.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,9 +51,9 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     let mut refer = |path: Option<Path<'_>>| {
         let Some(path) = path else { return };
         let path = path.constants;
-        // To a rule, or to a part of its value.
+        // The path may lead to a rule, or to a part of the value of a rule.
         found.extend((1..=path.len()).filter_map(|length| numbers.get(&path[..length])));
-        // To a package, or to all rules whose paths begin so.
+        // The path may also lead to a package, or be the start of the paths of several rules.
         let below = numbers.range(path.as_slice()..);
         found.extend(below.take_while(|(below, _)| below.starts_with(&path)).map(|(_, number)| number));
     };
@@ -71,8 +71,8 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers into one. The
-/// time is linear in the number of references, plus the time of the walks to cycles.
+/// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers to a rule in a
+/// cycle. The time is linear in the number of references, plus the time of the walks to cycles.
 fn cycles(references: &References) -> Vec<Vec<usize>> {
     let mut remaining = RemainingRules::of(references);
     let (mut cycles, mut next) = (Vec::new(), 0);
@@ -131,7 +131,7 @@ impl RemainingRules {
         }
     }
 
-    /// Removes rules that refer to no remaining rule, because they are not in a cycle.
+    /// Removes rules that refer to no remaining rule. Such rules are not in a cycle.
     fn prune(&mut self) {
         while let Some(rule) = self.ended.pop() {
             self.remove(rule);

@@ -1,5 +1,5 @@
-//! Unsafe variables: those without a value. The engine reports only those in statements that it evaluates, and none
-//! under `not`.
+//! Finds unsafe variables, which are variables without a value. The engine reports an unsafe variable only in a
+//! statement that it evaluates, and never under `not`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -26,7 +26,7 @@ type Bound<'t> = BTreeSet<&'t str>;
 
 struct Safety<'m> {
     bindings: Bindings<'m>,
-    /// Each `_` of the rule that is bound at its place: as an index, or as a part of a pattern.
+    /// Each `_` of the rule that gets a value, because it is an index or a part of a pattern.
     wildcards: HashSet<*const Expr>,
     faults: Vec<Fault>,
 }
@@ -57,7 +57,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Binds the variables that lookups in the head of `rule` bind.
+    /// Adds to `bound` the variables that lookups in the head of `rule` bind.
     fn bind_lookups(&self, rule: &'m Rule, body: Option<&'m RuleBody>, bound: &mut Bound<'m>) {
         let lookups = heads::lookups(rule, body, bound);
         lookups.into_iter().for_each(|value| self.bindings.expression(value, bound));
@@ -118,7 +118,7 @@ impl<'m> Safety<'m> {
                 if terms.iter().any(|term| name_of(term) == Some(PART)) {
                     self.template(query, &inner, bound);
                 }
-                // Terms are evaluated in the body.
+                // The terms are evaluated in the body of the comprehension, so `_` may be used in them.
                 inner.insert("_");
                 // A comprehension is evaluated before the negation.
                 terms.into_iter().for_each(|term| self.uses(term, &inner, false));
@@ -126,7 +126,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Variables in an expression of a template string must be bound outside of it.
+    /// Checks that the variables in an expression of a template string are bound outside of the string.
     fn template(&mut self, query: &'m Query, inner: &Bound<'m>, outer: &Bound<'m>) {
         let Bindings { module, names, rules } = &self.bindings;
         if let Some(second) = query.stmts.get(1) {

@@ -1,4 +1,5 @@
-//! Variable names that the embedded engine does not distinguish in nested scopes, or does not compare in patterns.
+//! Finds variable names that the embedded engine does not distinguish in nested scopes, or does not compare in
+//! patterns.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +55,7 @@ impl<'m> Scopes<'m> {
         all
     }
 
-    /// Checks `query`. The names `outer` are in use around it.
+    /// Checks `query`. The enclosing queries use the names `outer`.
     fn query(&mut self, query: &'m Query, outer: &Names<'m>) {
         let mut names = outer.clone();
         of_query(query, &mut names);

@@ -1,4 +1,4 @@
-//! The variables of a rule: its declarations, and the statements that bind them.
+//! The variables of a rule: which names the rule declares, and which variables its statements bind.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,14 +17,14 @@ pub(crate) fn declared(rule: &Rule) -> BTreeSet<&str> {
     names
 }
 
-/// The names that the arguments of `rule` declare, in the whole rule.
+/// The names that the arguments of `rule` declare. These names are valid in the whole rule.
 pub(crate) fn argument_names(rule: &Rule) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     tree::arguments(rule).iter().for_each(|argument| pattern(argument, &mut names));
     names
 }
 
-/// Finds the expressions of a module that bind variables.
+/// Finds the variables that expressions of a module bind.
 pub(super) struct Bindings<'m> {
     pub(super) module: &'m Module,
     pub(super) names: Names<'m>,

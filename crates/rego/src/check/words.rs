@@ -1,5 +1,5 @@
-//! Rules whose names begin with a keyword. The embedded engine parses them as rules of another package, so a name in
-//! them has another meaning if that package has a rule of this name.
+//! Finds ambiguous names in rules whose own names begin with a keyword. The embedded engine parses such a rule as a
+//! rule of another package. A name in the rule is ambiguous if that package has a rule of this name.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ const NAMESPACES: &str = "namespaces";
 pub(super) enum Kinds {
     /// One kind, as policies name it.
     One(String),
-    /// All kinds except Namespaces, of these groups; of all groups if there are none.
+    /// All kinds of these groups except Namespaces. An empty list means all groups.
     Other(Vec<String>),
 }
 
@@ -70,8 +70,8 @@ pub(super) fn name(group: &str, kind: &str) -> String {
     if group.is_empty() { plural } else { format!("{plural}.{group}") }
 }
 
-/// The statements for `matches` on an object of `kind`. They follow the statement that binds `namespace`, `name` and
-/// `object`.
+/// The statements for `matches` on an object of `kind`. In the module, these statements follow the statement that binds
+/// `namespace`, `name` and `object`.
 pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, String> {
     let mut statements = Vec::new();
     if let Kinds::Other(groups) = kind {
@@ -92,14 +92,15 @@ pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, S
             "namespaces" => {
                 let found = texts(value, &path)?;
                 if !found.is_empty() {
-                    // Gatekeeper applies it only to objects in namespaces.
+                    // Gatekeeper applies `namespaces` only to namespaced objects. Cluster-scoped objects match any
+                    // list.
                     statements.push(one_of(namespace, &[&[""], found.as_slice()].concat()));
                 }
             }
             "excludedNamespaces" => {
                 let found = texts(value, &path)?;
                 if !found.is_empty() {
-                    // Objects outside of namespaces are not excluded.
+                    // `excludedNamespaces` does not exclude cluster-scoped objects.
                     let excluded = one_of(namespace, &found);
                     statements.push(format!("count([1 | {namespace} != \"\"; {excluded}]) == 0"));
                 }

@@ -1,4 +1,4 @@
-//! Gatekeeper's objects.
+//! Parses Gatekeeper's ConstraintTemplates, constraints and suites of tests.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub struct Constraint {
     pub enforcement: String,
 }
 
-/// A case of a suite's test.
+/// A case of a test in a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Its name.
@@ -46,7 +46,7 @@ pub struct Case {
 pub struct Assertion {
     /// The number of violations.
     pub violations: Violations,
-    /// A regular expression for their messages. Only these count.
+    /// A regular expression. Only violations whose messages match it count.
     pub message: Option<String>,
 }
 

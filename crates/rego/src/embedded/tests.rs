@@ -73,7 +73,7 @@ fn names_are_quoted_in_queries() {
     assert_eq!(query("a\"] with input as {}"), "data[\"a\\\"] with input as {}\"]");
 }
 
-/// Rules that fail on `input.o`, and the kind of error.
+/// Rules that fail on `input.o`, each with the kind of its error.
 const FAILING: [(&str, &str); 9] = [
     ("p := {k: v | some v in input.o; k := 1}", "more than one value for a key of an object"),
     ("p := input.o & {\"a\"}", "operand of the wrong type for &"),
@@ -100,7 +100,7 @@ fn failed_evaluations_quote_no_values() {
         let input = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]}).into();
         assert!(whole.evaluate("data.a.p", &input).is_err(), "{rule}");
     }
-    // Commands for files do not print them either.
+    // Evaluations for commands that read files quote no values either.
     let whole = engine("package a\np := input.o & {1}", json!({}));
     let told = whole.evaluate("data.a.p", &json!({"o": "mine"}).into()).unwrap_err().to_string();
     assert_eq!(told, "m.rego:2:11: operand of the wrong type for &");
@@ -119,8 +119,8 @@ fn timeout_in_a_function_is_reported_as_timeout() {
     assert!(engine(text, json!({})).query_value("data.a.p", &json!({}).into()).unwrap_err().exceeded_time);
 }
 
-/// The ratio of the time of one review of a Service by the example policies to that with an engine without limits for
-/// builtins and interpreter. Both are the minimum of many alternating runs.
+/// Measures the time of one review of a Service by the example policies, with and without limits for builtins and
+/// interpreter. Each time is the minimum of many alternating runs.
 #[test]
 fn memory_limit_has_little_overhead() {
     const TURNS: usize = 300;

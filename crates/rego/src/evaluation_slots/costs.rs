@@ -1,4 +1,4 @@
-//! Recent durations of evaluations by tenant and kind. Stores hashes, in bounded numbers.
+//! Remembers recent durations of evaluations by tenant and kind. Stores hashes of both, up to a maximum number.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -11,17 +11,19 @@ use policy_sync_api::tenant::Tenant;
 
 /// The minimum duration of a long evaluation.
 pub(super) const LONG: Duration = Duration::from_millis(50);
-/// The period for which a long evaluation is remembered. It limits how often a tenant with many kinds is treated as an
-/// unknown one.
+/// The period for which a long evaluation is remembered. After this period, the cost for that tenant and kind is
+/// [unknown](Cost::Unknown) again. A long period limits how often this happens for a tenant with many kinds.
 const RETENTION: Duration = Duration::from_secs(600);
-/// After this number of short evaluations in a row, a long one is forgotten: the machine may have been busy.
+/// After this number of short evaluations in a row, the long evaluation before them is forgotten. It may have been long
+/// because the machine was busy.
 const SHORTS_TO_FORGET_LONG: u8 = 8;
-/// The maximum numbers of remembered pairs of tenant and kind with long and with short evaluations.
+/// The maximum number of remembered pairs of tenant and kind: one for long evaluations, and one for short evaluations.
 const MAX_LONG_ENTRIES: usize = 4_096;
 const MAX_SHORT_ENTRIES: usize = 4_096;
 /// The maximum number of remembered kinds that ran out of time.
 const MAX_KINDS: usize = 64;
-/// After timeouts for this number of tenants, with no success in between, a kind is expected to time out for all.
+/// After timeouts for this number of tenants without a success in between, a kind is expected to time out for all
+/// tenants.
 const MAX_TIMEOUTS_IN_A_ROW: usize = 8;
 
 /// The expected cost of an evaluation.
@@ -29,7 +31,7 @@ const MAX_TIMEOUTS_IN_A_ROW: usize = 8;
 pub(super) enum Cost {
     /// There is no recent evaluation of this kind for the tenant.
     Unknown,
-    /// As [`Self::Unknown`], and recent evaluations of the kind ran out of time for several tenants in a row.
+    /// The tenant has no recent evaluation of this kind, and the kind ran out of time for several tenants in a row.
     LikelyTimeout,
     /// Less than [`LONG`].
     Short,
@@ -41,10 +43,12 @@ pub(super) enum Cost {
 #[derive(Debug, Default)]
 pub(super) struct CostHistory {
     hasher: RandomState,
-    /// By the hash of tenant and kind: duration and end of the last long evaluation, and the number of short ones since.
+    /// By the hash of tenant and kind: duration and end of the last long evaluation, and the number of short
+    /// evaluations since then.
     long: HashMap<u64, (Duration, Instant, u8)>,
     short: HashMap<u64, Instant>,
-    /// Kinds that ran out of time, each with the hashes of the tenants affected since its last success. The most recent is last.
+    /// Kinds that ran out of time, each with the hashes of the tenants affected since its last success. The most recent
+    /// is last.
     timed_out_kinds: VecDeque<(Arc<str>, Vec<u64>)>,
 }
 
@@ -114,7 +118,8 @@ impl CostHistory {
     }
 }
 
-/// Removes the older half of `map` once it has more than `most` entries. So the cost of each insertion is constant on average.
+/// Removes the older half of `map` once it has more than `most` entries. So the cost of each insertion is constant on
+/// average.
 fn keep_newest<V>(map: &mut HashMap<u64, V>, most: usize, at: impl Fn(&V) -> Instant) {
     if map.len() > most {
         let mut times: Vec<Instant> = map.values().map(&at).collect();

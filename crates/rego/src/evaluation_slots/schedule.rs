@@ -2,10 +2,11 @@
 //!
 //! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996). Each evaluation is charged
 //! to its tenant, and the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual
-//! time. So it does not accumulate credit, and it does not pay for unused time.
+//! time. So an idle tenant does not accumulate credit, and does not pay for unused time.
 //!
-//! With fair shares alone, a tenant with short evaluations would wait for the end of a long one. So long evaluations
-//! leave some slots free. One tenant has at most half of the slots for evaluations that are not known to be short.
+//! With fair shares alone, a tenant with short evaluations would wait for the end of a long evaluation. So long
+//! evaluations leave some slots free. One tenant has at most half of the slots for evaluations that are not known to be
+//! short.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,17 +50,17 @@ pub(super) struct Ticket {
 /// Running and waiting evaluations. The caller notifies `T` when its evaluation may begin.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
-    /// The maximum number of long evaluations at once. One more slot is for a doubtful evaluation, and another one for evaluations that are
-    /// not expected to be long.
+    /// The maximum number of long evaluations at once. One more slot is for an evaluation that [may time
+    /// out](Cost::LikelyTimeout), and another one for evaluations that are not expected to be long.
     slots: usize,
     running: usize,
     long: usize,
     likely_timeouts: usize,
     waiting: usize,
     accounts: HashMap<Tenant, Account<T>>,
-    /// The virtual time: the largest charge that a tenant had when one of its evaluations began.
+    /// The virtual time: the largest charge that any tenant had when one of its evaluations began.
     time: Duration,
-    /// The number of the next turn of a line.
+    /// A counter for the order in which the queues of a tenant take turns.
     turn: u64,
     costs: CostHistory,
 }
@@ -69,7 +70,7 @@ pub(super) struct Schedule<T> {
 struct Account<T> {
     charged: Duration,
     running: usize,
-    /// Running evaluations that are not known to be short.
+    /// The number of running evaluations that are not known to be short.
     unproven: usize,
     waiting: usize,
     queues: BTreeMap<Arc<str>, KindQueue<T>>,
@@ -94,7 +95,7 @@ impl<T> Account<T> {
         self.running == 0 && self.waiting == 0
     }
 
-    /// Removes the newest evaluation of the longest line.
+    /// Removes the newest evaluation of the member with the most waiting evaluations of one kind.
     fn pop_newest(&mut self) -> Option<T> {
         let size = |queue: &KindQueue<T>| queue.waiting.largest().map_or(0, |(_, size)| size);
         let kind = self.queues.iter().max_by_key(|(_, queue)| size(queue)).map(|(kind, _)| kind.clone())?;
@@ -122,7 +123,8 @@ impl<T> Schedule<T> {
         self.waiting
     }
 
-    /// Adds `waiter` to the queue. If the queue is full, drops the newest evaluation of the tenant with the most waiting ones.
+    /// Adds `waiter` to the queue. If the queue is full, drops the newest evaluation of the tenant with the most
+    /// waiting evaluations.
     ///
     /// # Errors
     ///
@@ -195,7 +197,8 @@ impl<T> Schedule<T> {
             && (cost == Cost::Short || account.unproven < (self.slots / 2).max(1))
     }
 
-    /// Ends an evaluation. `timed_out`: whether it ran out of time, or `None` if it was aborted.
+    /// Ends an evaluation. `timed_out` states whether the evaluation ran out of time, or is `None` if the evaluation
+    /// was aborted.
     pub(super) fn end(&mut self, ticket: &Ticket, timed_out: Option<bool>, now: Instant) {
         let took = now.saturating_duration_since(ticket.began);
         if let Some(timed_out) = timed_out {
@@ -212,8 +215,8 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Removes idle tenants whose charge does not exceed the virtual time. Above the limit also removes the idle tenants with smaller
-    /// charges.
+    /// Removes idle tenants whose charge does not exceed the virtual time. If more than [`MAX_IDLE_TENANTS`] idle
+    /// tenants remain, also removes those with the smallest charges.
     fn forget(&mut self) {
         let time = self.time;
         self.accounts.retain(|_, account| !account.is_idle() || account.charged > time);
@@ -245,8 +248,9 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Drops the newest waiter of the tenant with the most waiters, if that tenant would keep at least as many as
-    /// `tenant` then has. If `tenant` has no waiters, it also displaces those of a tenant with a higher charge.
+    /// Drops the newest waiter of the tenant with the most waiters, so that `tenant` can add a waiter. Does so only if
+    /// that other tenant keeps at least as many waiters as `tenant` then has. If `tenant` has no waiters, it suffices
+    /// that the other tenant has a higher charge.
     fn evict_waiter(&mut self, tenant: &Tenant) -> bool {
         let own = self.accounts.get(tenant);
         let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));

@@ -76,7 +76,7 @@ async fn long_evaluations_of_many_namespaces_delay_short_ones_of_no_other() {
             LONG,
         );
     }
-    // The first evaluation of each is not known to be long.
+    // The first evaluation of each namespace is not known to be long.
     sleep(40 * LONG).await;
     let longest = longest_wait(&evaluation_slots, &requester("shop", "ingresses"), SHORT).await;
     assert!(longest <= SHORT, "{longest:?}");
@@ -121,7 +121,7 @@ async fn long_evaluations_of_a_tenant_leave_a_slot_for_its_other_kinds() {
     keep_busy(&mut tasks, &evaluation_slots, &requester("shop", "ingresses"), 16, LONG);
     sleep(WARM).await;
     let longest = longest_wait(&evaluation_slots, &requester("shop", "pods"), SHORT).await;
-    // The first of a kind may turn out long, so it waits for the tenant's share of these.
+    // The first evaluation of a kind may be long, so it waits for a slot in the tenant's share of long evaluations.
     assert!(longest <= LONG, "{longest:?}");
     let longest = longest_wait(&evaluation_slots, &requester("shop", "pods"), SHORT).await;
     assert!(longest <= SHORT, "{longest:?}");

@@ -1,5 +1,5 @@
-//! Builtins that read certificates and keys (`crypto.x509.*`, `crypto.parse_private_keys`), with the results of Go's package
-//! [crypto/x509](https://pkg.go.dev/crypto/x509) in JSON.
+//! Builtins that read certificates and keys (`crypto.x509.*`, `crypto.parse_private_keys`), with the results of Go's
+//! package [crypto/x509](https://pkg.go.dev/crypto/x509) in JSON.
 
 mod asn1;
 mod certificate;
@@ -43,7 +43,7 @@ const BEGIN: &[u8] = b"-----BEGIN";
 const BEGIN_REQUEST: &str = "-----BEGIN CERTIFICATE REQUEST-----";
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// The extended key usages that options may name. The index of each is Go's number for it.
+/// The extended key usages that options may name. The index of a usage in this list is Go's number for the usage.
 const USAGES: [&str; 14] = [
     "KeyUsageAny",
     "KeyUsageServerAuth",
@@ -193,11 +193,12 @@ pub(super) fn parse_keypair(arguments: Vec<Value>) -> Result<Value> {
     Ok(writer.finish(value))
 }
 
-/// The labels and bytes of the PEM blocks in PEM or in its base64. DER in base64 is one block with this label.
+/// The labels and bytes of the PEM blocks in `text`, which is PEM or PEM in base64. If `text` is DER in base64, it is
+/// one block with this `label`.
 fn blocks(text: &str, label: &str) -> Option<Vec<(String, Vec<u8>)>> {
     const BEGIN_LABEL: &[u8] = b"-----BEGIN ";
     let bytes = if text.as_bytes().starts_with(BEGIN_LABEL) { text.into() } else { base64(text)? };
-    // As in Go, the label of a key may omit the blank.
+    // As in Go, the blank before the label of a key may be missing.
     let begin = if label == CERTIFICATE { BEGIN_LABEL } else { BEGIN };
     if !bytes.starts_with(begin) {
         return Some(vec![(label.to_owned(), bytes)]);

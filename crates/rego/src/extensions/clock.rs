@@ -1,4 +1,4 @@
-//! The time of an evaluation.
+//! Keeps the time constant during an evaluation.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ thread_local! {
     static NOW: Cell<Option<i64>> = const { Cell::new(None) };
 }
 
-/// Keeps one time for all calls of an evaluation on this thread, until it is dropped.
+/// While this value exists, all calls of an evaluation on this thread get the same time.
 pub(crate) struct FrozenClock;
 
 impl FrozenClock {

@@ -22,7 +22,7 @@ pub(super) fn count(values: Vec<Value>) -> Result<Value> {
     }
 }
 
-/// As in Go, line breaks and the unused bits of the last character are ignored.
+/// Decodes base64. As in Go, line breaks and the unused bits of the last character are ignored.
 pub(super) fn base64_decode(values: Vec<Value>) -> Result<Value> {
     const ENGINE: GeneralPurpose =
         GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
@@ -41,8 +41,8 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// A number must not have surrounding blanks. It may have a sign and leading zeros, and lack digits before or after the
-/// point.
+/// Converts a text to a number. The text must not have surrounding blanks. It may have a sign and leading zeros, and
+/// may lack digits before or after the point.
 pub(super) fn to_number(values: Vec<Value>) -> Result<Value> {
     let Some(text) = text(&values[0]) else { return engine("to_number", &values) };
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -82,7 +82,7 @@ pub(super) fn semver_is_valid(values: Vec<Value>) -> Result<Value> {
     version(&values[0]).map_or(Ok(false.into()), |version| engine("semver.is_valid", &[version]))
 }
 
-/// Letters must be uppercase, and seconds may be at most 59.
+/// Parses a time in the format of RFC 3339. Letters must be uppercase, and seconds may be at most 59.
 pub(super) fn parse_rfc3339_ns(values: Vec<Value>) -> Result<Value> {
     let is_go = |text: &str| {
         let bytes = text.as_bytes();

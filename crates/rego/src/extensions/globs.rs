@@ -1,5 +1,5 @@
-//! `glob.match`, by the rules of Go's package [gobwas/glob](https://pkg.go.dev/github.com/gobwas/glob). A glob is matched as a regular
-//! expression.
+//! `glob.match`, by the rules of Go's package [gobwas/glob](https://pkg.go.dev/github.com/gobwas/glob). A glob is
+//! matched as a regular expression.
 
 use std::fmt::Write;
 use std::iter::Peekable;
@@ -11,7 +11,7 @@ use regorus::Value;
 use super::patterns::compiled;
 use crate::re2::PatternError;
 
-/// The default delimiters, for an empty list.
+/// The delimiters that are used if the list is empty.
 const DEFAULT: [char; 1] = ['.'];
 
 pub(super) fn is_match(values: Vec<Value>) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! Builtins for GraphQL, with the results of OPA. Syntax trees and verdicts are those of
-//! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. Its trees include
-//! comments, and it deviates from the specification in places, so no other parser gives the same results.
+//! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. No other parser gives
+//! the same results, because gqlparser's trees include comments, and gqlparser deviates from the specification in
+//! places.
 
 mod ast;
 mod lexer;
@@ -22,7 +23,7 @@ pub(super) const BYTES: usize = 64 << 10;
 pub(super) const TOKENS: usize = 10_000;
 /// The maximum nesting of selections, values and types.
 const LEVELS: usize = 100;
-/// The maximum nesting of selections, including those of the fragments in them.
+/// The maximum nesting of selections, including the selections of fragments.
 const VALIDATION_LEVELS: usize = 200;
 /// The maximum number of comparisons during the validation of a schema or a query.
 const STEPS: usize = 10_000_000;
@@ -36,7 +37,7 @@ enum DocumentError {
     Invalid,
     /// The document may be valid for gqlparser, but not here.
     Unsupported(&'static str),
-    /// The document has more of these than the limit.
+    /// The document exceeds a limit: the name of the limited elements, and their maximum number.
     Limit(&'static str, usize),
 }
 

@@ -8,7 +8,7 @@ use regorus::Value;
 
 use super::text;
 
-/// The maximum number of repeating tokens in both patterns. The search may recurse for each of them.
+/// The maximum number of repeating tokens in both patterns. The search may recurse for each such token.
 const REPEATED: usize = 200;
 /// The maximum number of comparisons of tokens.
 const STEPS: usize = 1_000_000;
@@ -36,7 +36,7 @@ enum Token {
 type Glob = Vec<(Token, Quantifier)>;
 
 impl Token {
-    /// Whether both match a common character. As in OPA, an empty set has one in common with [`Token::Any`].
+    /// Whether both match a common character. As in OPA, an empty set and [`Token::Any`] have a character in common.
     fn matches(&self, other: &Self) -> bool {
         let has = |set: &[(u32, u32)], c: char| {
             set.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(c)))
@@ -80,7 +80,7 @@ fn tokens(pattern: &str) -> Option<Glob> {
         };
         at += usize::from(times != Quantifier::Once);
         match tokens.last_mut() {
-            // Such as `a*a+`, which is `a+`.
+            // For example, `a*a+` becomes `a+`.
             Some((last, repeated))
                 if times != Quantifier::Once && *repeated != Quantifier::Once && *last == token =>
             {

@@ -1,8 +1,12 @@
 //! Upper bounds for the memory that builtins allocate, derived from the arguments before the call.
 //!
 //! These are bounds, not estimates: results are copied while they grow, and the engine's error contains values of the
-//! wrong type as text. For some builtins, such as matches of a regular expression, a bound would be far above the usual
-//! need. For these, the engine's check of each element limits the result, and the bound covers one element.
+//! wrong type as text. For some builtins, such as matches of a regular expression, a bound would be far above what most
+//! calls allocate. For such builtins, the engine's check of each element limits the result, and the bound covers one
+//! element.
+//!
+//! Most functions here and in the submodules return the bound for one kind of builtin, in bytes. Their comments list
+//! the values that the bound covers.
 
 mod documents;
 mod texts;
@@ -21,7 +25,8 @@ use texts::{
 use crate::memory::LIMIT;
 use crate::memory::size::{ELEMENT, copied, digits, elements, written};
 
-/// A growing text or vector may have twice its size allocated while it is copied.
+/// The bytes to allocate for each byte of a text or vector that grows. While it is copied, the old allocation exists
+/// together with a new one of twice the size.
 const GROWTH: usize = 3;
 /// The number of copies of an argument that exist while the engine formats an error about it.
 const ERROR: usize = 4;
@@ -29,10 +34,10 @@ const ERROR: usize = 4;
 /// The number of bytes that a builtin allocates for these arguments; `None` above the limit.
 type MemoryBound = fn(&[Value]) -> Option<usize>;
 
-/// The name, argument types and need of a builtin.
+/// The name, the argument types and the memory bound of a builtin.
 ///
-/// The types have one letter for each argument: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text, array or set, `o`
-/// object, `*` any value that is neither formatted nor copied.
+/// The types have one letter for each argument: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text,
+/// array or set, `o` object, `*` any value that is neither formatted nor copied.
 type BoundRule = (&'static str, &'static str, MemoryBound);
 
 #[rustfmt::skip]
@@ -222,7 +227,8 @@ const RULES: &[BoundRule] = &[
 
 /// The maximum number of bytes that this builtin allocates; `None` above the limit.
 ///
-/// For a builtin without a rule, for example from a later version of the engine, the bound assumes several copies of all arguments as text.
+/// For a builtin without a rule, for example from a later version of the engine, the bound assumes several copies of
+/// all arguments as text.
 pub(super) fn of(name: &str) -> impl Fn(&[Value]) -> Option<usize> + Copy + Send + Sync + 'static {
     let rule = rule(name);
     move |values| {
@@ -255,7 +261,7 @@ fn nothing(_: &[Value]) -> Option<usize> {
     Some(0)
 }
 
-/// Copies of all arguments, and their repetition in an error.
+/// Copies of all arguments, and their texts in an error.
 fn copies(values: &[Value]) -> Option<usize> {
     let copies = values.iter().map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(copies.saturating_mul(FORMATTED))
@@ -268,12 +274,12 @@ fn length(value: Option<&Value>) -> usize {
     }
 }
 
-/// The need for a text of this length in bytes.
+/// The bytes to allocate for a text that grows to this length.
 fn grown(bytes: usize) -> Option<usize> {
     Some(bytes.saturating_mul(GROWTH))
 }
 
-/// The need for collections with this total number of elements.
+/// The bytes to allocate for collections with this total number of elements.
 fn listed(elements: usize) -> Option<usize> {
     Some(elements.saturating_mul(ELEMENT).saturating_mul(2))
 }
@@ -282,24 +288,24 @@ fn number(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(digits).sum())
 }
 
-/// The engine's `bits.lsh` is limited by `super::SHIFT`.
+/// A shifted number. `super::SHIFT` limits the shift.
 fn shifted(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_add(super::SHIFT as usize))
 }
 
-/// In base two, each decimal digit becomes up to four digits.
+/// A number in any base. In base two, each decimal digit becomes up to four digits.
 fn formatted_number(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_mul(4))
 }
 
-/// The sum or the product.
+/// The sum or the product of a collection.
 fn numbers(values: &[Value]) -> Option<usize> {
     let sum = match values.first() {
         Some(Value::Array(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
         Some(Value::Set(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
         _ => 0,
     };
-    // The first element of another type ends the builtin with an error.
+    // The first element that is not a number ends the call with an error, which quotes the element.
     let odd = match values.first() {
         Some(Value::Array(items)) => items.iter().find(|item| !is(item, 'n')),
         Some(Value::Set(items)) => items.iter().find(|item| !is(item, 'n')),
@@ -330,8 +336,8 @@ fn collections(values: &[Value]) -> Option<usize> {
     Some(collection(values)?.saturating_add(others.saturating_mul(ERROR)))
 }
 
-/// The union of the collections in a set. If an element has another type, the builtin ends with an error that contains
-/// all of them.
+/// The union of the collections in a set. If an element of that set is not a collection, the call ends with an error
+/// that contains all elements.
 fn collections_of_first(values: &[Value]) -> Option<usize> {
     let Some(Value::Set(sets)) = values.first() else { return Some(0) };
     let error = if sets.iter().all(|set| set.as_set().is_ok()) { 0 } else { written(&values[0], LIMIT)? };

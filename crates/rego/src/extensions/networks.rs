@@ -193,7 +193,7 @@ pub(super) fn contains_matches(values: Vec<Value>) -> Result<Value> {
     Ok(matches.into())
 }
 
-/// Consecutive addresses, and the text of the network that has exactly these.
+/// Consecutive addresses, and the text of the network that has exactly these addresses.
 struct Range {
     first: Address,
     last: Address,

@@ -13,11 +13,11 @@ use crate::re2::{self, PatternError};
 
 /// The maximum size of a compiled pattern, in bytes: several times that of 253 arbitrary characters.
 pub(crate) const PROGRAM: usize = 1 << 20;
-/// The maximum size in bytes of a small compiled pattern, and the number of small patterns in the cache.
+/// The maximum size in bytes of a small compiled pattern, and the maximum number of small patterns in the cache.
 const SMALL: usize = 100 << 10;
 const KEPT: usize = 256;
-/// The number of larger patterns in the cache, and the maximum length in bytes of a text for one. The time for a match is at most
-/// proportional to the product of both sizes.
+/// The maximum number of large patterns in the cache, and the maximum length in bytes of a text to search with a large
+/// pattern. The time for a match grows at most with the product of the sizes of pattern and text.
 const LARGE_KEPT: usize = 8;
 const LARGE_TEXT: usize = 16 << 10;
 
@@ -125,7 +125,7 @@ pub(super) fn split(values: Vec<Value>) -> Result<Value> {
     if text.is_empty() && !is_empty {
         return Ok(vec![Value::from("")].into());
     }
-    // An empty match at the start is not a separator, and there is no part after one at the end.
+    // An empty match at the start does not separate parts. After an empty match at the end, no part follows.
     let (mut from, mut last) = (0, 0);
     let mut ranges = Vec::new();
     for found in regex.find_iter(text) {
@@ -182,7 +182,7 @@ fn expanded(template: &str, captures: &Captures<'_>) -> String {
     text + rest
 }
 
-/// A template of literal text with patterns between delimiters.
+/// `regex.template_match`: matches a text against a template of literal text and patterns between delimiters.
 pub(super) fn template_match(values: Vec<Value>) -> Result<Value> {
     let texts: Vec<&str> =
         values.iter().filter_map(|value| value.as_string().ok()).map(AsRef::as_ref).collect();
@@ -207,7 +207,7 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
             depth = depth.checked_sub(1)?;
             if depth == 0 {
                 let inner = &template[from..at];
-                // Go compiles it separately.
+                // Go compiles each pattern between delimiters separately, so each must be valid alone.
                 compiled(inner).ok()?;
                 whole.push_str(&format!("({inner})"));
                 from = at + char.len_utf8();
@@ -224,7 +224,7 @@ fn count(value: &Value) -> Option<usize> {
     Some(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// An array of `items`, within the limit of memory.
+/// An array of `items`, within the memory limit.
 fn list(items: impl Iterator<Item = Result<Value>>) -> Result<Value> {
     let mut list = Vec::new();
     for item in items {

@@ -3,10 +3,10 @@
 //! OPA validates with its fork of [gojsonschema](https://github.com/xeipuuv/gojsonschema), which supports the drafts 4,
 //! 6 and 7. Without a known `$schema`, a schema may use the keywords of all three. The modules here follow that
 //! library, because the reported errors and their order are part of the result. Where OPA's order is random, because it
-//! iterates over a Go map, the order here is that of the keys.
+//! iterates over a Go map, this crate uses the order of the keys.
 //!
 //! Existing crates for JSON Schema do not fit: their error messages differ, and they do not limit the steps of a
-//! validation, which grow exponentially with references.
+//! validation. The number of steps grows exponentially with references.
 
 mod decimal;
 mod formats;

@@ -1,5 +1,5 @@
-//! `sprintf` like Go's `fmt`, which OPA calls. OPA passes 64-bit integers as `int64`, larger ones as `*big.Int`, other
-//! numbers as `float64` and everything else as text.
+//! `sprintf` like Go's `fmt`, which OPA calls. OPA passes 64-bit integers as `int64`, larger integers as `*big.Int`,
+//! other numbers as `float64` and everything else as text.
 
 mod float;
 
@@ -48,7 +48,7 @@ impl Argument {
     }
 }
 
-/// The number `value` if it is a fraction. As in OPA, 1.0 is one.
+/// The number `value`, if it is a fraction. As in OPA, 1.0 is a fraction.
 fn fraction(value: &Value) -> Option<f64> {
     let Value::Number(number) = value else { return None };
     number.format_decimal_with_width(1).contains('.').then(|| number.as_f64().unwrap_or_default())

@@ -14,7 +14,7 @@ use super::{or_undefined, text};
 const PARAMETERS: usize = 10_000;
 /// Encodes everything except letters, digits and `-_.~`.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// Like [`COMPONENT`], without the characters that a path may contain.
+/// Like [`COMPONENT`], but does not encode the characters that a path may contain.
 const PATH: &AsciiSet = &COMPONENT
     .remove(b'$')
     .remove(b'&')

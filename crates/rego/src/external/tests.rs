@@ -11,7 +11,7 @@ use super::*;
 
 const OPTIONS: Options = Options { always: false, resync: Duration::from_secs(600) };
 
-/// An engine with these results by path and status 404 for all others. It records the requests.
+/// An engine that returns these results by path, and status 404 for all other paths. It records the requests.
 async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
     type Shared = (&'static [(&'static str, &'static str)], Arc<Mutex<Vec<String>>>);
     async fn answer(

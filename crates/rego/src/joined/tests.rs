@@ -5,7 +5,7 @@ use crate::bundle::Bundle;
 use crate::embedded::Embedded;
 use crate::module::Text;
 
-/// Modules of one package and syntax whose texts begin and end in every way.
+/// Modules of one package and syntax whose texts begin and end in different ways.
 const V0: [&str; 12] = [
     "package a\nolder = true { true }\nexempt[\"x\"]",
     "package a\ndefault one = false\none { input.x == 1 }",
@@ -61,7 +61,7 @@ fn joined_modules_have_the_values_of_modules_read_one_by_one() {
     ] {
         let mut texts = many(texts, further);
         for _ in 0..texts.len() {
-            // Each text is the first one once, and the last one once.
+            // Each text is once the first of the joined texts, and once the last.
             texts.rotate_left(1);
             let joined = bundle(&texts);
             assert_eq!(joined.texts_of_engine(), 1);
@@ -83,7 +83,7 @@ fn modules_are_joined_whatever_their_comments_contain_and_keep_all_rules() {
     let joined = bundle(&texts);
     assert_eq!(joined.texts_of_engine(), 1);
     assert_eq!(value(&joined, "data.a").unwrap(), value(&joined.unjoined(), "data.a").unwrap());
-    // A target changes the syntax of the rules that follow.
+    // The rule `__target__` changes the syntax of the rules that follow.
     let texts = [vec![target.to_owned()], many(&[], further)].concat();
     assert_eq!(bundle(&texts).texts_of_engine(), 2);
 }
@@ -118,7 +118,7 @@ fn places_in_messages_and_prints_are_those_of_modules() {
     let mut texts = many(&[], "package a\nm_NUMBER = NUMBER { true }\n");
     texts.insert(9, "package a\n\nprinted { print(\"seen\") }".to_owned());
     let joined = bundle(&texts);
-    // Each further module has two lines, and there is one between two modules.
+    // Each further module has two lines, and the separator between two modules has one line.
     let of_engine =
         format!("rule conflicts with rule at {NAME}0:27:5 and {NAME}0:30:1, not {NAME}7:1 or {NAME}x");
     let expected = format!(

@@ -1,9 +1,9 @@
-//! The size of values when shared parts are written at each occurrence.
+//! Measures the size of values when shared parts are written at each occurrence.
 
 use regorus::Value;
 
-/// The maximum number of bytes for an element of an array, a set or an object. It includes a key, a value, and spare capacity of a growing
-/// vector or tree.
+/// The maximum number of bytes for an element of an array, a set or an object. This number includes a key, a value, and
+/// spare capacity of a growing vector or tree.
 pub(crate) const ELEMENT: usize = 80;
 /// The maximum nesting of a value. A traversal uses one stack frame for each level.
 const DEPTH: usize = 512;
@@ -103,8 +103,7 @@ impl Walk {
     }
 }
 
-/// The maximum number of bytes that quoting adds to `byte` in JSON or Go: `
-/// `, `\"`, `\u0001`, `\U0001f600`.
+/// The maximum number of bytes that quoting adds to `byte` in JSON or Go: `\n`, `\"`, `\u0001`, `\U0001f600`.
 fn escapes(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' => 1,

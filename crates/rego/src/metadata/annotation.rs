@@ -1,7 +1,7 @@
-//! Parses the YAML of a comment with metadata, with the result of OPA.
+//! Parses the YAML of a comment with metadata, and returns the same result as OPA.
 //!
-//! OPA decodes it with [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3). Constructs that OPA accepts and this parser
-//! does not support, such as anchors, are rejected.
+//! OPA decodes the YAML with [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3). Constructs that OPA accepts and this
+//! parser does not support, such as anchors, are rejected.
 
 use std::collections::HashSet;
 
@@ -196,7 +196,7 @@ fn mapping(node: &Node) -> Result<Vec<(&str, &Node)>> {
         .collect()
 }
 
-/// Any value.
+/// The value of `node`, which may have any type.
 fn value(node: &Node) -> Result<Value> {
     check_anchor(node)?;
     Ok(match &node.content {
@@ -314,7 +314,7 @@ fn reference(text: &str) -> Option<Vec<&str>> {
     steps.iter().all(is_name).then_some(steps)
 }
 
-/// A schema: the path of a document with the path or the definition of its schema.
+/// An entry of `schemas`: the path of a document, and the path or the definition of its schema.
 fn schema(node: &Node) -> Result<Value> {
     const SUPPORTED: &str = "has an entry other than a path with a schema, such as input: schema.app";
     let fields = mapping(node).map_err(|_| SUPPORTED)?;
@@ -329,7 +329,7 @@ fn schema(node: &Node) -> Result<Value> {
     })
 }
 
-/// Checks the part of `compile` that OPA reads. It is not part of the object.
+/// Checks the part of `compile` that OPA reads. The result of `rego.metadata.rule` does not contain `compile`.
 fn check_compile(node: &Node) -> Result<()> {
     const SUPPORTED: &str = "has unknowns or a mask_rule that are not references, such as input.app";
     value(node)?;

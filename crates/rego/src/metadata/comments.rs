@@ -1,4 +1,4 @@
-//! Finds comments in the text of a module.
+//! Finds comments with metadata in the text of a module.
 
 use crate::parentheses::token_end;
 
@@ -7,14 +7,14 @@ use crate::parentheses::token_end;
 pub(super) struct Block {
     /// The line of `# METADATA`, from 1.
     pub(super) line: u32,
-    /// The YAML on the lines after it.
+    /// The YAML on the lines after `# METADATA`.
     pub(super) yaml: String,
 }
 
-/// The blocks of `text`. As in OPA, each of their comments begins a line.
+/// The blocks of `text`. As in OPA, each comment of a block begins a line.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    // The line that would continue the last block.
+    // The line on which a comment would continue the last block.
     let mut next = None;
     for (line, comment) in comments(text) {
         if comment.trim().starts_with("METADATA") {

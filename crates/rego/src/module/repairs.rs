@@ -1,7 +1,7 @@
-//! Repairs syntax that the embedded engine does not parse. The engine's faults show its places.
+//! Repairs syntax that the embedded engine does not parse. Each fault of the engine shows the place of one repair.
 //!
 //! - Rules of sets with several bodies, `deny[x] { … } { … }`. Each further body becomes a rule with the same head.
-//! - Functions of the newer syntax without a value and a body, `allowed("gold")`. They get the value `true`.
+//! - Functions of the newer syntax without a value and a body, `allowed("gold")`. Such functions get the value `true`.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use crate::fault::Fault;
 use crate::parentheses::closing;
 use crate::tree;
 
-/// The maximum number of repairs of a module. The module is parsed again for each.
+/// The maximum number of repairs of a module. The module is parsed again for each repair.
 const REPAIRS: usize = 64;
-/// The name of the set for a further body, and the value of a function, until their rule is known.
+/// The text of a repair until the module is parsed and the repaired rule is known. The placeholder is the name of the
+/// set before a further body, or the value of a function.
 const PLACEHOLDER: &str = "policysync_repair";
 /// The text between a head and its body in the newer syntax.
 const IF: &str = " if ";
@@ -50,7 +51,8 @@ pub(super) fn parsed(
                 match repair(&read, &fault, syntax).filter(is_new) {
                     Some(repair) if repairs.len() < REPAIRS => repairs.push(repair),
                     _ => {
-                        // A value does not repair a rule that is not a function.
+                        // Adding a value repairs only functions. For other rules, the fault before the repair is
+                        // returned.
                         let fault = last.filter(|last: &Fault| last.text == NO_VALUE).unwrap_or(fault);
                         return Err(explained(&read, fault));
                     }
@@ -77,7 +79,7 @@ fn repair(read: &EditedText, fault: &Fault, syntax: Syntax) -> Option<Edit> {
     }
     let at = offset_of(original, fault.place?);
     if is_body(original, at, fault) {
-        // This is a set as well, so that its next body is found.
+        // The new head is a set as well, so that the engine reports the next body, too.
         let head = match syntax {
             Syntax::V1 => format!("{PLACEHOLDER} contains 1{IF}"),
             Syntax::V0 => format!("{PLACEHOLDER}[1] "),
@@ -99,7 +101,7 @@ fn is_body(original: &str, at: usize, fault: &Fault) -> bool {
     fault.text == ELSE_OF_SET && original[at..].starts_with('{')
 }
 
-/// The fault of a further body that was not repaired has its own text.
+/// Replaces the text of `fault` if it refers to a further body that was not repaired.
 fn explained(read: &EditedText, fault: Fault) -> Fault {
     let original = read.source();
     match fault.place.map(|place| offset_of(original, place)) {
@@ -111,8 +113,8 @@ fn explained(read: &EditedText, fault: Fault) -> Fault {
     }
 }
 
-/// Replaces the placeholders in `repairs`: by the head of the rule before a body, and by `true`. Returns whether all
-/// values belong to functions.
+/// Replaces the placeholders in `repairs`. A further body gets the head of the rule before it, and a function the value
+/// `true`. Returns false if a rule with such a value is not a function.
 ///
 /// A head of several lines is not repeated, because lines must keep their numbers. The engine then rejects the body
 /// again.

@@ -1,5 +1,5 @@
-//! Keywords as the first names of rules, for example `if.foo := 1`. OPA parses a keyword as a name if it begins a rule
-//! or a statement and is followed by `.` or `[`.
+//! Parses modules in which a keyword is the first name of a rule, for example `if.foo := 1`. OPA parses a keyword as a
+//! name if it begins a rule or a statement and is followed by `.` or `[`.
 //!
 //! In the tree, a head has a placeholder instead of the keyword, and a statement has the whole path of the rule:
 //!
@@ -11,8 +11,8 @@
 //! p if data.a.if.foo == 1
 //! ```
 //!
-//! The embedded engine parses such rules as rules of the package `a.if` ([`package_texts`](crate::package_texts)). Therefore they refer
-//! to the other rules of their package by whole paths, too.
+//! The embedded engine parses such rules as rules of the package `a.if` ([`package_texts`](crate::package_texts)).
+//! Therefore such rules refer to the other rules of the package `a` by whole paths, too.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ const KEYWORDS: [&str; 15] = [
 struct KeywordName<'t> {
     at: usize,
     keyword: &'t str,
-    /// Whether a rule begins with it.
+    /// Whether a rule begins with the keyword.
     is_head: bool,
 }
 
@@ -45,7 +45,7 @@ struct KeywordName<'t> {
 fn keyword_names(text: &str) -> Vec<KeywordName<'_>> {
     let is_part = |next: char| next.is_ascii_alphanumeric() || next == '_';
     let (mut words, mut depth, mut at) = (Vec::new(), 0_usize, 0);
-    // The previous token, and whether a line ended since.
+    // The previous token, and whether a line ended after it.
     let (mut before, mut is_new_line) = ("", false);
     while let Some(next) = text[at..].chars().next() {
         let start = at;
@@ -62,7 +62,7 @@ fn keyword_names(text: &str) -> Vec<KeywordName<'_>> {
             if is_reference && is_start && word != "contains" && KEYWORDS.contains(&word) {
                 words.push(KeywordName { at: start, keyword: word, is_head });
             }
-            // A key is not a keyword.
+            // After a dot, the word is a key and not a keyword.
             before = if before == "." { "\"" } else { word };
             is_new_line = false;
             continue;
@@ -181,7 +181,8 @@ fn path_in_data<'p>(path: impl Iterator<Item = &'p str>) -> String {
     text
 }
 
-/// Names of rules of the module without a path, in rules whose names begin with a keyword.
+/// References to rules of the module by a name without a path. Only references in rules whose names begin with a
+/// keyword are returned.
 fn unqualified(tree: &Tree) -> Vec<&regorus::unstable::Span> {
     let constants = |rule| tree::constants(tree::reference(rule));
     let names: BTreeSet<String> =
@@ -243,7 +244,7 @@ fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
             "after the keyword {keyword}, the path of this rule has no other name: write {keyword}.NAME"
         ));
     };
-    // Without a value, shorter paths have other meanings in the older syntax.
+    // In the older syntax, a rule with a shorter path and without a value has another meaning.
     let is_plain = match rule {
         Rule::Spec { head: RuleHead::Compr { assign, .. }, .. } => {
             assign.is_some() || parsed.syntax == Syntax::V1
@@ -258,7 +259,7 @@ fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
             "the name of this rule begins with the keyword {keyword}: give it a value with :="
         ));
     }
-    // Its variables must not have the names of rules, because rules are referred to by whole paths.
+    // The variables of `rule` must not have the names of rules, because rules are referred to by whole paths.
     let names: BTreeSet<String> = parsed
         .tree
         .policy

@@ -1,4 +1,4 @@
-//! The desired contents of OPA, and differences between two of them.
+//! The desired contents of OPA, and the differences between two versions of the contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const DEPTH: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpaContents {
     modules: Arc<BTreeMap<ModuleId, Arc<str>>>,
-    /// The calls in the module that proves that all modules are installed.
+    /// The calls in the [proof module](super::installed).
     calls: Arc<BTreeSet<String>>,
     data: Value,
     revision: Arc<str>,
@@ -34,7 +34,7 @@ pub(super) struct ModuleDiff {
 }
 
 impl OpaContents {
-    /// The modules of `bundle`, each with its proof function, and `data`.
+    /// The modules of `bundle`, each with the [function](super::installed) that proves its presence, and `data`.
     #[must_use]
     pub(super) fn new(bundle: &Bundle, data: Value) -> Self {
         let with_function = |text: &Text| installed::with_function(&text.id, &text.text).into();
@@ -64,7 +64,7 @@ impl OpaContents {
         &self.modules
     }
 
-    /// The calls in the module that proves that all modules are installed.
+    /// The calls in the [proof module](super::installed).
     #[must_use]
     pub(super) fn calls(&self) -> &BTreeSet<String> {
         &self.calls

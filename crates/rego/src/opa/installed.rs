@@ -1,8 +1,9 @@
 //! Ensures that a query is evaluated only if OPA has all of this project's modules.
 //!
-//! Each module gets a function, which is not part of its package's value. The module [`ID`] calls the function of each
-//! module, and every query calls a function of [`ID`]. OPA compiles its modules together and rejects calls of undefined
-//! functions. So it rejects the deletion of one of these modules while [`ID`] exists, and every query without [`ID`].
+//! Each module gets a function, which is not part of its package's value. The *proof module* [`ID`] calls the function
+//! of each module, and every query calls a function of [`ID`]. OPA compiles its modules together and rejects calls of
+//! undefined functions. So it rejects the deletion of one of these modules while [`ID`] exists, and every query without
+//! [`ID`].
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

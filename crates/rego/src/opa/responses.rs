@@ -54,7 +54,7 @@ pub(super) fn decision(body: &[u8]) -> Result<Option<(Option<Value>, String)>, s
     Ok(found.map(|found| (found.decision.into_iter().next(), found.revision)))
 }
 
-/// Whether OPA rejects a query because the module that proves that all modules are installed is absent.
+/// Whether OPA rejects a query because the [proof module](super::installed) is absent.
 pub(super) fn lacks_modules(body: &[u8]) -> bool {
     let response = serde_json::from_slice::<ErrorResponse>(body);
     response.is_ok_and(|response| response.errors.iter().any(|error| error.message.contains(UNDEFINED)))
@@ -66,8 +66,8 @@ pub(super) fn failure(bundle: &Bundle, body: &[u8]) -> Option<Fault> {
     faults(bundle, body, text).into_values().flatten().next()
 }
 
-/// Compile errors of modules of `bundle`, by module, with OPA's messages. These quote no data, because OPA evaluates
-/// none to find them.
+/// Compile errors of modules of `bundle`, by module, with OPA's messages. The messages quote no data, because OPA
+/// compiles modules without evaluating data.
 pub(super) fn compile_errors(bundle: &Bundle, body: &[u8]) -> BTreeMap<ModuleId, Vec<Fault>> {
     // Places in the message refer to the edited text.
     let words =

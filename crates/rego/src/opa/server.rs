@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::metrics::OpaMetrics;
 use policy_sync_hub::json_client::JsonClient;
 
-/// The maximum number of modules of others in a message.
+/// The maximum number of modules of other clients that a message names.
 const MAX_NAMED_MODULES: usize = 3;
 
 /// An OPA server. Clones share its state.
@@ -21,7 +21,7 @@ pub(super) struct Inner {
     pub(super) client: JsonClient,
     /// Whether it belongs to this process alone.
     pub(super) is_own: bool,
-    /// The runtime for requests. Evaluations block on it from threads that may block.
+    /// The runtime that sends requests. Evaluations wait for the response on threads that may block.
     pub(super) runtime: Handle,
     /// Whether this process has filled it, and the current problem.
     pub(super) state: Mutex<State>,
@@ -35,7 +35,7 @@ pub(super) struct State {
     is_filled: bool,
     fault: Option<String>,
     pub(super) foreign_modules: Vec<String>,
-    /// Why OPA's contents cannot be compared, if so.
+    /// The reason why OPA's contents cannot be compared; `None` if they can.
     drift_error: Option<String>,
 }
 
@@ -71,25 +71,25 @@ impl Opa {
         self.0.missing.notified().await;
     }
 
-    /// Whether this process may query it. An OPA of this process must have been filled once.
+    /// Whether this process may query this OPA. An OPA that belongs to this process must have been filled once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.0.is_own || self.0.state.lock().is_filled
     }
 
-    /// The problem that prevents filling it, if any.
+    /// The problem that prevents filling OPA, if any.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.0.state.lock().fault.clone()
     }
 
-    /// The modules of others in it.
+    /// The modules of other clients in OPA.
     #[must_use]
     pub fn foreign_modules(&self) -> Vec<String> {
         self.0.state.lock().foreign_modules.clone()
     }
 
-    /// Whether it may be queried, and messages for its administrator.
+    /// Whether OPA may be queried, and messages for its administrator.
     pub fn health(&self) -> (bool, Vec<String>) {
         let mut lines = Vec::new();
         lines.extend(
@@ -110,7 +110,7 @@ impl Opa {
         (self.is_ready(), lines)
     }
 
-    /// Counts a change by others.
+    /// Counts a change by another client.
     pub fn record_drift(&self) {
         if let Some(metrics) = &self.0.metrics {
             metrics.count_drift();

@@ -17,8 +17,8 @@ pub(crate) fn v1_import_offset(module: &Module) -> Option<usize> {
         .then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `v1_import_offset`. Keywords
-/// replace their placeholders.
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `v1_import_offset`.
+/// Keywords replace their placeholders.
 pub(crate) fn for_opa(v1_import_offset: Option<usize>, text: &Arc<str>) -> EditedText {
     let keyword = |(at, _): (usize, &str)| Edit {
         start: offset(at),

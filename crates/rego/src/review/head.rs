@@ -1,4 +1,4 @@
-//! The object that the head of a `deny` names.
+//! Finds the object that the head of a `deny` names.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl<'t> ReviewedResource<'t> {
         Some(Self { terms: [of("kind")?, of("namespace")?, of("name")?] })
     }
 
-    /// Whether the terms of a `matches` are those of the head.
+    /// Whether the kind, namespace and name in the `terms` of `matches` are the same as in the head.
     pub(super) fn is(&self, terms: &[Ref<Expr>]) -> bool {
         let is_same = |(head, expr): (&Term<'_>, &Ref<Expr>)| match head {
             Term::Variable(name) => name_of(expr) == Some(name),

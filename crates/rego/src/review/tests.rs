@@ -28,7 +28,7 @@ const POLICY: &str =
 #[test]
 fn deny_begins_with_a_match_of_its_resource() {
     for (before, after) in [
-        // The syntax before version 1, and since.
+        // The syntax before version 1, and the syntax since version 1.
         (
             "deny[HEAD] { matches[[\"pods\", ns, name, pod]]; pod.bad }",
             "deny[POLICY] { [\"pods\", ns, name, _] = input.reviewed; [\"pods\", ns, name, pod] = input.reviewed; pod.bad }",
@@ -38,7 +38,7 @@ fn deny_begins_with_a_match_of_its_resource() {
             "import data.k8s.matches\ndeny contains POLICY if { [\"pods\", ns, name, _] = input.reviewed;\n  \
              [\"pods\", ns, name, pod] = input.reviewed\n  pod.bad\n}",
         ),
-        // Without braces, and without a body.
+        // A body without braces, and a rule without a body.
         (
             "deny contains HEAD if data.kubernetes.pods[ns][name]",
             "deny contains POLICY if { [\"pods\", ns, name, _] = input.reviewed; data.kubernetes.pods[ns][name] }",
@@ -54,7 +54,7 @@ fn deny_begins_with_a_match_of_its_resource() {
             "deny contains POLICY if { some ns, name; data.kubernetes.pods[ns][name].x ; \
              [\"pods\", ns, name, _] = input.reviewed }",
         ),
-        // A head with a policy, and one that names another object than its variables.
+        // A head that has the field `policy` already, and that computes the namespace.
         (
             "deny contains {\"policy\": 1, \"resource\": {\"kind\": \"pods\", \"namespace\": lower(ns), \"name\": n}} if { \
              data.kubernetes.pods[ns][n] }",
@@ -98,7 +98,7 @@ fn other_matches_become_lookups() {
         ),
         // Line numbers stay the same.
         ("p { matches[[k,\n ns,\n n, o]]\n  o.x }", "p { o = data.kubernetes[k][ns][n]\n\n\n  o.x }"),
-        // A rule of the module itself.
+        // A rule with the name `matches` in the module itself.
         (
             "matches[x] { x := 1 }\np { matches[[1, 2, 3, 4]] }",
             "matches[x] { x := 1 }\np { matches[[1, 2, 3, 4]] }",
@@ -166,7 +166,7 @@ fn user_definition_of_matches_is_recognized() {
     }
 }
 
-/// The set as published.
+/// The published definition of the set `data.k8s.matches`.
 const PUBLISHED: &str = "package k8s
 matches[[kind, namespace, name, object]] {
     some kind, namespace, name
@@ -195,7 +195,7 @@ fn hub() -> serde_json::Value {
 
 /// Modules, with the number of objects of [`hub`] that each denies.
 const DENIALS: [(&str, usize); 8] = [
-    // One object, as published.
+    // A published policy about one object.
     (
         "deny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}}] {
             matches[[\"pods\", ns, n, pod]]
@@ -237,7 +237,7 @@ const DENIALS: [(&str, usize); 8] = [
         }",
         2,
     ),
-    // Without braces.
+    // A body without braces.
     (
         "import rego.v1
         deny contains {\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}} if matches[[\"pods\", ns, n, _]]",
@@ -328,7 +328,8 @@ fn edited_modules_deny_the_same_objects_as_published() {
 
 #[test]
 fn constant_in_the_head_restricts_the_variable_of_the_body() {
-    // As published, this policy denied a Pod of one namespace because of a Pod with the same name in another.
+    // With the published set, this policy denied a Pod of one namespace because of a Pod of the same name in another
+    // namespace.
     let text = "package admission
         deny[{\"resource\": {\"kind\": \"pods\", \"namespace\": \"front-end\", \"name\": n}}] {
             matches[[\"pods\", ns, n, pod]]

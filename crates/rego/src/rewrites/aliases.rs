@@ -1,9 +1,10 @@
-//! Rewrites `x := y` if another statement could bind `x`, for example `xs[x]`. The embedded engine treats the
-//! assignment of a variable as bidirectional, and so evaluates the other statement first. The text `x := [y][0]` has
-//! one direction.
+//! Rewrites two kinds of statements with `x` for which the embedded engine may select the wrong order:
 //!
-//! `x = [… | … x …]`: the comprehension cannot bind `x`, so another statement does. The embedded engine may treat it as
-//! the source of `x`, and evaluate it first. The text `x == [… | … x …]` compares.
+//! - `x := y`, if another statement could bind `x`, for example `xs[x]`. The engine treats the assignment of a variable
+//!   as bidirectional, and evaluates the other statement first. The new text is `x := [y][0]`: its right side is not a
+//!   variable, so the engine assigns only `x`.
+//! - `x = [… | … x …]`. The comprehension uses `x`, so it cannot bind `x`, and another statement does. The engine may
+//!   evaluate the comprehension first to bind `x`. The new text is `x == [… | … x …]`, which only compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +14,13 @@ use super::{Changes, Module, closed, offset, start};
 use crate::edit::Edit;
 use crate::tree::{self, ExprPart};
 
-/// The sources of the assignments in `query` that need one direction.
+/// The expressions `y` in `query` that must become `[y][0]`.
 pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     let declared = tree::declared_in(query);
     let bound_by = |statement: &'t LiteralStmt| {
         let mut names = BTreeSet::new();
         tree::expressions(statement).into_iter().for_each(|expr| bindable(expr, &mut names));
-        // The engine may evaluate an `every` before the assignment of a variable that its body uses.
+        // The engine may evaluate an `every` before the assignment of a variable that the body of the `every` uses.
         if let Literal::Every { query, .. } = &statement.literal {
             let mut visit = |span: &'t Span| {
                 names.insert(span.text());
@@ -43,7 +44,8 @@ pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     query.stmts.iter().filter_map(source).collect()
 }
 
-/// The variables that `statement` binds, and their source, if the source has variables at the places of a pattern.
+/// The variables that `statement` assigns, and the expression that it assigns to them. `None` if that expression, read
+/// as a pattern, has no variables.
 fn assignment<'t>(
     statement: &'t LiteralStmt,
     declared: &BTreeSet<&str>,

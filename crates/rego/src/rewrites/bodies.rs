@@ -15,11 +15,11 @@ pub(super) fn further(rule: &Rule) -> &[RuleBody] {
         return &[];
     };
     let [_, further @ ..] = bodies.as_slice() else { return &[] };
-    // Without a value, and with the value true in a rule that is not a function, each body yields true.
+    // Each body yields true if the rule has no value, or if the rule is not a function and its value is true.
     let gives_true = tree::given(rule).is_none_or(|given| {
         tree::arity(rule).is_none() && matches!(given, Expr::Bool { value, .. } if *value == true.into())
     });
-    // An object has all its keys.
+    // A rule with an index in its name defines an object, which has the keys from all bodies.
     let is_object = tree::indexes(tree::reference(rule)).next().is_some();
     // A rule has further bodies or alternatives with `else`, but not both.
     if gives_true || is_object || further.iter().any(|body| body.is_else) { &[] } else { further }

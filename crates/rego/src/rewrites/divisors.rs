@@ -1,5 +1,5 @@
-//! Makes divisions by zero undefined, as in OPA; in the embedded engine they are errors. The divisor becomes the
-//! argument of a function that is undefined for zero.
+//! Makes divisions by zero undefined, as in OPA. In the embedded engine, such divisions are errors. The divisor becomes
+//! the argument of a function that is undefined for zero.
 
 use anyhow::Result;
 use regorus::Value;

@@ -1,10 +1,13 @@
 //! Moves values from heads into bodies: `deny contains c.name if { some c in cs }` becomes `deny contains
 //! policysync_given_0 if { some c in cs; policysync_given_0 := c.name }`.
 //!
-//! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop
-//! the values of the other solutions: one container without a name would hide all others. With `else`, it would
-//! evaluate the next body. It cannot evaluate lookups in heads, as in `names contains input.containers[_].name`. A
-//! comprehension in the head of a rule with `else` would not see the variables of the body.
+//! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine behaves
+//! differently:
+//!
+//! - It drops the values of the other solutions, too: one container without a name would hide all others.
+//! - In a rule with `else`, it evaluates the next body.
+//! - It cannot evaluate lookups in heads, as in `names contains input.containers[_].name`.
+//! - A comprehension in the head of a rule with `else` does not see the variables of the body.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -89,9 +92,9 @@ fn has_else(rule: &Rule) -> bool {
     matches!(rule, Rule::Spec { bodies, .. } if bodies.iter().any(|body| body.is_else))
 }
 
-/// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an
-/// index is a variable that is not bound in the body. OPA evaluates such a value in the body. The embedded engine
-/// cannot evaluate it in the head.
+/// The lookups among the values in the head of `rule`, for example `pod.spec.volumes[_]` in `volumes contains
+/// pod.spec.volumes[_]`. In a lookup, an index is a variable that is not bound in `body`. OPA evaluates lookups in the
+/// body. The embedded engine cannot evaluate them in the head.
 pub(crate) fn lookups<'t>(
     rule: &'t Rule,
     body: Option<&'t RuleBody>,
@@ -114,7 +117,8 @@ fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
     indexes.iter().any(is_free) || tree::any_part(expr, |part| has_free_index(part, bound))
 }
 
-/// The values of `rule` for a solution of `body`, if it has one: its value, and the keys in its head.
+/// The values in the head of `rule`: its value, and the keys in its name that are references or calls. For a `body`
+/// with `else`, the value after `else`.
 fn given<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
     if let Some(RuleBody { assign, is_else, .. }) = body {
         if let Some(assign) = assign {

@@ -8,7 +8,8 @@ use crate::edit::Edit;
 use crate::module::{Module, name_of};
 use crate::tree;
 
-/// Whether one side of the unification `expr` is a variable and the other a reference with that variable as an index.
+/// Whether one side of the unification `expr` is a variable, and the other side is a reference with that variable as an
+/// index.
 pub(crate) fn is_membership(expr: &Expr) -> bool {
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return false };
     let is_index = |variable: &Expr, reference: &Expr| {
@@ -19,7 +20,7 @@ pub(crate) fn is_membership(expr: &Expr) -> bool {
     is_index(lhs, rhs) || is_index(rhs, lhs)
 }
 
-/// The edit of a `statement` that turns such a `=` into `==`.
+/// The edit that turns the `=` of `statement` into `==`, if the statement [is such a unification](is_membership).
 pub(super) fn edit(module: &Module, statement: &LiteralStmt) -> Option<Edit> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { lhs, .. } = expr.as_ref() else { return None };

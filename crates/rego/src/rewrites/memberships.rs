@@ -1,4 +1,5 @@
-//! Rewrites `x in xs` as a function call. In OPA it is undefined if a side is; in the embedded engine it is `false`.
+//! Rewrites `x in xs` as a function call. If `x` or `xs` is undefined, `x in xs` is undefined in OPA, and `false` in
+//! the embedded engine.
 
 use anyhow::Result;
 use regorus::Value;

@@ -78,7 +78,7 @@ pub(super) fn rewritten(module: &Module) -> EditedText {
     text.finish()
 }
 
-/// The number of rules in the rewritten text for `policy`, including added ones. Rules that are not `counted` are
+/// The number of rules in the rewritten text for `policy`, including added rules. Rules that are not `counted` are
 /// skipped.
 pub(super) fn count(policy: &[Ref<Rule>], counted: impl Fn(&Rule) -> bool) -> usize {
     let own = policy.iter().filter(|rule| counted(rule)).map(|rule| 1 + bodies::further(rule).len());
@@ -89,8 +89,8 @@ pub(super) fn count(policy: &[Ref<Rule>], counted: impl Fn(&Rule) -> bool) -> us
 /// The names that are bound wherever a query holds.
 type Defined<'t> = BTreeSet<&'t str>;
 
-/// The names that are bound wherever `query` holds, besides the `outer` ones: all that are used outside of `not` and of
-/// comprehensions.
+/// The names that are bound wherever `query` holds: the `outer` names, and all names that are used outside of `not` and
+/// of comprehensions.
 fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
     let mut names = outer.clone();
     for statement in &query.stmts {
@@ -131,7 +131,7 @@ struct Changes<'m> {
 }
 
 impl<'m> Changes<'m> {
-    /// Rewrites `query`. Returns the names that are bound wherever it holds.
+    /// Rewrites `query`. Returns the names that are bound wherever `query` holds.
     fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
         let defined = defined(query, outer);
         declarations::rewrite(self, query);
@@ -209,10 +209,10 @@ impl<'m> Changes<'m> {
         self.brace(query);
     }
 
-    /// Encloses the body `query` in braces. Other queries have delimiters.
+    /// Encloses `query` in braces, if it is a body without braces. All other queries have delimiters already.
     fn brace(&mut self, query: &Query) {
         let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else { return };
-        // Without braces, both begin with the same token.
+        // Without braces, the query and its first statement begin with the same token.
         if first.span.start == query.span.start {
             let start = opened(self.module, query.span.start);
             self.braces.insert((start, closed(self.module, last.span.end)));
@@ -253,7 +253,7 @@ fn opened(module: &Module, start: u32) -> u32 {
     start - u32::from(module.text[..start as usize].ends_with(['"', '`']))
 }
 
-/// The start of `expr` in the text. The tree has the start of an object at its last field.
+/// The start of `expr` in the text. For an object, the tree has the start of the last field instead.
 fn start(module: &Module, expr: &Expr) -> u32 {
     match expr {
         Expr::Object { fields, .. } if !fields.is_empty() => {

@@ -1,5 +1,5 @@
-//! Evaluates operands of `not` before the negation, as OPA does: the statement `not f(input.x)` is undefined if
-//! `input.x` is. In the embedded engine, it is true.
+//! Evaluates operands of `not` before the negation, as OPA does. If `input.x` is undefined, the statement
+//! `not f(input.x)` is undefined in OPA. In the embedded engine, the statement would be true.
 //!
 //! OPA evaluates before the negation:
 //! - calls inside of other expressions;
@@ -26,7 +26,7 @@ const WITH: &str = "policysync_with";
 pub(super) struct Lifted<'t> {
     /// Operands that OPA evaluates before the negation and that may be undefined.
     operands: Vec<&'t Expr>,
-    /// The values of `with`, if there are operands: each is then used several times.
+    /// The values of `with`, if there are operands. Each value is then used several times.
     values: Vec<&'t Expr>,
 }
 
@@ -45,7 +45,7 @@ impl Lifted<'_> {
         self.operands.is_empty()
     }
 
-    /// The variable for `expr`, if it is lifted. Its offset makes the name unique in a module.
+    /// The variable for `expr`, if it is lifted. The offset of `expr` makes the name unique in a module.
     pub(super) fn name(&self, expr: &Expr) -> Option<String> {
         let is_in = |list: &[&Expr]| list.iter().any(|lifted| std::ptr::eq(*lifted, expr));
         let prefix = if is_in(&self.operands) {
@@ -97,7 +97,7 @@ impl Lifted<'_> {
                 self.name(operand).unwrap_or_default(),
             )
         }));
-        // The tree has the start of an object at its last field.
+        // For an object, the tree has the start of the last field instead.
         edits.extend(statement.with_mods.iter().map(|with| {
             let name = self.name(&with.r#as).unwrap_or_default();
             let text = format!("with {} as {name}", renderer.expr(&with.refr));
@@ -145,7 +145,7 @@ impl<'t> OperandCollector<'t, '_> {
 
     fn operand(&mut self, expr: &'t Expr) {
         match expr {
-            // A literal is defined if all its parts are.
+            // An array, a set or an object is defined if all its parts are defined.
             Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => self.parts(expr),
             _ if may_be_undefined(expr, self.defined) => self.operands.push(expr),
             _ => {}

@@ -1,5 +1,6 @@
-//! Compares all keys in `{"a": x} = y`, an object with variables that is unified with another value. The embedded
-//! engine ignores the other keys of `y`. The statement `{"a": x} == y` is added, in which both sides are bound.
+//! Compares all keys in statements such as `{"a": x} = y`, which unify an object with variables with another value. The
+//! embedded engine ignores the other keys of `y`. The statement `{"a": x} == y` is added, in which both sides are
+//! bound.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Rule};
 
@@ -94,7 +95,8 @@ pub(crate) fn can_compare(rule: &Rule) -> bool {
     !bodies.is_empty() && bodies.iter().all(|body| !body.query.stmts.is_empty())
 }
 
-/// Replaces the parameters of `rule` that have objects by variables. The bodies compare their values.
+/// Replaces the parameters of `rule` that have objects by variables. The bodies then compare the arguments with the
+/// patterns.
 pub(super) fn rewrite_parameters(text: &mut Changes<'_>, rule: &Rule) {
     let Rule::Spec { bodies, .. } = rule else { return };
     if !can_compare(rule) {

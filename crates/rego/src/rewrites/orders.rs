@@ -1,5 +1,6 @@
 //! Moves negations and `every` after the statements that bind their variables, for example in `not input.xs[i]; i = 1`.
-//! OPA evaluates them last. The embedded engine evaluates them for each value that the variable may have, or for none.
+//! OPA evaluates negations and `every` last. The embedded engine evaluates them for each value that the variable may
+//! have, or for no value.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub(super) fn late<'q>(query: &'q Query, outer: &Defined<'_>) -> Vec<&'q Literal
         let mut is_late = false;
         tree::each_root_of_statement(statement, &mut |root| {
             let name = root.text();
-            // OPA rejects a name before its declaration.
+            // OPA rejects a use of a name before its declaration.
             let is_free =
                 !matches!(name, "data" | "input" | "_") && !bound.contains(name) && !declared.contains(name);
             is_late |= is_free && uses.contains_key(name);

@@ -1,5 +1,5 @@
-//! Rewrites calls of functions with an argument for their result, `count(xs, n)`. The embedded engine supports them
-//! only for its own functions. The statement becomes `count(xs) = n`.
+//! Rewrites calls of functions with an argument for the result, such as `count(xs, n)`. The embedded engine supports
+//! such calls only for its own functions. The statement becomes `count(xs) = n`.
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 
@@ -19,7 +19,7 @@ pub(super) fn with_result(statement: &LiteralStmt) -> Option<(&Expr, &[Ref<Expr>
     (arguments.len() == arity).then_some((fcn, arguments, result))
 }
 
-/// The edits of such a statement.
+/// The edits for a `statement` that is a call [with a result argument](with_result).
 pub(super) fn edits(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
     match (with_result(statement), &statement.literal) {
         (Some((_, [.., last], result)), Literal::Expr { expr, .. }) => {
@@ -40,7 +40,7 @@ pub(super) fn last_argument_moved(
 ) -> Vec<Edit> {
     let (after_before, call_end) = (closed(module, before.span().end), call.span().end);
     let between = module.text.get(after_before as usize..tree::start(last).start as usize);
-    // In the tree, `set()` ends after the comma.
+    // In the tree, an argument `set()` ends after the comma that follows it.
     let comma = match between.and_then(|between| after(between, ",")) {
         Some(comma) => after_before + comma,
         None => match module.text[..after_before as usize].rfind(',') {

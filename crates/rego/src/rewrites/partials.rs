@@ -1,6 +1,6 @@
-//! Makes the object of rules with a variable in their path, such as `p[k] contains v` and `p[k].b := v`, defined.
-//! Without a solution, `p` is undefined in the embedded engine and `{}` in OPA. An added rule `p[k] := v` without a
-//! solution makes it `{}`.
+//! Defines the object of rules with a variable in their path, such as `p[k] contains v` and `p[k].b := v`. If no rule
+//! has a solution, `p` is undefined in the embedded engine and `{}` in OPA. An added rule `p[k] := v`, which never has
+//! a solution, makes `p` at least `{}`.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use crate::tree;
 /// The variable of the added rules.
 const NONE: &str = "policysync_none";
 
-/// The rules of `policy` after which another rule is added, each with its path before the first variable. Of several
-/// with the same path, only the first is returned.
+/// The rules of `policy` after which another rule is added, each with its path before the first variable. If several
+/// rules have the same path, only the first is returned.
 pub(super) fn followed(policy: &[Ref<Rule>]) -> Vec<(&Rule, String)> {
     let (defined, mut paths, mut followed) = (Defined::new(), BTreeSet::new(), Vec::new());
     for rule in policy {
@@ -43,7 +43,8 @@ pub(super) fn edits(module: &Module) -> Vec<Edit> {
         .collect()
 }
 
-/// The path before the first variable in the path of `rule`, unless the engine makes it `{}`.
+/// The path before the first variable in the path of `rule`. `None` if the engine itself sets the object at this path
+/// to `{}`.
 fn object(rule: &Rule) -> Option<&Expr> {
     let Rule::Spec { head, .. } = rule else { return None };
     let is_set = match head {

@@ -21,7 +21,7 @@ pub(super) struct Renderer<'d> {
     meanings: Rc<Meanings>,
     /// Whether each `_` gets a name.
     names_wildcards: bool,
-    /// The sources of [assignments](aliases) that need one direction.
+    /// The expressions `y` in [assignments](aliases) that must become `[y][0]`.
     sources: Vec<&'d Expr>,
 }
 
@@ -149,7 +149,7 @@ impl<'d> Renderer<'d> {
         lifted.assignments(self, statement) + &literal + &with
     }
 
-    /// The expression of a statement, which alone may be an assignment.
+    /// The expression of a statement. Only such an expression may be an assignment.
     fn literal(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => {
@@ -256,7 +256,7 @@ impl<'d> Renderer<'d> {
         (body, terms)
     }
 
-    /// `expr` as an item of a list. There, `a | b` would begin a comprehension.
+    /// `expr` as an item of a list. In a list, `a | b` would begin a comprehension.
     fn item(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
         let text = self.at(COMPARISON, expr, lifted);
         let mut first = expr;

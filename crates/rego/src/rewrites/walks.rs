@@ -1,6 +1,6 @@
 //! Rewrites `walk(x)` and `walk(x, pattern)`. OPA evaluates `walk(x)` once for each path in `x`; the embedded engine
-//! returns an array of them. The statement `walk(x, pattern)` becomes `walk(x) = pattern`, because the engine's own
-//! form binds no variables for assignments.
+//! returns an array of all paths and values. The statement `walk(x, pattern)` becomes `walk(x) = pattern`. If the
+//! engine itself evaluated `walk(x, pattern)`, assignments could not use the variables of the pattern.
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 
@@ -10,8 +10,8 @@ use crate::edit::Edit;
 use crate::module::{Module, name_of};
 use crate::tree;
 
-/// The name of the embedded engine's function with one argument. The engine treats every call of a function `walk` as
-/// one with two.
+/// The name of the embedded engine's function with one argument. The engine treats every call of a function named
+/// `walk` as a call with two arguments.
 pub(crate) const WALK: &str = "policysync_walk";
 
 /// The arguments of `expr` if it is a call of `walk`.
@@ -39,14 +39,14 @@ fn renamed(expr: &Expr) -> Edit {
     Edit { start: name.start, end: name.end, text: WALK.to_owned() }
 }
 
-/// The call of `walk` with a pattern that is the `statement`, and its arguments.
+/// The call and its two arguments, if `statement` is a call of `walk` with a pattern.
 pub(super) fn with_pattern(statement: &LiteralStmt) -> Option<(&Expr, &Expr, &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let [value, pattern] = walked(expr)? else { return None };
     Some((expr, value, pattern))
 }
 
-/// The edits that turn such a statement into `policysync_walk(x)[_] = pattern`.
+/// The edits that turn the statement `walk(x, pattern)` into `policysync_walk(x)[_] = pattern`.
 pub(super) fn edits_of_statement(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
     let Some((call, value, pattern)) = with_pattern(statement) else { return Vec::new() };
     let moved = last_argument_moved(module, call, value, pattern, ")[_] =");

@@ -1,5 +1,5 @@
-//! Replaces `_` as a side of `=`, which matches any value. The embedded engine does not bind it there. The other side
-//! is assigned to a variable instead.
+//! Replaces `_` as a side of `=`. There, `_` matches any value in OPA, but the embedded engine does not bind it. In the
+//! new text, the other side is assigned to a variable.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
 
@@ -10,7 +10,7 @@ use crate::module::{Module, name_of};
 /// The prefix of the variables.
 const ANY: &str = "policysync_any";
 
-/// A variable for the `_` at the place of `expr`, whose offset makes the name unique in a module.
+/// A variable for the `_` at the place of `expr`. The offset of `expr` makes the name unique in a module.
 pub(super) fn named(expr: &Expr) -> String {
     format!("{ANY}_{}", expr.span().start)
 }

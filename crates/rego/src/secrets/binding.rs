@@ -1,4 +1,4 @@
-//! Abstract evaluation of assignments and patterns.
+//! Evaluates assignments and patterns for any Secret under review.
 
 use regorus::unstable::{AssignOp, BoolOp, Expr};
 
@@ -40,7 +40,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// Binds the variables of `pattern` to the fields of `part`; undefined if it cannot match.
+    /// Binds the variables of `pattern` to the fields of `part`. Undefined if the pattern cannot match.
     pub(super) fn bind(
         &mut self,
         pattern: &'m Expr,

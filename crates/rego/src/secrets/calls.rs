@@ -1,4 +1,4 @@
-//! Abstract evaluation of function calls.
+//! Evaluates function calls for any Secret under review.
 
 use regorus::unstable::Expr;
 

@@ -70,7 +70,7 @@ impl<'m> Frame<'m> {
         *value = *value | part;
     }
 
-    /// Binds unbound variables to an unrelated value. Returns whether there are any.
+    /// Binds unbound variables to a value without contents of the Secret. Returns whether there are unbound variables.
     pub(super) fn bind_unbound(&mut self) -> bool {
         let others: Vec<_> = self.unbound.drain().filter(|name| !self.values.contains_key(name)).collect();
         others.iter().for_each(|name| self.bind(name, ReviewParts::OTHER));

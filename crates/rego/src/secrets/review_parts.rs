@@ -1,11 +1,11 @@
-//! Abstract values of expressions in the review of a Secret.
+//! The possible values of expressions in the review of a Secret: each value is a set of parts of the review.
 
 use std::collections::BTreeSet;
 use std::ops::BitOr;
 
 /// The fields of a Secret; all others are undefined.
 const FIELDS: [&str; 7] = ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
-/// The fields with its contents.
+/// The fields with the contents of a Secret.
 const WITHHELD: [&str; 2] = ["data", "stringData"];
 
 /// The set of parts of the review that an expression may evaluate to; empty if it is undefined for every Secret.
@@ -72,7 +72,7 @@ impl ReviewParts {
         self.0 & others.0 != 0
     }
 
-    /// Whether it may be, or contain, the Secret.
+    /// Whether the value may be or contain the Secret.
     pub(super) fn holds(self) -> bool {
         self.is_any_of(Self::MAY_CONTAIN_SECRET)
     }

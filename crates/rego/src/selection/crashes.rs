@@ -10,18 +10,19 @@ use crate::module::ModuleId;
 
 /// The processor time from which parsing a module counts as slow. Most modules take less than a hundredth.
 const SLOW_PARSE_TIME: Duration = Duration::from_millis(50);
-/// The number of slow modules in one object after which its unread ones are not checked.
+/// The number of slow modules in one object after which the unread modules of the object are not checked.
 const MANY: usize = 4;
 
 impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
-    /// Removes the oldest of `changes` with which the check process ends early. If the process still ends early with
-    /// the newer changes, removes all of these too: together they are too large.
+    /// Removes the oldest change with which the check process ends early. If the process still ends early with the
+    /// newer changes, removes all newer changes as well, because they are too large together.
     pub(super) async fn remove_crashing_combination(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
         how: &str,
     ) -> Result<(), CheckError> {
-        // The check completes with the first `low` changes, or `low` is 0. It ends early with the first `high`.
+        // The check completes with the first `low` changes, or `low` is 0. The check ends early with the first `high`
+        // changes.
         let (mut low, mut high) = (0, changes.len());
         while high - low > 1 {
             let middle = low.midpoint(high);
@@ -42,8 +43,8 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         Ok(())
     }
 
-    /// Removes the slowest of `changes`, which account for most of the time until the check process ended, and leaves
-    /// unread ones for a later check. Returns false if no change is slow.
+    /// Removes the slowest of `changes`, which account for most of the time until the check process ended. Leaves
+    /// unread changes for a later check. Returns false if no change is slow.
     pub(super) fn remove_slow(
         &mut self,
         checked: &CheckResult,
@@ -79,14 +80,13 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
 pub(super) struct SlowModules {
     /// The processor time of each.
     pub(super) times: BTreeMap<ModuleId, Duration>,
-    /// The objects with many of them.
+    /// The objects with at least [`MANY`] slow modules.
     carriers: BTreeSet<String>,
 }
 
 impl SlowModules {
-    /// The slowest of `modules`, which account for three quarters of the time until the check ended. Modules of the
-    /// slowest objects come first. The engine then parses the rest once more, which takes half of the time and leaves
-    /// the other half for further modules.
+    /// The slowest of `modules`, beginning with those of the slowest objects. They account for three quarters of the
+    /// time until the check ended. So the next check needs little time for the rest, and has time for unread modules.
     pub(super) fn of<'m>(checked: &CheckResult, modules: impl Iterator<Item = &'m ModuleId>) -> Self {
         let (mut found, mut by_carrier) = (Vec::new(), BTreeMap::<&str, Duration>::new());
         for id in modules {
@@ -111,7 +111,7 @@ impl SlowModules {
         slow
     }
 
-    /// The fault of module `id`, if it is slow, or unread in an object with many slow ones.
+    /// The fault of module `id`, if the module is slow, or is unread in an object with many slow modules.
     pub(super) fn fault(&self, id: &ModuleId, checked: &CheckResult, how: &str) -> Option<Fault> {
         let text = if let Some(time) = self.times.get(id) {
             format!("{how}, together with all other modules: this module took {} ms", time.as_millis())

@@ -5,7 +5,7 @@ use super::*;
 use crate::confined;
 use crate::loaded_module::LoadedModule;
 
-/// Checks in this process. Words in a text select further faults and waits.
+/// A checker that checks in this process. Words in a text select additional faults and pending dependencies.
 #[derive(Default)]
 struct InProcess {
     checks: AtomicUsize,
@@ -79,7 +79,7 @@ const PODS: &str = "package admission\ndeny[\"pod\"] { data.kubernetes.pods[_][_
 #[test]
 fn valid_texts_are_loaded() {
     let expected = [USER, LIB, OTHER].map(|text| result("loaded", Some(text)));
-    // Even if the required module is newer.
+    // The required module may be newer than the module that uses it.
     assert_eq!(results(&[("a", USER, None), ("b", LIB, None), ("c", OTHER, None)]), expected);
     assert_eq!(results(&[]), []);
 }
@@ -156,7 +156,7 @@ fn faults_of_the_judge_reject_a_text() {
     assert_eq!(found, [result("a: secrets may not be listed", None), result("loaded", Some(OTHER))]);
     let reads = selected(&[("a", secret, None)]).reads;
     assert_eq!(reads.into_iter().collect::<Vec<_>>(), ["secrets"], "else nobody would know when they may be");
-    // A new text that needs a pending one has no fault itself.
+    // A new text that needs a pending text has no fault itself.
     let lib = "package lib\nis_bad(x) { data.kubernetes.pods[_][_].bad == x }\nis_new(x) { x.bad }";
     let user = "package admission\nimport data.lib\ndeny[\"no\"] { lib.is_new(input.request) }";
     let found = results(&[("lib", lib, Some(LIB)), ("user", user, Some(USER))]);
@@ -269,7 +269,7 @@ fn too_many_modules_are_reduced_by_binary_search() {
         let rejected = selected.outcomes.iter().filter(|(_, outcome)| **outcome != LoadOutcome::Loaded);
         let rejected: Vec<String> = rejected.map(|(id, _)| id.to_string()).collect();
         let checks = checker.checks.into_inner();
-        // One check with all, one without the rejected ones, and a binary search over 200.
+        // One check with all changes, one check without the rejected changes, and a binary search over 200 changes.
         assert!(checks <= 2 + 8 + 1, "{checks}");
         rejected
     };
@@ -277,7 +277,7 @@ fn too_many_modules_are_reduced_by_binary_search() {
     assert_eq!(of(200, ["020", "150"]), ["150"], "newer ones count all the same");
 }
 
-/// Each such check takes seconds.
+/// A check that a culprit ends takes seconds.
 #[test]
 fn identified_culprit_is_not_checked_again() {
     let texts = [("lib", LIB, None), ("new", OTHER, None)];
@@ -324,8 +324,8 @@ fn slow_modules_that_exceed_the_time_together_are_rejected_and_unread_ones_are_l
     assert_eq!(checker.checks.into_inner(), 2);
 }
 
-/// A check that ends at texts that contain `ends`, gives up after `most` of them, and then skips texts that contain
-/// `sibling`.
+/// A check that ends at each text that contains `ends`. After `most` such texts, the check does not read the rest, and
+/// skips texts that contain `sibling`.
 fn stops_after_crashes(most: usize) -> impl Fn(&[Text]) -> Option<CheckResult> {
     move |texts| {
         let mut ends = texts.iter().filter(|text| text.text.contains("ends")).map(|text| text.id.clone());

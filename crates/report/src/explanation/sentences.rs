@@ -17,7 +17,7 @@ pub struct Sentence {
 }
 
 impl ObjectExplanation {
-    /// The object, and the number of clusters it is planned for and in force on.
+    /// The object, the number of clusters that it is planned for, and the number of clusters on which it is in force.
     #[must_use]
     pub fn title(&self) -> String {
         let object = format!("{} {}", self.kind, self.origin.object());
@@ -75,7 +75,7 @@ fn sentence(reason: &Reason, cluster: Option<&ClusterName>) -> Sentence {
     }
 }
 
-/// A moment. Without a cluster it is the earliest of several, which the text notes.
+/// Formats a moment. Without a cluster, the moment is the earliest of several, and the text contains "at the earliest".
 fn at(moment: Moment, cluster: Option<&ClusterName>) -> String {
     let earliest = if cluster.is_none() { " at the earliest" } else { "" };
     format!("{}{earliest}", moment.rfc3339())

@@ -30,7 +30,7 @@ enum Message {
     Query(GraphQuery),
 }
 
-/// A handle to the thread, which ends when this is dropped.
+/// A handle to the thread. The thread ends when the handle is dropped.
 #[derive(Debug)]
 pub(super) struct GraphThread(Sender<Message>);
 
@@ -92,7 +92,7 @@ fn run_thread(messages: &Receiver<Message>) -> Option<()> {
     None
 }
 
-/// Runs one query. A panic is contained, and printed on standard error.
+/// Runs one query. If it panics, the thread continues, and the panic is printed on standard error.
 fn run_query(query: GraphQuery, of: GraphSnapshot<'_>) {
     let _ = catch_unwind(AssertUnwindSafe(|| query(of)));
 }

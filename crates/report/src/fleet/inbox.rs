@@ -22,7 +22,7 @@ pub enum ChangedPart {
     EffectivePolicies,
 }
 
-/// The maximum number of separate places. Above it, they are replaced by [`ChangedPart::Everything`].
+/// The maximum number of separate parts. If there are more, [`ChangedPart::Everything`] replaces them.
 const PARTS_LIMIT: usize = 1_000;
 
 /// Changes that were not taken yet.
@@ -38,7 +38,7 @@ impl Inbox {
         std::mem::take(&mut *self.changed_parts.lock())
     }
 
-    /// Waits until a change was put in since the last call.
+    /// Waits until changes were added since the last call.
     pub(super) async fn arrived(&self) {
         self.arrived.notified().await;
     }
@@ -52,7 +52,7 @@ impl Inbox {
     pub(super) fn put(&self, changed: impl IntoIterator<Item = ChangedPart>) {
         let mut changed_parts = self.changed_parts.lock();
         for part in changed {
-            // `Everything` includes all other places.
+            // `Everything` includes all other parts.
             if part == ChangedPart::Everything || changed_parts.len() >= PARTS_LIMIT {
                 *changed_parts = BTreeSet::from([ChangedPart::Everything]);
             }

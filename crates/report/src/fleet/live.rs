@@ -33,7 +33,7 @@ use policy_sync_mirror::{
 };
 use policy_sync_sync::kinds::REQUIRED;
 
-/// Objects from files do not depend on the time.
+/// The time for objects from files, which do not depend on the time.
 const NOW: Moment = Moment(0);
 
 /// Interned texts that rows share.
@@ -171,8 +171,8 @@ impl Live {
         Ok(Self { source, controller, scope, mirror, watched_kinds, inbox, tasks })
     }
 
-    /// Shows the objects of `file_objects` in `namespace`, or in all namespaces. `watched_topology` contains the objects for
-    /// the topology.
+    /// Shows the objects of `file_objects` in `namespace`, or in all namespaces. `watched_topology` contains the
+    /// objects for the topology.
     ///
     /// # Errors
     ///
@@ -233,7 +233,7 @@ impl Live {
         }
     }
 
-    /// A snapshot of the current state. It holds a lock: render the page, then drop it.
+    /// A snapshot of the current state. It holds a lock, so drop it as soon as the page is rendered.
     #[must_use]
     pub fn view(&self) -> FleetView<'_> {
         let watched_kinds = self.watched_kinds.borrow().clone();
@@ -316,14 +316,14 @@ impl FleetView<'_> {
         &self.watched_kinds
     }
 
-    /// Parameters, kinds of policies and clusters that may not be read, one line each.
+    /// Parameters, kinds of policies and clusters that the user may not read, one line each.
     #[must_use]
     pub fn unread(&self) -> Vec<String> {
         let refused = self.failing(|kind| kind == WatchFailureKind::Forbidden);
         self.watched_kinds.unread.iter().cloned().chain(refused).collect()
     }
 
-    /// The reasons why the hub cannot be watched temporarily, one line each.
+    /// The reasons why the hub cannot be watched at present, one line each.
     #[must_use]
     pub fn watch_errors(&self) -> Vec<String> {
         let failing = self.failing(|kind| kind != WatchFailureKind::Forbidden);
@@ -345,7 +345,7 @@ impl FleetView<'_> {
         self.watched_kinds.kinds.iter().filter(is_missing).map(|kind| kind.kind.as_str()).collect()
     }
 
-    /// The clusters of the hub by name; `None` if they may not be read, or were not listed yet.
+    /// The clusters of the hub by name; `None` if the user may not read them, or if they were not listed yet.
     #[must_use]
     pub fn clusters(&self) -> Option<impl Iterator<Item = (&Arc<str>, &ClusterRow)>> {
         let (tables, source) = (self.guard.tables(), CLUSTERS.all());
@@ -353,7 +353,7 @@ impl FleetView<'_> {
             .then(|| tables.rows(&CLUSTERS).map(|(key, row)| (&key.name, row)))
     }
 
-    /// The unavailable clusters; empty if clusters may not be read.
+    /// The unavailable clusters; empty if the user may not read clusters.
     #[must_use]
     pub fn unavailable(&self) -> BTreeSet<ClusterName> {
         let clusters = self.clusters().into_iter().flatten();
@@ -361,14 +361,14 @@ impl FleetView<'_> {
         unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
     }
 
-    /// The hub's reason for denying to list ManagedClusters, if it does.
+    /// The hub's reason for denying the list of ManagedClusters; `None` if the list is allowed.
     #[must_use]
     pub fn clusters_unread(&self) -> Option<String> {
         let refusal = self.guard.tables().access_denial(&CLUSTERS.all())?;
         Some(format!("ManagedCluster: {}", refusal.text))
     }
 
-    /// The policies with their kinds, and the resources that some policy uses.
+    /// The policies with their kinds, and the resources that the controller has annotated.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&ServedKind, &ObjectKey, &FleetRow)> {
         let tables = self.guard.tables();
         self.watched_kinds.kinds.iter().flat_map(move |kind| {

@@ -1,4 +1,4 @@
-//! The matrix of policies and clusters, with the worst of both first, cut to one page.
+//! The matrix of policies and clusters for one page. Policies and clusters in the worst states come first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -46,7 +46,7 @@ pub struct Matrix {
     pub policies: usize,
     /// The number of all policies that are out of sync.
     pub not_synced: usize,
-    /// The number of clusters of the hub; `None` if they may not be read.
+    /// The number of clusters of the hub; `None` if the user may not read them.
     pub clusters: Option<usize>,
 }
 
@@ -76,8 +76,8 @@ pub struct MatrixRow {
 pub struct Column {
     /// The cluster's name.
     pub cluster: ClusterName,
-    /// Since when the hub has no heartbeat of its agent; `None` if the cluster is available or may not be
-    /// read.
+    /// Since when the hub has no heartbeat of its agent; `None` if the cluster is available, or if the user may not
+    /// read it.
     pub unavailable_since: Option<Timestamp>,
     /// The number of selected policies that are out of sync there.
     pub out_of_sync: usize,
@@ -173,7 +173,8 @@ impl Candidate<'_> {
     }
 }
 
-/// The clusters that match the query. If ManagedClusters may not be read, those that annotations name.
+/// The clusters that match the query. If the user may not read ManagedClusters, returns the clusters that annotations
+/// name.
 fn columns(view: &FleetView<'_>, query: &MatrixQuery) -> Vec<Column> {
     if let Some(clusters) = view.clusters() {
         let selected = clusters.filter(|(_, row)| query.clusters.matches(&row.labels));

@@ -1,5 +1,5 @@
-//! The state of the fleet for the web page: policies by clusters from the policies' annotations, kept up to
-//! date by watches.
+//! The state of the fleet for the web page, kept up to date by watches. The policies' annotations contain the state of
+//! each policy on each cluster.
 //!
 //! ```text
 //! classes, every ten seconds ──▶ kinds ─┐
@@ -10,8 +10,8 @@
 //! The topology is watched once a page requests it: [`WatchedTopology`]. Files can replace the hub; they are read
 //! once: [`FileObjects`].
 //!
-//! No works are read, because a fleet has a hundred for each policy. A row stores states and short messages;
-//! the page of one policy reads its complete [`PolicyReport`](super::PolicyReport).
+//! Works are not read, because a fleet of 100 clusters has 100 works for each policy. A row stores states and short
+//! messages; the page of one policy reads its complete [`PolicyReport`](super::PolicyReport).
 
 mod file_objects;
 mod graphs;

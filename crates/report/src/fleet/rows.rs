@@ -22,7 +22,7 @@ pub(super) static CLUSTERS: Kind<ClusterRow> = Kind::new(cluster::GROUP, "v1", "
 /// A policy with its state on each cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FleetRow {
-    /// Whether all placed clusters have the current revision, without a message of the controller or a fault.
+    /// Whether all placed clusters have the current revision, and the policy has neither a message nor a fault.
     pub in_sync: bool,
     /// Whether the controller has written annotations on it.
     pub is_annotated: bool,
@@ -85,7 +85,7 @@ impl FleetRow {
         self.cells.iter().map(|(cluster, cell)| (cluster, cell))
     }
 
-    /// Replaces texts and names by the equal ones that `share` returns.
+    /// Replaces texts and names by the equal values that `share` returns.
     pub(super) fn share(&mut self, mut share: impl FnMut(Arc<str>) -> Arc<str>) {
         for (cluster, cell) in &mut self.cells {
             cluster.0 = share(cluster.0.clone());

@@ -7,7 +7,7 @@ use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
 use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::truncate_bytes;
 
-/// The maximum number of bytes of a message in a cell. Clusters write it; the policy's own page shows all of
+/// The maximum number of bytes of a message in a cell. Clusters write the message; the policy's own page shows all of
 /// it.
 const MESSAGE_LIMIT: usize = 240;
 

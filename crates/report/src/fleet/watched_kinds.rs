@@ -1,5 +1,5 @@
-//! [`WatchedKinds`]: the kinds that GatewayClasses list, read again periodically, and the watches that follow from
-//! it.
+//! [`WatchedKinds`]: the kinds that GatewayClasses list, and the watches that these kinds require. The GatewayClasses
+//! are read again periodically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use policy_sync_hub::tasks::send_if_changed;
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_mirror::{Scope, Source, Tables, WatchFailureKind, WatchedSources};
 
-/// How often GatewayClasses are read again. They change seldom, and many users may not watch them.
+/// How often GatewayClasses are read again. They change seldom, and many users lack the right to watch them.
 pub(super) const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The page size of lists. It is small because a user waits for the first page.
@@ -29,11 +29,11 @@ pub struct WatchedKinds {
     pub kinds: Vec<ServedKind>,
     /// Errors in the parameters.
     pub faults: Vec<String>,
-    /// The parameters that may not be read.
+    /// The parameters that the user may not read.
     pub unread: Vec<String>,
     /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
-    /// Why they could not be read again. The other fields are then those of the last successful read.
+    /// Why the last read failed. The other fields are then those of the last successful read.
     pub failure: Option<String>,
 }
 

@@ -7,7 +7,7 @@
 //!                                 ╰──── referenced kinds ◀────────────╯
 //! ```
 //!
-//! A kind that may not be watched in all namespaces is watched in the selected namespace, if there is one.
+//! If the user may not watch a kind in all namespaces, it is watched in the selected namespace, if there is one.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ const LIST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct WatchedTopology {
     mirror: Arc<Mirror<TopologyIndex>>,
     graphs: Arc<GraphThread>,
-    /// Why the kinds could not be read again.
+    /// Why the last read of the kinds failed.
     failure: watch::Receiver<Option<String>>,
     /// The tasks that watch the hub; empty for files.
     running: Vec<AbortHandle>,
@@ -121,8 +121,8 @@ impl WatchedTopology {
         Ok(Self { mirror, graphs, failure, running: Vec::new() })
     }
 
-    /// Runs `query` on the graph, as soon as all sources have been listed. Returns `None` if it panics. Other
-    /// calls wait meanwhile.
+    /// Runs `query` on the graph, as soon as all sources have been listed. Returns `None` if it panics. Other queries
+    /// wait until it ends.
     pub async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,
@@ -130,7 +130,7 @@ impl WatchedTopology {
         self.graphs.query(query).await
     }
 
-    /// The reasons why the hub cannot be watched temporarily, one line each.
+    /// The reasons why the hub cannot be watched at present, one line each.
     #[must_use]
     pub fn watch_errors(&self) -> Vec<String> {
         let guard = self.mirror.read();
@@ -162,7 +162,7 @@ struct GraphUpdater {
     mirror: Arc<Mirror<TopologyIndex>>,
     graphs: Arc<GraphThread>,
     wanted: watch::Sender<WatchedSources>,
-    /// The kinds that the last objects refer to.
+    /// The kinds that the objects of the last build refer to.
     needs: Needs,
     /// Changes that are not in the graph yet.
     changed: Arc<Inbox>,
@@ -276,7 +276,7 @@ impl GraphUpdater {
                 }
             }
         }
-        // All kinds that may not be read share one line.
+        // All kinds that the user may not read share one line.
         if let Some((_, text)) = refused.first() {
             let kinds: Vec<&str> = refused.iter().map(|(kind, _)| *kind).collect();
             found.unread.push(format!("{}: {text}", kinds.join(", ")));

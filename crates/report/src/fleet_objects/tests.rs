@@ -55,7 +55,7 @@ fn updated(world: World) -> World {
     world.with(limits.metadata("generation", json!(2))).written()
 }
 
-/// The agent failed to apply the current work. Its status feedback is still that of the previous one.
+/// The agent failed to apply the current work. The status feedback still belongs to the previous revision.
 fn with_failed_apply(world: World) -> World {
     world.edited(&policy_origin("limits"), "eu-1", |work| {
         let generation = work["metadata"]["generation"].clone();
@@ -126,7 +126,7 @@ fn cases() -> Vec<Case> {
         ("NotEnforced", reported(condition("False", "Unknown")), Some(NotEnforced), !is_merged, certain),
         ("Pending", reported(unobserved), Some(Pending), !is_merged, !certain),
         ("WaitingForApply", written(), Some(Pending), !is_merged, certain),
-        // The cluster has an earlier revision, which may still be enforced if it rejects this one.
+        // The cluster has an earlier revision. It may still enforce that revision if it rejects the current one.
         ("WaitingForApply", updated(enforced()), Some(Pending), !is_merged, !certain),
         ("NotApplied", with_failed_apply(updated(enforced())), Some(NotApplied), !is_merged, !certain),
         // Some copy is on the cluster; its revision is unknown.

@@ -12,7 +12,7 @@ pub struct GatewayOnCluster<'g> {
     pub gateway: &'g GatewayReport,
     /// The cluster's name.
     pub cluster: ClusterName,
-    /// The copy: `None` if works may not be read, `Some(None)` if there is none yet.
+    /// The copy: `None` if the user may not read works, `Some(None)` if there is no copy yet.
     pub copy: Option<Option<&'g GatewayCopy>>,
 }
 

@@ -69,7 +69,7 @@ fn works_of_other_policies_are_ignored() {
     assert!(earliest(&[work], &ControllerName::new(CONTROLLER), &other).is_empty());
 }
 
-/// The policy `shop/<name>`, which `us-1` lacks.
+/// The policy `shop/<name>`, whose current revision `us-1` lacks.
 fn lagging(name: &str) -> Item {
     let summary = SUMMARY.replace("\"applied\":2", "\"applied\":1").replace("true", "false");
     let clusters = r#"[{"cluster":"ap-1","name":"l","namespace":"n","deleting":true},

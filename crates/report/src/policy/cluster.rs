@@ -32,22 +32,22 @@ impl PolicyReport {
         })
     }
 
-    /// Whether a cluster has applied the current policy, and no fault prevents a plan. `state` is the cluster's entry in the list, if
-    /// any.
+    /// Whether a cluster has applied the current policy, and no fault prevents a plan. `state` is the cluster's entry
+    /// in the list, if any.
     pub(crate) fn has_current_revision(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || state.is_some_and(|entry| entry.applied || entry.is_being_removed());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 
-    /// Whether a cluster that the list does not name is one that the policy is not for.
+    /// Whether the list names all clusters of the policy. Then the policy is not planned for any other cluster.
     pub(crate) fn lists_all_clusters(&self) -> bool {
         match (&self.clusters, &self.summary) {
             (AnnotationValue::Value(clusters), AnnotationValue::Value(summary)) => {
                 clusters.len() == summary.clusters
                     && self.detail.names(summary.clusters) == Some(clusters.len())
             }
-            // If the list is missing, a message may mean that it was too large.
+            // A missing list and a message may mean that the list was too large.
             (AnnotationValue::Missing, AnnotationValue::Missing) => self.message.is_none(),
             _ => false,
         }

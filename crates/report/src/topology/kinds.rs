@@ -23,13 +23,13 @@ use policy_sync_topology::{Needs, Objects};
 /// The kinds of objects that a topology reads, and the metadata of these kinds.
 #[derive(Debug)]
 pub(crate) struct TopologyKinds {
-    /// Those that are read always: what routes are attached to, routes, and policies.
+    /// The kinds that are always read: the parents of routes, routes, and policies.
     pub(crate) always: Vec<ServedKind>,
-    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's extensions. Only the
-    /// hub's copies of them are read.
+    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's
+    /// extensions. Only the hub's copies of them are read.
     pub(crate) of_copies: Vec<ServedKind>,
-    /// Those that are read where something refers to one.
-    /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
+    /// The kinds of backends, which are read only if a route refers to one. In the order of [`BackendKind::ALL`];
+    /// `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
     namespaces: ServedKind,
     grants: Option<ServedKind>,
@@ -40,9 +40,9 @@ pub(crate) struct TopologyKinds {
     merges: Vec<(GroupResource, Merge)>,
     /// Errors in the parameters.
     faults: Vec<String>,
-    /// The parameters that may not be read.
+    /// The parameters that the user may not read.
     unread: Vec<String>,
-    /// The error if definitions may not be read.
+    /// The error if the user may not read definitions.
     pub(crate) definitions_error: Option<HubError>,
 }
 
@@ -127,7 +127,7 @@ impl TopologyKinds {
         };
         self.merges = listed.merges;
         self.faults = listed.faults;
-        // If parameters may not be read, the labels are used instead.
+        // If the user may not read parameters, the labels are used instead.
         let is_unread = !listed.unread.is_empty();
         self.unread = listed.unread;
         if is_unread && listed.kinds.is_empty() {
@@ -198,9 +198,9 @@ async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     Ok(definitions.into_iter().filter_map(label).collect())
 }
 
-/// Whether a kind without GEP-713's label may be a kind of policies: it is namespaced, and its name ends in
-/// `Policy`. Its group must be one of `groups`, whose kinds have that label, or a subgroup, as
-/// `extensions.kuadrant.io` is of `kuadrant.io`.
+/// Whether a kind without GEP-713's label may be a kind of policies: it is namespaced, and its name ends in `Policy`.
+/// Its group must be one of `groups`, whose kinds have that label, or a subgroup of these, such as
+/// `extensions.kuadrant.io` of `kuadrant.io`.
 fn may_be_copied(kind: &ServedKind, groups: &BTreeSet<&str>) -> bool {
     let group = &*kind.gvr.kind.group;
     let belongs = |to: &&str| group == *to || group.strip_suffix(*to).is_some_and(|rest| rest.ends_with('.'));

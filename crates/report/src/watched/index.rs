@@ -59,7 +59,7 @@ impl<'m> View<'m> {
         Some(gateways)
     }
 
-    /// The policy that `changed`; `None` if another kind did.
+    /// The policy in `changed`; `None` if the changed object is not a policy.
     #[must_use]
     pub fn policy<'c>(&self, changed: &'c MirrorChange) -> Option<(&'c GroupResource, &'c ObjectKey)> {
         let MirrorChange::Object { source, key, .. } = changed else { return None };
@@ -104,8 +104,7 @@ impl<'m> View<'m> {
         route.parents.iter().filter_map(move |parent| self.of_parent(parent, own))
     }
 
-    /// The Gateway that an object in namespace `own` attaches to by `parent`, directly or through a
-    /// ListenerSet.
+    /// The Gateway to which `parent` attaches an object in the namespace `own`, directly or through a ListenerSet.
     fn of_parent(&self, parent: &ParentReference, own: &str) -> Option<ObjectKey> {
         let locator = parent.locator(own);
         match (&parent.parent, self.row(locator)) {

@@ -1,4 +1,4 @@
-//! Which objects are read from the server before works are deleted.
+//! Tests which objects are read from the server before works are deleted.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, Origin};
 use policy_sync_api::object::HubObject;
 
-/// The reads before a delete of the work on `eu-1`, as `<resource> <key>`, with `absent` for objects that must not exist.
+/// The reads before a delete of the work on `eu-1`, as `<resource> <key>`, with `absent` for objects that must not
+/// exist.
 fn reads(world: &World, origin: &Origin) -> Vec<String> {
     reads_on(world, origin, "eu-1")
 }
@@ -57,7 +58,7 @@ fn and_web(other: &[&str]) -> Vec<String> {
     all
 }
 
-/// The reads for a policy whose Gateway still exists, with `other` ones.
+/// The reads for a policy whose Gateway still exists, and the reads in `other`.
 fn and_namespace(other: &[&str]) -> Vec<String> {
     and_web(&[other, &["namespace shop"]].concat())
 }

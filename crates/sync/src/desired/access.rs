@@ -1,10 +1,10 @@
-//! Plans the access work of a cluster: the permission of its agent to write Gateways and the kinds that the works
-//! there contain.
+//! Plans the access work of a cluster. This work permits the agent to write Gateways and the kinds that the cluster's
+//! works contain.
 //!
-//! The permission covers the kinds that works contain, not the kinds that parameters list: the agent also needs it to
-//! delete the copy of a work that is being deleted. If a Gateway's work no longer contains a ReferenceGrant, the agent
-//! needs the permission for this kind until it has deleted the grant on the spoke. No report shows when that has
-//! happened, so the permission remains as long as any Gateway has a work in the cluster.
+//! The permission covers the kinds that works contain, not the kinds that parameters list. If a kind is no longer
+//! listed, the agent still needs the permission to delete its copies. If a ReferenceGrant is removed from a Gateway's
+//! work, the agent needs the permission for ReferenceGrants until it has deleted the grant on the spoke. No report
+//! shows when that has happened, so the permission remains as long as any Gateway has a work in the cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Creates the copies of policies with the same target in the same order on each cluster as the policies on the hub.
+//! Orders the creation of copies of policies. On each cluster, copies with the same target are created in the order of
+//! the policies on the hub.
 //!
 //! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence.
 //! On a cluster it compares the creation times of the copies, in whole seconds. A copy is therefore created only after
@@ -11,9 +12,10 @@
 //!
 //! The copies of a run may be created in the same second, because the order of their names is that of the hub.
 //!
-//! Only the creation of a work waits. It waits for the oldest unfinished copy. The wait ends if the plans of this
-//! process ([`Waits`]) have seen no progress for `policyWaitSeconds`. All later runs wait for the same copy, so that
-//! their waits end together. [`Problem::OutOfOrder`] reports copies in another order.
+//! Only the creation of a work waits, never an update. It waits for the oldest unfinished copy: one that will be
+//! created, or was created in the present second. The wait ends if the plans of this process ([`Waits`]) have seen no
+//! progress for `policyWaitSeconds`. All later runs wait for the same copy, so that their waits end together.
+//! [`Problem::OutOfOrder`] reports copies in another order.
 //!
 //! [`Waits`]: crate::Waits
 
@@ -39,10 +41,10 @@ use policy_sync_api::text::join_limited;
 /// The maximum number of older policies that a policy waits for, and of neighbors that are checked for
 /// [`Problem::OutOfOrder`], for all its targets together.
 const OLDER_LIMIT: usize = 32;
-/// The maximum number of policies, directly before or after a policy in the order of a target, that are searched for
-/// the nearest one with a copy on a cluster.
+/// The maximum number of policies that are searched for the nearest policy with a copy on a cluster. The search starts
+/// directly before or after a policy in the order of a target.
 const NEIGHBOR_SEARCH_LIMIT: usize = 16;
-/// The maximum number of later policies that are searched for those without a work on a cluster.
+/// The maximum number of later policies that are searched for policies without a work on a cluster.
 const SEARCH_LIMIT: usize = 1024;
 
 /// The older policies that one policy waits for because of one target.
@@ -64,13 +66,13 @@ struct OlderPolicy {
 
 /// The copy of an older policy on a cluster.
 enum Copy {
-    /// It does not exist, and its creation is not expected, or is overdue.
+    /// It does not exist. Its creation is not expected, or is overdue.
     Absent,
     /// It has existed since an earlier second.
     Older,
     /// It will be created, or was created in the present second.
     Unfinished {
-        /// When this may change without a change on the hub.
+        /// When this may change because time has passed.
         until: Option<Moment>,
     },
 }
@@ -85,12 +87,12 @@ pub(super) struct Unfinished {
     again: Moment,
 }
 
-/// Holds works of the policy `origin` on clusters where copies of older policies with the same target must be created
-/// first.
+/// Delays the creation of works of the policy `origin` on clusters where copies of older policies with the same target
+/// must be created first.
 pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let mut ages = OlderPolicyCache::new(view);
     for cluster in missing(view, plan) {
-        // A work that is being deleted is created again only when it is gone.
+        // If a work is being deleted, a new one is created only after it is gone.
         if view.work_of(origin, &cluster).is_some() {
             continue;
         }
@@ -127,7 +129,7 @@ impl<'v> OlderPolicyCache<'v> {
         let policy = beside(origin, age_key.1.clone());
         let wait = next_wait(view, origin, cluster, age_key, &policy);
         let policy = policy.object().clone();
-        // The copy may have been created in the last second of the wait.
+        // The copy may be created in the last second of the wait, and must then exist for another second.
         let limit = wait.since.after(longest).after(SECOND);
         let again = Moment::earliest(until, Some(limit)).unwrap_or(limit);
         Some(Unfinished { policy, wait, limit, again })
@@ -149,7 +151,7 @@ fn next_wait(
         let copy = view.work_of(&beside(origin, age_key.1.clone()), cluster);
         copy.is_some_and(|work| work.copied.is_some())
     };
-    // A policy without a work waits itself, possibly for a policy that is too far back to be checked here.
+    // An older policy without a work also waits, possibly for a policy that is too far back to be checked here.
     let earlier = view.last_wait(older, cluster);
     let earlier =
         earlier.filter(|earlier| !exists && earlier.age_key < age_key && !is_copied(&earlier.age_key));
@@ -199,7 +201,7 @@ impl Older {
     }
 
     /// The position of the oldest policy whose copy on `cluster` must be created first, and when that may change
-    /// without a change on the hub.
+    /// because time has passed.
     fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(AgeKey, Option<Moment>)> {
         let (mut oldest, mut earliest) = (None, None);
         for run in &self.runs {
@@ -214,8 +216,8 @@ impl Older {
                     }
                 }
             }
-            // The copies of this run have waited for the earlier runs. If one of those was selected later, the order
-            // is wrong already.
+            // The copies of this run have waited for the earlier runs. If a policy of an earlier run was placed on the
+            // cluster later, the order is already wrong.
             if exists {
                 break;
             }
@@ -234,7 +236,7 @@ impl Older {
         if !work.gateways.contains(&self.gateway.name) {
             return Copy::Absent;
         }
-        // Times on the hub have whole seconds.
+        // Times on the hub are whole seconds, so a wait could otherwise end up to a second early.
         let for_a_while = |since: Moment| {
             let until = since.min(view.now).after(self.wait).after(SECOND);
             if until > view.now { Copy::Unfinished { until: Some(until) } } else { Copy::Absent }
@@ -304,14 +306,14 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
     found.into_iter().map(problem).collect()
 }
 
-/// The clusters with a copy of the policy `origin` that has the target, each with the creation time of the copy.
+/// The clusters where the copy of the policy `origin` has the target `target`, each with the creation time of the copy.
 fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v ClusterName, Moment> {
     let works = view.works_of(origin);
     let works = works.filter(|(.., work)| work.deleting.is_none() && work.gateways.contains(&target.gateway));
     works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect()
 }
 
-/// The next policies of later runs that have no work on `cluster` and so may wait for the copy of the policy `origin`
+/// The next policies of later runs that have no work on `cluster`. They may wait for the copy of the policy `origin`
 /// there.
 pub(crate) fn followers(
     view: View<'_>,
@@ -327,9 +329,9 @@ pub(crate) fn followers(
     later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
 }
 
-/// The policies that share a target with the policy `origin` and whose plans may depend on its position. `policy` is
-/// the old or new row of `origin`. Younger policies may wait for its copy. Neighbors may report that their copies and
-/// its copy are out of order.
+/// The policies that share a target with the policy `origin` and whose plans may depend on the position of `origin`.
+/// `policy` is the old or new row of `origin`. Younger policies may wait for the copy of `origin`. Neighbors may report
+/// that their copies and the copy of `origin` are out of order.
 pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
     let own = age_key(origin.object(), policy);
     let mut found = BTreeSet::new();

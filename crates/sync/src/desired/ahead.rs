@@ -1,11 +1,11 @@
-//! Builds large copies before a plan, while the mirror is not locked. A plan locks the mirror, so that it does not
-//! change meanwhile.
+//! Builds large copies before a plan, while the mirror is not locked. A plan locks the mirror, so that the mirror does
+//! not change during the plan.
 //!
 //! ```text
 //! locked: find unbuilt copies ──▶ unlocked: build them one by one ──▶ locked: plan
 //! ```
 //!
-//! Without this step the plan would be the same, but hold the lock for longer.
+//! Without this step the plan would be the same, but the mirror would be locked for longer.
 
 use super::order;
 use super::policy::ahead::{self, LOCKED_BUILD_LIMIT};

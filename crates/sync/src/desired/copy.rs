@@ -47,7 +47,7 @@ impl Settings {
         Err(Problem::DownstreamNamespace { namespace: namespace.to_owned(), downstream, fault })
     }
 
-    /// Adds the prefix without checking the result. For references only, because they create nothing in the namespace.
+    /// Adds the prefix without checking the result. Use it only for references, which create nothing in the namespace.
     pub(crate) fn prefixed(&self, namespace: &str) -> String {
         format!("{}{namespace}", self.downstream_namespace_prefix)
     }
@@ -55,7 +55,7 @@ impl Settings {
 
 /// Whether `text` matches `pattern`, in which `*` matches any text.
 ///
-/// Between two stars, the first occurrence of a part is as good as a later one, so each part is searched only once.
+/// A part between two stars is searched only once: its first occurrence leaves the most text for the remaining parts.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -109,7 +109,7 @@ pub(super) struct Copy {
     pub(super) revision: String,
 }
 
-/// Builds a copy with the fields `content` besides its metadata, and writes its revision into it.
+/// Builds a copy from its metadata and the fields `content`, and writes the revision into it.
 pub(super) fn copy(
     (api_version, kind): (&str, &str),
     (namespace, name): (&str, &str),
@@ -133,7 +133,7 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
-/// Fields whose keys are chosen freely. If such a field has the keys `name` and `namespace`, they are no reference.
+/// Fields whose keys are chosen freely. Keys `name` and `namespace` in such a field are not a reference.
 pub(super) const USER_KEYED_MAPS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
 /// Rewrites the namespaces in references: every object with a name and a namespace counts as a reference.

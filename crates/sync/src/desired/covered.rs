@@ -1,5 +1,5 @@
 //! Determines the scope of this controller for the placement policies: the GatewayClasses whose Gateways it copies to
-//! spokes, and the kinds that they list.
+//! spokes, and the kinds that these classes list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub struct ControllerScope {
     pub classes: BTreeSet<Arc<str>>,
     /// The kinds that any of these classes lists, if they can be synced in the listed role.
     pub kinds: BTreeSet<GroupResource>,
-    /// Whether the scope is complete. It is not if the parameters of a class are invalid or unread, because they may
-    /// list more kinds.
+    /// Whether the scope is complete. It is incomplete if the parameters of a class are invalid or unread, because they
+    /// may list more kinds.
     pub is_whole: bool,
 }
 
@@ -33,7 +33,7 @@ pub fn covered(view: View<'_>) -> Option<ControllerScope> {
         (class, params.and_then(|params| params.known().cloned()))
     });
     let ours: Vec<_> = ours.collect();
-    // Classes that may be created again keep their scope.
+    // Deleted classes stay in scope as long as they may be created again.
     let deleted_classes = view.deleted_classes().map(|(class, _, params)| (class, params.cloned()));
     for (class, params) in ours.into_iter().chain(deleted_classes) {
         covered.classes.insert(class.name.clone());

@@ -79,8 +79,8 @@ pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<Stri
     Some(format!("GatewayClass {} lists it in policiesToSync", class.unwrap_or_default()))
 }
 
-/// The version that is synced: the first of `versions` that can be synced or is not checked yet; if none can, the
-/// first.
+/// The version that is synced: the first of `versions` that can be synced or is not checked yet. If no version can be
+/// synced, it is the first of `versions`.
 pub(super) fn held<'g>(
     view: View<'_>,
     versions: &'g [(GroupVersionResource, &ObjectKey)],
@@ -119,8 +119,9 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// The problem that the class of a Gateway of this controller does not exist, may be created again, and has parameters
-/// that this process has never read. The class may have been deleted just before this process started.
+/// The problem of a missing class, if there is one. A Gateway of this controller names the class, the class may be
+/// created again, and this process has never read its parameters. The class may have been deleted just before this
+/// process started.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known =
         |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
@@ -144,7 +145,7 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
 /// The entry for a kind of resources in the parameters of the oldest class that lists it.
 #[derive(Clone, Debug)]
 pub enum ResourceEntry {
-    /// No class lists the kind as resources.
+    /// No class lists the kind in `resourcesToSync`.
     Unlisted,
     /// The entry cannot be determined at present.
     Frozen(Problem),
@@ -173,7 +174,7 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceEntry {
         let params = view.class_params(&name.name).filter(|params| params.known().is_none())?;
         freezing(&name.name, &params)
     };
-    // Classes whose parameters are about to be read may be older.
+    // A class whose parameters are about to be read may be older than the classes with known parameters.
     if let Some(problem) = classes.iter().find_map(|(name, _)| unknown(name).filter(Problem::passes)) {
         return ResourceEntry::Frozen(problem);
     }
@@ -216,8 +217,9 @@ impl GatewayEligibility {
     }
 }
 
-/// Whether a Gateway whose class does not exist belonged to this controller: this process has read the class, or writes
-/// of this controller exist. Anyone can create a Gateway whose class never existed or was another controller's.
+/// Whether a Gateway whose class does not exist belonged to this controller. It did if this process has read the class,
+/// or if the Gateway has fields or works of this controller. Anyone can create a Gateway whose class never existed or
+/// was another controller's.
 fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
     view.deleted_classes().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()

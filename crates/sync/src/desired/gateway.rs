@@ -19,7 +19,7 @@ use policy_sync_api::names::{ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, TlsSecrets};
 use policy_sync_api::selector::ClusterSelector;
 
-/// Plans the works of the Gateway `key`, without waits for its policies.
+/// Plans the works of the Gateway `key`. The waits for its policies are added later.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let origin = Origin::Gateway(key.clone());
     let name = WorkName::planned(view.controller(), "Gateway", &origin);

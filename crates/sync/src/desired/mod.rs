@@ -7,8 +7,8 @@
 //!           ──▶ access            the access work of a cluster
 //! ```
 //!
-//! The class, the kind, the Gateway and the Placement determine the clusters of an object. If a work on one of these
-//! clusters cannot be planned, because an input is invalid or unknown, the existing work is left unchanged: it is
+//! The class, the kind, the Gateway and the Placement determine the clusters of an object. If an input is invalid or
+//! unknown, works on some of these clusters cannot be planned. The existing works there are left unchanged: they are
 //! *frozen*.
 
 pub mod access;
@@ -49,7 +49,8 @@ pub struct Settings {
 }
 
 /// The default of [`Settings::reserved_namespaces`], joined by commas: namespaces of Kubernetes, Open Cluster
-/// Management and common gateways. Those of Kuadrant begin with the default prefix.
+/// Management, Kuadrant and common gateways. Hub namespaces such as `system` would map to Kuadrant's, because these
+/// begin with the default prefix.
 pub const RESERVED_NAMESPACES: &str = "kuadrant-system,kuadrant-operator,kuadrant-operator-system,istio-system,default,\
                                        kube-*,open-cluster-management*";
 
@@ -65,7 +66,7 @@ impl Default for Settings {
 /// The plan for the works of one origin.
 #[derive(Clone, Debug, Default)]
 pub struct WorksPlan {
-    /// The name of its works, if its kind is known.
+    /// The name of the works, if the kind of the origin is known.
     pub name: Option<WorkName>,
     /// The outcome on each cluster. On any other cluster, a work of the origin is deleted.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
@@ -85,17 +86,17 @@ pub struct WorksPlan {
     pub not_in_preferences: BTreeSet<ClusterName>,
     /// The number of replicas for each cluster, if they are split.
     pub shares: Option<Shares>,
-    /// The waits of its missing works for older copies, including those that have ended.
+    /// The waits of missing works for older copies, including waits that have ended.
     pub waits: BTreeMap<ClusterName, Wait>,
-    /// When the plan may change without a change on the hub.
+    /// When the plan may change because time has passed.
     pub recheck: Option<Moment>,
 }
 
 /// The reason why an object does not belong on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// It belongs on no cluster: a policy without a Gateway of this controller as its target, or a resource without a
-    /// Placement.
+    /// The object belongs on no cluster: it is a policy that targets no Gateway of this controller, or a resource
+    /// without a Placement.
     Untargeted,
     /// Its own selector excludes the cluster.
     NotSelected,
@@ -117,7 +118,8 @@ struct FollowedGateways {
 }
 
 impl WorksPlan {
-    /// The reason why the object does not belong on `cluster`, which has no outcome or only [`KeepReason::Following`].
+    /// The reason why the object does not belong on `cluster`, where the plan has no outcome or only
+    /// [`KeepReason::Following`].
     #[must_use]
     pub fn absence(&self, cluster: &ClusterName) -> Absence {
         if !self.targeted {
@@ -137,9 +139,9 @@ impl WorksPlan {
 pub enum Outcome {
     /// This work should exist.
     Work(Arc<PlannedWork>),
-    /// This work should exist. If it does not exist yet, its creation waits for others.
+    /// This work should exist. If it does not exist yet, its creation waits for other works.
     Deferred(Arc<PlannedWork>, WaitReason),
-    /// The existing work is left unchanged. If there is none, none is created.
+    /// The existing work is left unchanged. If no work exists, none is created.
     Kept(KeepReason),
 }
 
@@ -177,16 +179,16 @@ impl Outcome {
 pub enum KeepReason {
     /// The work cannot be planned because of these problems.
     Frozen(Arc<[Problem]>),
-    /// The Placement has not settled, so that a Gateway may only seem to have left the cluster.
+    /// The Placement has changed recently or its decisions are incomplete, so it may still select the cluster.
     Unsettled,
     /// The policy selects clusters by label, but the ManagedCluster was deleted and its labels are unknown.
     UnknownLabels,
-    /// The policy is removed from the cluster after one of its Gateways.
+    /// The policy is removed only after one of its Gateways has been removed from the cluster.
     Following,
 }
 
 impl KeepReason {
-    /// [`Self::Frozen`] with those of `problems` that freeze.
+    /// [`Self::Frozen`] with the `problems` that freeze works.
     fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
         Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
     }
@@ -198,7 +200,7 @@ impl WorksPlan {
         self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
     }
 
-    /// Whether the Gateway has waited on any cluster for as long as its class allows.
+    /// Whether the Gateway has waited for its policies on any cluster for as long as its class allows.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         self.waiting().any(|(_, waiting)| waiting.is_overdue())

@@ -1,4 +1,4 @@
-//! Orders creations and deletions so that no Gateway serves without its policies: on a cluster, a Gateway is created
+//! Orders creations and deletions so that no Gateway serves without its policies. On a cluster, a Gateway is created
 //! after its policies and deleted before them.
 //!
 //! ```text
@@ -7,12 +7,13 @@
 //! delete: Gateway's work ──▶ deleted, or terminating for policyWaitSeconds ──▶ policies' works
 //! ```
 //!
-//! Progress is that a policy's work is created, applied or rejected.
+//! The policies make progress when one of their works is created, applied or rejected. If there is no progress for
+//! `policyWaitSeconds`, the class decides between `hold` and `serve` (`policyWaitAction`).
 //!
-//! Only the creation or deletion of a work waits, never a change. Waits are measured from times in the works, so that
-//! a restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the first
-//! rejection in this process. Each wait is limited, except for a work that is about to be created. If a policy waits
-//! for older copies (`age`), its Gateway waits at least until that wait ends.
+//! Only the creation or deletion of a work waits, never a change. Waits are measured from times in the works, so that a
+//! restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the first
+//! rejection in this process. Each wait is limited, except the wait for a work that is about to be created. If a policy
+//! waits for older copies (`age`), its Gateway waits at least until that wait ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -37,7 +38,7 @@ use policy_sync_api::text::join_limited;
 pub enum WaitReason {
     /// A Gateway waits for its policies.
     Policies(PendingPolicies),
-    /// A policy waits for the copy of this policy, which has the same target and is older on the hub.
+    /// A policy waits for the copy of another policy, which has the same target and is older on the hub.
     Older(ObjectKey),
 }
 
@@ -64,7 +65,7 @@ impl WaitReason {
         }
     }
 
-    /// Whether a Gateway has waited for as long as its class allows.
+    /// Whether a Gateway has waited for its policies for as long as its class allows.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         matches!(self, Self::Policies(PendingPolicies { overdue: true, .. }))
@@ -81,7 +82,7 @@ impl PendingPolicies {
     }
 }
 
-/// Holds the works of the Gateway `key` on clusters where it must wait for its policies.
+/// Delays the creation of works of the Gateway `key` on clusters where it must wait for its policies.
 pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return };
     let missing = missing(view, plan);
@@ -239,7 +240,8 @@ fn expected(plan: &WorksPlan) -> ExpectedWorks {
     plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
 }
 
-/// The copies of the Gateway's policies whose hashes are not cached, if the Gateway may have to wait for them.
+/// The copies of the Gateway's policies whose hashes are not cached. Empty if the Gateway need not wait for its
+/// policies, or if a plan can build all their copies fast.
 pub(super) fn unbuilt_copies(
     view: View<'_>,
     settings: &Settings,
@@ -314,8 +316,8 @@ pub fn waiting_gateways(view: View<'_>, origin: &Origin) -> impl Iterator<Item =
     gateways.into_iter().map(Origin::Gateway)
 }
 
-/// On clusters from which the policy `origin` is removed because a Gateway is: keeps the work of the policy until the
-/// work of the Gateway is deleted.
+/// If the policy `origin` leaves a cluster because its Gateway does, keeps the policy's work there until the Gateway's
+/// work is deleted.
 pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
     let FollowedGateways { gateways, clusters } = &plan.followed_gateways;
@@ -332,8 +334,8 @@ pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut Work
     }
 }
 
-/// The end of the wait of policies for the deletion of the work of the Gateway `key` in `cluster`. `Some(None)` if the
-/// work is not terminating yet. `None` if policies do not wait, because the work does not exist or the wait is over.
+/// When policies stop waiting for the deletion of the work of the Gateway `key` in `cluster`. `Some(None)` if the work
+/// is not terminating yet. `None` if policies do not wait, because the work does not exist or the wait is over.
 pub(crate) fn blocks_policies(
     view: View<'_>,
     key: &ObjectKey,
@@ -350,8 +352,8 @@ fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
     of_gateway(view, key).is_ours() && !of_target(view, key, origin.kind()).is_ours()
 }
 
-/// The maximum time for which policies wait for the deletion of the Gateway `key`. It is that of its class, or the
-/// longest of all classes if the Gateway or its class was deleted.
+/// The maximum time for which policies wait for the deletion of the Gateway `key`. The Gateway's class sets it. If the
+/// Gateway or its class was deleted, the longest of all classes applies.
 fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
     let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
     let deleted_classes =

@@ -22,7 +22,8 @@ use policy_sync_api::json::{DEPTH_LIMIT, depth, length, normalize};
 use policy_sync_api::schema::{self, Schema};
 use policy_sync_api::selector;
 
-/// The maximum number of overrides of one policy. It is limited because each is matched against every cluster.
+/// The maximum number of overrides of one policy. The number is limited because each override is matched against every
+/// cluster.
 pub const LIMIT: usize = 100;
 
 /// The fields that overrides cannot change, because the targets decide on which clusters the policy is placed.
@@ -75,7 +76,7 @@ impl Overrides {
         read(text).map_err(|JsonError { place, text }| Problem::BadOverrides { place, fault: text })
     }
 
-    /// The part that decides which overrides apply to a cluster.
+    /// The part of the overrides that decides which overrides apply to a cluster.
     #[must_use]
     pub fn override_selectors(&self) -> &Arc<OverrideSelectors> {
         &self.override_selectors
@@ -111,8 +112,8 @@ impl Overrides {
         chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
-    /// The problem for `fault`, attributed to the override whose patch contains most of the path of the fault; to the
-    /// last such override if there are several.
+    /// The problem for `fault`. It names the override whose patch contains most of the path of the fault. If there are
+    /// several such overrides, it names the last one.
     fn blame(&self, chosen: &[usize], fault: &schema::SchemaError) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();

@@ -1,13 +1,14 @@
 //! Determines the clusters on which a Gateway is placed.
 //!
 //! OCM's placement controller writes the decisions of a Placement one PlacementDecision at a time, so a selected
-//! cluster can be missing for a moment. An added cluster counts at once. A removed cluster counts as removed only if
-//! there are as many decisions as the Placement reports, and neither has changed for
-//! [`PLACEMENT_SETTLE_TIME`](crate::PLACEMENT_SETTLE_TIME). Until then, the Placement is *unsettled*. Other changes to
-//! the Placement delay nothing. The Gateway's own annotations may select some of the decided clusters.
+//! cluster can be missing for a moment. A cluster that is added counts as selected at once. A removed cluster counts as
+//! removed only if the decisions contain as many clusters as the status of the Placement reports. In addition, the
+//! decisions and this number must not have changed for [`PLACEMENT_SETTLE_TIME`](crate::PLACEMENT_SETTLE_TIME). Until
+//! then, the Placement is *unsettled*. Other changes to the Placement delay nothing. The Gateway's own annotations can
+//! limit the selected clusters.
 //!
 //! On a removed cluster the Gateway keeps serving for its grace period and counts as placed. The start of the grace
-//! period is stored on the work, so that each cluster has its own period and a restart does not reset it. Since the
+//! period is stored on the work. Each cluster therefore has its own period, and a restart does not reset it. Since the
 //! spoke's agent may change the work, observations of this process take precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,15 +28,16 @@ use policy_sync_api::text::escaped_excerpt;
 /// The placement of a Gateway.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed {
-    /// Its clusters, including those where its grace period is running.
+    /// The clusters of the Gateway, including those where its grace period is running.
     pub(crate) clusters: BTreeSet<ClusterName>,
-    /// The clusters where its grace period is running, each with its start.
+    /// The clusters where the Gateway's grace period is running, each with the start of that period.
     pub(crate) unplaced: BTreeMap<ClusterName, Moment>,
-    /// The decided clusters that its annotations do not select.
+    /// The clusters in the decisions that the Gateway's annotations do not select.
     pub(crate) deselected: BTreeSet<ClusterName>,
-    /// Whether the Placement is unsettled. If so, works on other clusters are kept, because it may still select them.
+    /// Whether the Placement is unsettled. If so, works on other clusters are kept, because the Placement may still
+    /// select these clusters.
     pub(crate) unsettled: bool,
-    /// When the placement may change without a change on the hub.
+    /// When the placement may change because time has passed.
     pub(crate) settles: Option<Moment>,
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let mut placed = gateway
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
-    // The Gateway is frozen only as long as its class may return.
+    // A Gateway whose class was deleted is frozen only as long as the class may be created again.
     placed.settles = Moment::earliest(placed.settles, view.class_deletion_ends(&gateway.class));
     let (grace, _) = grace(view, gateway);
     let settled =
@@ -100,8 +102,8 @@ pub(crate) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
 }
 
 impl Placed {
-    /// Removes the clusters that the annotations of `gateway`, which is `origin`, do not select. If the annotations are
-    /// invalid, only clusters with a work remain.
+    /// Removes the clusters that the annotations of `gateway` do not select. `origin` identifies the Gateway. If the
+    /// annotations are invalid, only clusters with a work remain.
     fn select(&mut self, view: View<'_>, origin: &Origin, gateway: &Gateway) {
         let selects: &dyn Fn(&ClusterName) -> bool = match ClusterSelector::read(&gateway.annotations) {
             Ok(None) => return,
@@ -112,8 +114,8 @@ impl Placed {
         (self.clusters, self.deselected) = (clusters, deselected);
     }
 
-    /// Adds a cluster that the Placement does not select but that has a work of the Gateway, if the grace period
-    /// applies.
+    /// Adds a cluster that the Placement does not select but that has a work of the Gateway, if its grace period is
+    /// running there.
     fn serves_on(
         &mut self,
         view: View<'_>,
@@ -176,7 +178,7 @@ pub(crate) fn placement(view: View<'_>, key: &ObjectKey) -> Result<ObjectKey, No
     if exists { Ok(placement) } else { Err(NoPlacement::Missing(placement)) }
 }
 
-/// The placement by a Placement's decisions.
+/// The placement according to the decisions of a Placement, before cluster selectors and grace periods.
 pub(super) fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
     let clusters = view.decided(placement);
     let expected = view.placement(placement).map(|placement| placement.selected);

@@ -73,8 +73,8 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
 }
 
-/// Plans an object that cannot be read, from the annotations of its existing works. `role` is the role of its kind, if
-/// it is known; otherwise it is read from each work.
+/// Plans an object that cannot be read, from the annotations of its existing works. `role` is the role of the object's
+/// kind, if known. Otherwise each work shows the role.
 ///
 /// The annotations of a policy's work name the Gateways of the policy. The work is kept if one of these Gateways may
 /// still be on the cluster. The Placement of a resource is unknown, so all its works are kept. A spoke can forge the
@@ -112,8 +112,8 @@ fn plan_from_work_annotations(
     plan
 }
 
-/// The time at which `problem` ends without a change on the hub. Only [`Problem::ClassGone`] has one: a deleted class
-/// counts until [`CLASS_DELETION_DELAY`] is over.
+/// The time at which `problem` ends without a change on the hub. Only [`Problem::ClassGone`] ends this way, when
+/// [`CLASS_DELETION_DELAY`] is over.
 fn problem_end(view: View<'_>, problem: &Problem) -> Option<Moment> {
     match problem {
         Problem::ClassGone(class) => view.class_deletion_ends(class),
@@ -121,8 +121,8 @@ fn problem_end(view: View<'_>, problem: &Problem) -> Option<Moment> {
     }
 }
 
-/// If `resourcesToSync` does not list the kind of a resource that has works: the problem because of which its works are
-/// kept, and the time at which the problem ends.
+/// For a resource that has works although `resourcesToSync` does not list its kind: the problem that keeps the works,
+/// and when the problem ends.
 fn unlisted_resource_problem(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
     if !view.works_of(origin).any(|(.., work)| work.of_resource) {
         return None;
@@ -130,14 +130,14 @@ fn unlisted_resource_problem(view: View<'_>, origin: &Origin) -> Option<(Problem
     let kind = origin.kind();
     match view.role(kind) {
         Some(Role::Resource) => None,
-        // An error in another class is no reason to withdraw.
+        // A class that lists the kind in `policiesToSync` by mistake must not remove the copies of resources.
         Some(Role::Policy) => {
             let listed = |params: &Params| params.listed(Role::Resource).find(|gvr| gvr.kind == *kind);
             let gvr = view.listing().iter().find_map(|(_, params)| listed(params))?;
             let fault = not_in_role(view, Role::Resource, kind)?;
             Some((Problem::KindNotResolved { gvr, fault }, None))
         }
-        // A class that existed before the start may be created again.
+        // A class that listed the kind may have been deleted before this process started, and may be created again.
         None => {
             let ends = view.synced(&CLASSES.all())?.after(CLASS_DELETION_DELAY);
             (ends > view.now).then(|| (Problem::Unread(kind.to_string()), Some(ends)))
@@ -161,7 +161,7 @@ struct Planner<'v> {
 }
 
 impl<'v> Planner<'v> {
-    /// The planner for `origin`, and the problem that freezes its kind.
+    /// The planner for `origin`, and the problem that freezes its kind, if any.
     ///
     /// # Errors
     ///
@@ -305,8 +305,8 @@ impl Planner<'_> {
         }
     }
 
-    /// If its Gateways leave a cluster, the policy is removed there after them. If its own selector excludes the
-    /// cluster, it is removed at once.
+    /// If the Gateways of the policy leave a cluster, the policy is removed after them. If the policy's own selector
+    /// excludes the cluster, the policy is removed at once.
     fn followed_gateways(
         &self,
         outcomes: &BTreeMap<ClusterName, Outcome>,
@@ -330,8 +330,8 @@ impl Planner<'_> {
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
-    /// If the Placement of the resource is unsettled: the clusters that have its work, that its own selector selects,
-    /// and that the Placement does not select at present.
+    /// The clusters that the Placement of the resource may still select, if the Placement is unsettled. They have a
+    /// work of the resource, and the resource's own selector selects them.
     fn may_be_placed(
         &self,
         own: Option<&ResourcePlacement>,

@@ -5,8 +5,9 @@
 //! minimums, by weight ──▶ current replicas, unless `rebalance` ──▶ the rest by weight, round by round
 //! ```
 //!
-//! Clusters are ordered by weight, the highest first, then by a hash of cluster and object, so that small workloads
-//! do not all run on the same cluster. Fractions are rounded up. The capacity of clusters is not considered.
+//! Clusters are ordered by weight, the highest first. Clusters of equal weight are ordered by a hash of cluster and
+//! object, so that small workloads do not all run on the same cluster. Fractions are rounded up. The capacity of
+//! clusters is not considered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +78,7 @@ struct Preference {
 pub struct Split {
     /// The replicas of each cluster.
     pub shares: Shares,
-    /// The number of replicas that exceed the maximum of every cluster.
+    /// The number of replicas that no cluster gets, because each has its maximum.
     pub left_out: u64,
 }
 
@@ -137,8 +138,8 @@ struct ReplicaShare<'c> {
     preference: Preference,
     hash: Hash,
     share: u64,
-    /// The part of its share that it kept because the replicas run there already. [`distribute`] deducts it from
-    /// further shares.
+    /// The part of the cluster's share that it kept because these replicas already run there. [`distribute`] deducts it
+    /// from further shares.
     kept: u64,
 }
 
@@ -152,7 +153,7 @@ impl<'c> ReplicaShare<'c> {
         self.preference.maximum.map_or(u64::MAX, |maximum| maximum.saturating_sub(self.share))
     }
 
-    /// Takes up to `wanted` replicas of `rest`, limited by the maximum, and returns the number taken.
+    /// Takes up to `wanted` replicas of `rest`, limited by the maximum of the cluster, and returns the number taken.
     fn take(&mut self, wanted: u64, rest: &mut u64) -> u64 {
         let taken = wanted.min(*rest).min(self.room());
         self.share += taken;
@@ -161,7 +162,7 @@ impl<'c> ReplicaShare<'c> {
     }
 }
 
-/// Distributes `rest` by weight, round by round, until nothing or no capacity is left.
+/// Distributes `rest` by weight, round by round, until no replicas are left or each cluster has its maximum.
 ///
 /// A round distributes all remaining replicas, except for two parts, which remain for the next round. The first is
 /// deducted from the shares of clusters that kept replicas. The second exceeds the maximum of a cluster, which then

@@ -24,8 +24,8 @@ pub(crate) enum PlacementNotRequested {
     NoDefault(ObjectKey),
 }
 
-/// The Placement that selects the clusters of `resource`, which is `origin`. `entry` is the entry for its kind in the
-/// parameters.
+/// The Placement that selects the clusters of `resource`. `origin` identifies the resource, and `entry` is the entry
+/// for its kind in the parameters.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
     resource.placement().is_none() && controlled_by(origin, resource).is_none()
 }
 
-/// The owner that creates `resource`, which is `origin`, on each cluster by itself.
+/// The owner that creates `resource` on each cluster, so that it need not be copied. `origin` identifies the resource.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own certificate authority and publishes it in each namespace.
     let of_cluster = *origin.kind() == GroupResource::new("", "configmaps")
@@ -73,7 +73,7 @@ fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
         .or_else(|| resource.controlled_by.as_deref().map(str::to_owned))
 }
 
-/// The placement of `resource`, and whether it requests one.
+/// The placement of `resource`, and whether the resource requests placement.
 pub(super) fn placed(
     view: View<'_>,
     origin: &Origin,
@@ -92,8 +92,8 @@ pub(super) fn placed(
     }
 }
 
-/// The fields of a resource of `kind` that are copied: its `spec`, if any, and all `others` except the status,
-/// without fields that each cluster assigns itself.
+/// The fields of a resource of `kind` that are copied: its `spec`, if any, and all `others` except the status. Fields
+/// that each cluster assigns itself are removed.
 ///
 /// # Errors
 ///
@@ -135,7 +135,8 @@ fn service(spec: &mut Value) {
     }
 }
 
-/// Removes the Pod selector of a Job, which contains its uid, unless its owner sets it.
+/// Removes the Pod selector of a Job, which contains the uid of the Job. A selector is kept if users set it themselves
+/// (`manualSelector`).
 fn job(spec: &mut Value) {
     if spec["manualSelector"] == true {
         return;

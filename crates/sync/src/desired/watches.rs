@@ -1,8 +1,8 @@
-//! Plans the watches besides the [`NEEDED`](crate::kinds::NEEDED) kinds: the ConfigMaps of all classes of this
-//! controller, and every kind that these classes list, in the synced version. A kind that is no longer listed is
-//! watched until this controller's annotations are removed from its objects. The watches of a recently deleted class
-//! continue, because the class may be created again. Secrets and ReferenceGrants are watched only while one of these
-//! classes copies TLS Secrets.
+//! Plans the watches in addition to those of the [`NEEDED`](crate::kinds::NEEDED) kinds. These are the ConfigMaps of
+//! all classes of this controller, and every kind that these classes list, in the synced version. A kind that is no
+//! longer listed is watched until this controller's annotations are removed from its objects. The watches of a recently
+//! deleted class continue, because the class may be created again. Secrets and ReferenceGrants are watched only while
+//! one of these classes copies TLS Secrets.
 
 use std::collections::BTreeSet;
 

@@ -26,7 +26,7 @@ use policy_sync_api::work::{
 /// The maximum size of the manifests of one work in bytes, enforced by Open Cluster Management's webhook.
 pub const SIZE_LIMIT: usize = 500 * 1024;
 
-/// A planned work. It is the same in each cluster with the same copy.
+/// A planned work. Clusters with the same copy have the same planned work.
 #[derive(Clone, Debug)]
 pub struct PlannedWork {
     /// Its name.
@@ -129,7 +129,7 @@ impl PlannedWork {
     ///
     /// # Errors
     ///
-    /// Those of [`PlannedWork::spec`].
+    /// The errors of [`PlannedWork::spec`].
     pub fn object(&self, cluster: &str) -> Result<Value, Problem> {
         Ok(json!({
             "apiVersion": "work.open-cluster-management.io/v1",
@@ -160,7 +160,7 @@ pub(super) struct Companion {
     pub(super) object: Value,
 }
 
-/// The role of the copied object.
+/// The type of the copied object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOf {
     Gateway,
@@ -253,8 +253,8 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// The annotations of a work for the hub Gateways `gateways`. The list of a resource is empty. It is written, too,
-    /// because otherwise a patch would not remove a list that another client added.
+    /// The annotations of a work for the hub Gateways `gateways`. For a resource, the list of Gateways is empty. The
+    /// empty list is written, too, because otherwise a patch would not remove a list that another client added.
     fn annotations(&self, gateways: &[&str]) -> Strings {
         Strings::from([
             (PARENT.to_owned(), self.origin.to_string()),
@@ -293,12 +293,12 @@ fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The features of the ManifestWork schema. Until they are known, all are assumed; no plan is carried out before.
+/// The features of the ManifestWork schema. Until they are known, plans assume all features, and no plan is applied.
 pub(super) fn schema(view: View<'_>) -> WorkSchema {
     view.work_schema().unwrap_or(WorkSchema::FULL)
 }
 
-/// The way in which the agent observes an object, if the hub's ManifestWork schema supports the field.
+/// The value of `feedbackScrapeType`, if the hub's ManifestWork schema supports the field.
 fn scrape(schema: WorkSchema, wanted: FeedbackScrapeType) -> Option<FeedbackScrapeType> {
     schema.feedback_scrape_type.then_some(wanted)
 }

@@ -1,4 +1,4 @@
-//! Which works are created, updated, deleted or left unchanged.
+//! Tests which works are created, updated, deleted or left unchanged.
 
 use serde_json::json;
 

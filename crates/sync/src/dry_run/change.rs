@@ -66,7 +66,8 @@ impl Change {
         Self { verb, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of a work's annotation with the time since when its cluster is unplaced; `None` removes the annotation.
+    /// The change of the annotation that records since when a work's cluster is unplaced; `None` removes the
+    /// annotation.
     pub(super) fn of_mark(key: ObjectKey, work: &HubObject, unplaced: Option<Moment>) -> Self {
         let marked = |since: Option<Value>| {
             let mut written = written(work);
@@ -82,7 +83,7 @@ impl Change {
         Self { verb: Verb::Change, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of the controller's fields in an object of someone else.
+    /// The change of the controller's fields in an object that users own.
     pub(super) fn of_part(kind: &str, key: ObjectKey, before: Value, after: Value) -> Self {
         Self { verb: Verb::Change, kind: kind.to_owned(), key, before, after, waits: None }
     }

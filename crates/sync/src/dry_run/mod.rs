@@ -6,11 +6,11 @@
 //!                                      changes
 //! ```
 //!
-//! Some plans depend on earlier writes: the access to a kind on its works, and the annotations of a policy on its works.
-//! So the works are planned first. Then the other plans treat them as written, without reports of spokes.
+//! Some plans depend on works that other plans write: the access works, and the annotations of policies. Therefore all
+//! other works are planned first. The remaining plans treat these works as written, without reports of spokes.
 //!
-//! A single snapshot does not show how long the state has been stable. So all plans assume that it has been stable for a
-//! long time, and the changes that the controller would still delay are marked.
+//! A single snapshot does not show how long the state has been stable. So all plans assume that it has been stable for
+//! a long time. Changes that the controller may still delay are marked.
 
 mod change;
 mod diagnostic;
@@ -29,7 +29,7 @@ pub use diagnostic::{Diagnostic, Regarding, Severity};
 pub use snapshot::HubSnapshot;
 pub use works::incomplete;
 
-/// Why planning failed. Each is a bug in this program.
+/// The reason why planning failed. Each reason is a bug in this program.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A planned work could not be parsed.
@@ -38,7 +38,7 @@ pub enum PlanError {
     /// A planned work could not be built a second time.
     #[error("cannot serialize a planned work")]
     Unmade(#[source] Problem),
-    /// A work to mark does not exist.
+    /// A work to annotate does not exist.
     #[error("a work to annotate does not exist")]
     Missing,
 }

@@ -126,7 +126,7 @@ fn timeless(status: &GatewayStatus) -> Value {
     status
 }
 
-/// The changes of policies and Gateways after their works were written.
+/// The changes of policies and Gateways, planned as if their works had been written.
 pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Planned {
     let (mut changes, mut diagnostics) = Planned::default();
     keys(hub, now, |view, key| {
@@ -165,7 +165,7 @@ pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Plan
     (changes, diagnostics)
 }
 
-/// Whether this controller wins even if all others have works. A dry run does not read those.
+/// Whether this controller wins even if all others have works. A dry run does not read the works of other controllers.
 fn is_ours(view: View<'_>, contest: &Contest) -> bool {
     contest.is_won_anyway(&view.controller().hub_field_manager())
 }

@@ -41,7 +41,8 @@ pub(super) fn works(
         } else {
             let plan = plan_works(unsettled, settings, origin);
             let diff = diff::works(unsettled, origin, &plan);
-            // Without a current time, every wait seems to have just begun.
+            // In this view, no wait for other works has ended. Creates that only such a wait delays are included,
+            // because they do not wait for a Placement.
             let held = held(unsettled, &plan).map(|held| result(&held.action));
             diff.actions.iter().map(result).chain(held).collect()
         };
@@ -122,7 +123,7 @@ fn plan_diagnostics(
     problems.into_iter().map(diagnostic).chain(waiting).collect()
 }
 
-/// The actions on access works after all other works were written.
+/// The actions on access works, planned as if all other works had been written.
 pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<DelayedAction> {
     let mut actions = Vec::new();
     keys(hub, now, |view, key| {
@@ -140,8 +141,8 @@ pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<DelayedAction>
 }
 
 impl HubSnapshot {
-    /// Applies `actions` to the works of the snapshot and returns the changes. Works that would be created later are not
-    /// added.
+    /// Applies `actions` to the works of the snapshot, and returns the changes. Works that would be created later are
+    /// not added.
     pub(super) fn carry_out(&mut self, actions: Vec<DelayedAction>) -> Result<Vec<Change>, PlanError> {
         let mut changes = Vec::new();
         for DelayedAction { action, waits } in actions {
@@ -171,8 +172,8 @@ impl HubSnapshot {
     }
 }
 
-/// The work `after` as the hub would return it after a write over `before`. The report of its agent is then for an earlier
-/// generation.
+/// The work `after` as the hub would return it after it replaced `before`. The report of its agent is then for an
+/// earlier generation.
 fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanError> {
     let mut work: HubObject = serde_json::from_value(after.clone()).map_err(PlanError::Unreadable)?;
     if let Some(before) = before {
@@ -184,7 +185,8 @@ fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanE
     Ok(work)
 }
 
-/// Describes a Placement of `gateway` with fewer decisions than it has selected clusters. `None` if they are complete.
+/// Describes the Placement of `gateway` if it has selected more clusters than its decisions contain. `None` if the
+/// decisions are complete.
 #[must_use]
 pub fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
     let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);

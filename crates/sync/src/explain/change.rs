@@ -1,4 +1,4 @@
-//! Names the objects to change, for each problem.
+//! Lists, for each problem, the objects to change.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::KEY;
 
 impl Explainer<'_> {
-    /// The object and field with the parameters of the class `name`.
+    /// The object and field that contain the parameters of the class `name`.
     pub(super) fn parameters(&self, name: &str) -> String {
         let class = self.view.class(&ObjectKey::new("", name));
         match class.map(crate::rows::class::Class::config_map) {

@@ -16,7 +16,7 @@ impl Explainer<'_> {
 
     /// The steps for the problems of the object: those that freeze it, and warnings.
     pub(super) fn problems(&self) -> impl Iterator<Item = DecisionStep> {
-        // This problem is explained per cluster.
+        // `PoliciesPending` is explained for each cluster instead.
         let problems = self.plan.problems.iter().filter(|problem| **problem != Problem::PoliciesPending);
         problems.map(|problem| {
             let reason =
@@ -25,7 +25,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// Whether its kind is synced.
+    /// Whether the object's kind is synced.
     pub(super) fn kind(&self) -> DecisionStep {
         let kind = self.origin.kind();
         let classes = self.view.our_classes();
@@ -79,13 +79,13 @@ impl Explainer<'_> {
         Some(unread.message.clone())
     }
 
-    /// Whether a class lists its kind, but its definition is gone.
+    /// Whether a class lists the object's kind, but its CustomResourceDefinition was deleted.
     fn is_gone(&self) -> bool {
         let states = self.listing_gvrs();
         states.iter().any(|gvr| self.view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone))
     }
 
-    /// Whether the Gateway `key` is handled. `is` is the start of the sentence, with its relation to the object.
+    /// Whether the Gateway `key` is handled. `is` begins the sentence, such as `it targets Gateway shop/web`.
     pub(super) fn gateway(
         &self,
         key: &ObjectKey,
@@ -101,7 +101,7 @@ impl Explainer<'_> {
         let class = &gateway.class;
         match eligibility {
             GatewayEligibility::Ours(_) if let Some(fault) = self.unread(class) => {
-                // The user of this process may have permission to read parameters that the controller lacks.
+                // The user of this command may be permitted to read parameters that the controller may not read.
                 let text =
                     format!("{is} of GatewayClass {class}, which the controller cannot serve: {fault}");
                 let problem = Problem::ParametersUnread { class: class.to_string(), fault };

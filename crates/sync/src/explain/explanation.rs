@@ -6,12 +6,12 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::PolicyState;
 
-/// The start or the end of a reason.
+/// The time at which a reason began or will end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeBound {
-    /// It began at this time.
+    /// The reason began at this time.
     Since(Moment),
-    /// It ends at this time.
+    /// The reason ends at this time.
     Until(Moment),
 }
 
@@ -22,9 +22,9 @@ pub struct Reason {
     pub code: &'static str,
     /// A sentence without capital and full stop.
     pub text: String,
-    /// When it began or will end.
+    /// When the reason began or will end.
     pub when: Option<TimeBound>,
-    /// The objects with their fields. A change of any of them may change the state.
+    /// Objects with their fields. A change of any such field may change the state.
     pub change: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Reason {
 /// A step of the decision that applies to all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionStep {
-    /// Whether it allows the object on any cluster.
+    /// Whether the step allows the object on any cluster.
     pub passes: bool,
     /// The reason of the result.
     pub reason: Reason,
@@ -113,8 +113,8 @@ pub struct ClusterVerdict {
     pub state: CopyState,
     /// The state of a policy or resource that exists there or is planned.
     pub policy_state: Option<PolicyState>,
-    /// The state in the last report of the cluster, also while the cluster is unavailable. `None` if no copy is planned there,
-    /// or the work is left unchanged.
+    /// The state in the last report of the cluster, even if the cluster is unavailable now. `None` if no copy is
+    /// planned there, or the work is left unchanged.
     pub reported: Option<PolicyState>,
     /// The reasons, the most important first. Never empty.
     pub reasons: Vec<Reason>,

@@ -31,7 +31,7 @@ impl Explainer<'_> {
         steps
     }
 
-    /// A step that stops it if it is being deleted or does not exist.
+    /// The step that stops the object if it is being deleted or does not exist.
     pub(super) fn missing(&self) -> Option<DecisionStep> {
         let reason = match self.view.policy(self.origin) {
             Some(policy) if policy.deleting => Reason::new("Deleting", "it is being deleted"),

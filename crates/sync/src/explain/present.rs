@@ -13,7 +13,7 @@ use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::{LIST_LIMIT, join_limited};
 
 impl Explainer<'_> {
-    /// Whether the object is in sync on `cluster`, where `planned` is its planned work, and why.
+    /// Whether the object is in sync on `cluster`, and why. `planned` is the object's planned work there.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER_PLACEHOLDER));
@@ -62,7 +62,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Why its work is not created yet.
+    /// Why the object's work is not created yet.
     pub(super) fn waits(&self, waiting: &WaitReason) -> Reason {
         let awaited = match waiting {
             WaitReason::Policies(awaited) => awaited,
@@ -83,7 +83,7 @@ impl Explainer<'_> {
             format!("{} {} on cluster {CLUSTER_PLACEHOLDER}", policy.kind(), policy.object())
         };
         let reason = Reason::new("WaitsForPolicies", text);
-        // As many policies as the text names.
+        // Limited to the number of policies that the text names.
         let reason = reason.changes(awaited.policies.iter().take(LIST_LIMIT).map(object));
         reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
     }
@@ -136,7 +136,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Names the policies that override it: policies of the hub, sources of generated policies, and policies of the cluster.
+    /// Names the policies that override the object: policies of the hub, sources of generated policies, and policies of
+    /// the cluster.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
         let overriding = OverridingPolicies::read(self.view, self.origin, entry);
         let unnamed = || OverridingPolicies { of_cluster: true, ..OverridingPolicies::default() };
@@ -167,8 +168,9 @@ impl Explainer<'_> {
         )
     }
 
-    /// Compares the age of the copy of the policy `key` on `cluster` with that of this policy; `None` if one is not known.
-    /// Controllers such as Kuadrant's order policies of one target by it, in whole seconds.
+    /// Compares the age of the copy of the policy `key` on `cluster` with the age of this policy's copy. `None` if one
+    /// of the two is unknown. Policy controllers, such as Kuadrant, use the age in whole seconds to order policies with
+    /// the same target.
     fn age(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<&'static str> {
         let other = Origin::new(self.origin.kind().clone(), key.clone());
         let other = self.view.work_of(&other, cluster)?.copied?;

@@ -21,7 +21,7 @@ impl Explainer<'_> {
         steps
     }
 
-    /// Whether a Placement is configured for it.
+    /// Whether a Placement is configured for the resource.
     fn placement(&self) -> Option<DecisionStep> {
         let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
         let terms = of_resources(self.view, self.origin.kind());
@@ -55,13 +55,13 @@ impl Explainer<'_> {
         })
     }
 
-    /// The fields of the parameters that list its kind.
+    /// The fields of the parameters that list the resource's kind.
     pub(super) fn of_parameters(&self) -> Vec<String> {
         let parameters = self.listing_classes().map(|class| self.parameters(&class.name));
         parameters.map(|place| format!("{place} {}", self.role.key())).collect()
     }
 
-    /// Why its Placement has not selected `cluster`.
+    /// Why the resource's Placement has not selected `cluster`.
     pub(super) fn resource_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let resource = self.view.policy(self.origin);
         let terms = of_resources(self.view, self.origin.kind());
@@ -74,7 +74,7 @@ impl Explainer<'_> {
         vec![reason.change(format!("{} label {PLACEMENT_LABEL}", self.regarding))]
     }
 
-    /// The reason that its replica preferences do not name the cluster.
+    /// The reason that the resource's replica preferences do not include the cluster.
     pub(super) fn not_named(&self) -> Option<Reason> {
         let annotations = self.view.annotations(self.origin)?;
         let preferences = annotations.get(REPLICA_PREFERENCES)?;
@@ -88,7 +88,7 @@ impl Explainer<'_> {
         )
     }
 
-    /// The reason with its share of the replicas on `cluster`, if they are divided.
+    /// The reason with the resource's share of the replicas on `cluster`, if they are split.
     pub(super) fn share(&self, cluster: &ClusterName) -> Option<Reason> {
         let shares = self.plan.shares.as_ref()?;
         let spec: serde_json::Value = serde_json::from_str(&self.view.policy(self.origin)?.spec).ok()?;

@@ -1,4 +1,4 @@
-//! Each step of the decision is explained with a sentence and an object to change.
+//! Tests that each step of the decision is explained with a sentence and an object to change.
 
 mod gateways;
 mod present;
@@ -35,20 +35,20 @@ fn told(reason: &Reason) -> String {
     format!("{}: {} [{}]", reason.code, reason.text, reason.change.join(" | "))
 }
 
-/// All reasons of the policy `limits` on `cluster`, which must not be in sync.
+/// All reasons of the policy `limits` on `cluster`. Checks that the policy is not in sync there.
 fn why(world: &World, cluster: &str) -> Vec<String> {
     let verdict = verdict(world, cluster);
     assert!(verdict.state != CopyState::InSync, "{verdict:?}");
     verdict.reasons.iter().map(told).collect()
 }
 
-/// The steps that stop it on all clusters.
+/// The steps that stop the policy `limits` on all clusters.
 fn stops(world: &World) -> Vec<String> {
     let steps = explained(world, &policy_origin("limits"), &Unavailable::new()).steps;
     steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
 }
 
-/// The steps that stop `limits`, which must be the reasons on each cluster.
+/// The steps that stop `limits`. Checks that they are also the reasons on each cluster.
 fn stopped(world: &World) -> Vec<String> {
     assert_eq!(stops(world), why(world, "eu-1"));
     assert!(!verdict(world, "eu-1").state.is_desired());

@@ -1,5 +1,5 @@
 //! Reads `status.ancestors` of a copy ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)). A condition rule in
-//! CEL makes the spoke's agent encode them in the message of one condition.
+//! CEL makes the spoke's agent encode the ancestors in the message of one condition.
 //!
 //! ```text
 //! policy-sync/1 ⟨revision⟩⟨generation⟩⟨said⟩⟨words⟩
@@ -8,10 +8,10 @@
 //! words       of each condition above: ⟨message⟩
 //! ```
 //!
-//! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. A text of the spoke therefore ends at its length,
-//! and none of its content can be mistaken for another ancestor or condition. The messages come last because the
-//! agent cuts a message that is too long: the cut then affects only text for people. If more than that is cut, the
-//! message is unreadable.
+//! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. Only the length decides where a text of the spoke
+//! ends, so none of its content can be mistaken for another ancestor or condition. The messages come last because the
+//! agent cuts a message that is too long: the cut then affects only text for people. If it affects more than the
+//! messages, the report counts as unreadable.
 
 pub(super) mod rule;
 
@@ -39,7 +39,7 @@ pub const NAME_LIMIT: usize = 253;
 /// The maximum number of conditions: at most 16 ancestors, each with the conditions that are read.
 const LIMIT: usize = 16 * CONDITIONS.len();
 
-/// The reason of a condition that the agent has computed successfully with its rule.
+/// The reason of the condition if the agent has evaluated the rule successfully.
 const EVALUATED: &str = "ConditionRuleEvaluated";
 
 /// The reported ancestors of a copy.
@@ -181,14 +181,14 @@ fn read_condition(text: &str, budget: &mut TextBudget) -> Option<ReportedConditi
     Some(ReportedCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
         status: condition::parse_status(status).unwrap_or("Unknown").into(),
-        // A reason over the limit was cut by the rule, so that its end is missing.
+        // The rule has cut a reason over the limit, so its end is missing.
         reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| budget.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
     })
 }
 
-/// Texts that are preceded by their lengths; the unread remainder.
+/// The unread part of a sequence of texts, each preceded by its length.
 struct LengthPrefixed<'t>(&'t str);
 
 impl<'t> LengthPrefixed<'t> {

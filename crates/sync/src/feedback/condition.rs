@@ -1,4 +1,4 @@
-//! Conditions in agents' reports, and the rules for which of them count.
+//! Conditions in agents' reports, and the rules that decide which conditions count.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use policy_sync_api::work::{FieldValue, ManifestWorkStatus};
 /// The maximum number of bytes that are kept of one text from a spoke.
 pub const TEXT_LIMIT: usize = 1024;
 
-/// A condition of a copy, as fed back.
+/// A condition of a copy, as its agent reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReportedCondition {
     /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
@@ -60,7 +60,7 @@ pub(super) fn of_type<'c>(conditions: &'c [Condition], condition_type: &str) -> 
     conditions.iter().find(|condition| condition.type_ == condition_type)
 }
 
-/// The text if it can be a revision, which is a hash: longer texts are invalid.
+/// The text, if it can be a revision. A revision is a hash, so longer texts are invalid.
 pub(crate) fn as_revision(text: &str) -> Option<&str> {
     (text.len() <= HASH_DIGITS).then_some(text)
 }

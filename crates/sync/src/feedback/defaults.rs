@@ -1,4 +1,5 @@
-//! The values that copies of some kinds report besides their conditions, without `statusFields` in the parameters.
+//! The values that agents report by default about copies of some kinds, in addition to conditions. The parameters need
+//! no `statusFields` for them.
 //!
 //! The tables match Kuadrant 1.5: its operator's `api/v1/dnspolicy_types.go`, `dnspolicy_status_updater.go` and
 //! `gateway_policy_discoverability_reconciler.go`. A path has to yield one scalar, the same at each evaluation, so
@@ -48,8 +49,8 @@ const HOST: &str = "HOST";
 /// The maximum number of hosts whose values are requested. They take 32 of the 64 values that are kept of a copy.
 const HOSTS_LIMIT: usize = 16;
 
-/// The conditions in which a Gateway and its listeners report which policies of a kind affect them. They exist only
-/// if there are such policies, and their messages name these.
+/// The conditions in which a Gateway and its listeners report which policies of a kind affect them. Such a condition
+/// exists only if policies affect the object, and its message names these policies.
 const AFFECTED: &[(&str, &str, &str)] = &[
     ("kuadrant.io", "authpolicies", "kuadrant.io/AuthPolicyAffected"),
     ("kuadrant.io", "dnspolicies", "kuadrant.io/DNSPolicyAffected"),
@@ -57,8 +58,8 @@ const AFFECTED: &[(&str, &str, &str)] = &[
     ("kuadrant.io", "tlspolicies", "kuadrant.io/TLSPolicyAffected"),
     ("kuadrant.io", "tokenratelimitpolicies", "kuadrant.io/TokenRateLimitPolicyAffected"),
 ];
-/// The maximum number of [`AFFECTED`] values for all listeners together. Above it, only the Gateway's own are
-/// requested.
+/// The maximum number of [`AFFECTED`] values for all listeners together. If all listeners would have more, only the
+/// values of the Gateway itself are requested.
 const LISTENER_VALUES_LIMIT: usize = 48;
 
 /// The default values of a policy of `kind`, including those of `hosts`.
@@ -85,8 +86,9 @@ pub(crate) fn hosts(spec: &Value) -> impl Iterator<Item = &str> {
     hosts.filter(|host| is_dns_subdomain(host.strip_prefix("*.").unwrap_or(host)))
 }
 
-/// The values of a Gateway with these `listeners`, whose class has these parameters. They are those that the
-/// parameters list, and the conditions that name the policies affecting it, for the kinds that the class syncs.
+/// The values of a Gateway with these `listeners`, whose class has these parameters. They are the values that the
+/// parameters list, and the conditions that name the policies affecting the Gateway. Such a condition is requested for
+/// each kind that the class syncs.
 pub(crate) fn of_gateway(params: &Params, listeners: &[&str]) -> Vec<StatusField> {
     let listed: Vec<GroupResource> = params.listed(Role::Policy).map(|gvr| gvr.kind).collect();
     let is_listed = |group: &str, resource: &str| {

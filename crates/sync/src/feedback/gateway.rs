@@ -136,7 +136,7 @@ impl ListenerCondition {
             ConditionField::Status => self.status = condition::parse_status(text).unwrap_or_default(),
             ConditionField::Reason => self.reason = budget.text(text, TEXT_LIMIT),
             ConditionField::Message => self.message = budget.text(text, TEXT_LIMIT),
-            // Requested once for all conditions of a listener.
+            // The observed generation is requested once for all conditions of a listener.
             ConditionField::ObservedGeneration => {}
         }
     }

@@ -1,9 +1,9 @@
 //! Builds the feedback rules of a work: the values that the spoke's agent reports about a copy.
 //!
-//! [`ValueName`] defines the names, and [`AgentReport`](super::AgentReport) reads the values back. Each path yields one scalar,
-//! because lists and objects would need a feature gate of the agent. So the addresses of a Gateway are requested by
-//! index, and its listeners by their names on the hub. An index past the end only fails its own path: the agent
-//! reports the error in the manifest's `StatusFeedbackSynced` condition and sends all other values.
+//! [`ValueName`] defines the names, and [`AgentReport`](super::AgentReport) reads the values back. Each path yields one
+//! scalar, because lists and objects would need a feature gate of the agent. So the addresses of a Gateway are
+//! requested by index, and its listeners by their names on the hub. An index past the end only fails its own path: the
+//! agent reports the error in the manifest's `StatusFeedbackSynced` condition and sends all other values.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,9 @@ use policy_sync_api::params::{Params, StatusField};
 use policy_sync_api::syntax::{is_dns_subdomain, is_kind};
 use policy_sync_api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
-/// The number of listeners up to which messages are requested too. With messages for the maximum of 64 listeners, the
-/// work of a Gateway would be several times as large. The hub has no space for so much text from each cluster.
+/// The maximum number of listeners for which messages are requested, too. With messages for the maximum of 64
+/// listeners, the work of a Gateway would be several times as large. The hub has no space for so much text from each
+/// cluster.
 const FULL_LISTENERS_LIMIT: usize = 16;
 
 /// The rules for the copy of one object.
@@ -40,7 +41,8 @@ pub(crate) fn of_policy(fields: &[StatusField]) -> Feedback {
 }
 
 impl Feedback {
-    /// Adds the creation time of the copy. Policy controllers such as Kuadrant order policies of one target by it.
+    /// Adds the creation time of the copy. Policy controllers, such as Kuadrant, use this time to order policies with
+    /// the same target.
     pub(crate) fn with_created(mut self) -> Self {
         if let Some(rule) = self.values.first_mut() {
             rule.json_paths.insert(0, path(ValueName::Created, ".metadata.creationTimestamp"));

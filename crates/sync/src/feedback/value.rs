@@ -5,7 +5,8 @@ use std::fmt;
 use policy_sync_api::annotations::CONDITIONS;
 use policy_sync_api::gateway::LISTENER_CONDITIONS;
 
-/// The subject of a built-in value. Its name starts with `_`; all other names are `statusFields` from parameters.
+/// The subject of a built-in value. The names of built-in values start with `_`; all other names are `statusFields`
+/// from parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueName<'n> {
     /// The revision of the copy, from its annotation.
@@ -56,7 +57,7 @@ const ATTACHED_ROUTES: &str = "attachedRoutes";
 const KIND: &str = "kind";
 
 impl<'n> ValueName<'n> {
-    /// Parses the name of a value; `None` if it is not a built-in one.
+    /// Parses the name of a value; `None` if the value is not built in.
     pub(super) fn parse(name: &'n str) -> Option<Self> {
         let name = name.strip_prefix('_')?;
         match (name, name.split_once('_')) {

@@ -20,8 +20,8 @@ impl Index {
         }
     }
 
-    /// A class of this name was created again, by any owner. The last valid parameters of the deleted class apply
-    /// until new ones are read.
+    /// A class of this name was created again, by any owner. The last valid parameters of the deleted class apply until
+    /// new parameters are read.
     pub(super) fn class_recreated(&mut self, key: &ObjectKey) {
         if let Some(DeletedClass { params: Some(params), .. }) = self.deleted_classes.remove(key) {
             self.known_params.insert(key.clone(), params);

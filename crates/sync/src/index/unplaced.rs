@@ -16,8 +16,8 @@ use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Tables};
 
 impl Index {
-    /// The work `key` was created or changed. `before` is the moment that was written on it; `None` if it did not exist
-    /// or belonged to another Gateway.
+    /// The work `key` was created or changed. `before` is the time in its annotation before the change; `None` if the
+    /// work did not exist or belonged to another Gateway.
     pub(super) fn work_mark_changed(
         &mut self,
         tables: &Tables,
@@ -38,7 +38,7 @@ impl Index {
         let chosen =
             chooses(tables, gateway, &key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
         let known = self.unplaced.get(key).decided(chosen, now);
-        // A new work without a moment has not lost one.
+        // A new work without the annotation has not lost it.
         let written = before.is_some() || moment.is_some();
         self.unplaced.set(key, if written { known.written(moment, now) } else { known });
     }

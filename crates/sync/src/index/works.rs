@@ -13,7 +13,7 @@ use policy_sync_api::shrink::shrink_if_sparse;
 use policy_sync_mirror::Tables;
 
 impl Index {
-    /// Interns the parts of a new row that it has in common with others.
+    /// Interns the parts of a new row that other rows are likely to contain, too.
     pub(super) fn share(&mut self, key: &mut ObjectKey, work: &mut Work) {
         key.name = self.strings.intern(key.name.clone());
         key.namespace = self.strings.intern(key.namespace.clone());
@@ -139,8 +139,8 @@ impl Index {
         }
     }
 
-    /// The Gateways that the annotation of a policy's work names, limited to those that exist or have a work in
-    /// `cluster`, because a spoke may write any names.
+    /// The Gateways that the annotation of a policy's work names. Since a spoke may write any names, only Gateways that
+    /// exist or have a work in `cluster` are returned.
     pub(crate) fn served<'t>(
         &'t self,
         tables: &'t Tables,

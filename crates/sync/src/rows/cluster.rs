@@ -36,7 +36,7 @@ impl Cluster {
 }
 
 /// The limits for the `kuadrant.io/*` labels of one cluster: their number, and the bytes of their keys and values. A
-/// spoke may write its labels, and all clusters of a Gateway share the space on it.
+/// spoke can write its own labels, and all clusters of a Gateway share the space for labels on the Gateway.
 const ATTRIBUTES_LIMIT: (usize, usize) = (16, 2 * 1024);
 
 impl From<&HubObject> for Cluster {
@@ -64,7 +64,7 @@ impl From<&HubObject> for Cluster {
 /// A Placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// The number of clusters that its decisions name once all slices are written.
+    /// The number of clusters that its decisions contain once all PlacementDecisions are written.
     pub selected: usize,
 }
 
@@ -75,12 +75,12 @@ impl From<&HubObject> for Placement {
     }
 }
 
-/// A PlacementDecision: one slice of the clusters that a Placement chose.
+/// A PlacementDecision: a part of the list of clusters that a Placement has selected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The Placement that it belongs to, from its label.
     pub placement: Option<Arc<str>>,
-    /// The clusters. Invalid names are omitted, such as the empty name of a slice that is not scheduled yet.
+    /// The clusters. Invalid names are omitted, such as the empty name of a cluster that is not scheduled yet.
     pub clusters: Vec<ClusterName>,
 }
 

@@ -70,7 +70,7 @@ impl Gateway {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// The inputs that choose its clusters: its Placement and its cluster selectors.
+    /// The inputs that select its clusters: its Placement and its cluster selectors.
     pub(crate) fn chooses(&self) -> impl PartialEq + '_ {
         (self.placement(), SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key)))
     }
@@ -86,7 +86,7 @@ impl Gateway {
 }
 
 impl Row for Gateway {
-    /// Decisions depend on metadata alone: the generation represents the spec.
+    /// The hash covers only metadata. The generation represents the spec.
     fn deletion_hash(&self) -> Option<Hash> {
         let grace = self.annotations.get(GRACE_TIMEOUT);
         let selectors = SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key));

@@ -157,9 +157,9 @@ impl KindState {
     }
 }
 
-/// The reason why objects of `kind` must not be copied to spokes as resources, regardless of the hub's definition.
-/// They would hold credentials or permissions, or belong to this controller or to Open Cluster Management, or the
-/// spoke's own controllers create them.
+/// The reason why objects of `kind` must not be copied to spokes as resources, regardless of the hub's definition. Such
+/// objects hold credentials or permissions, or belong to this controller or to Open Cluster Management, or the spoke's
+/// own controllers create them.
 #[must_use]
 pub fn not_syncable(kind: &GroupResource) -> Option<&'static str> {
     match (&*kind.group, &*kind.resource) {
@@ -181,7 +181,7 @@ fn is_of_ocm(group: &str) -> bool {
 }
 
 /// Checks whether the kind `gvr` with this `definition` can be synced in the role `role`, apart from permissions. The
-/// version must be served, the kind namespaced, and the schema of a policy kind must have a target reference.
+/// version must be served, the kind must be namespaced, and the schema of a policy kind must have a target reference.
 ///
 /// # Errors
 ///
@@ -248,8 +248,8 @@ pub fn is_direct(definition: &CustomResourceDefinition) -> bool {
     label.is_some_and(|label| gateway::is_direct(label))
 }
 
-/// Resolves a kind of resources without CustomResourceDefinition. `found` is the resource as the hub serves it, or the other versions
-/// that the hub serves.
+/// Resolves a kind of resources without CustomResourceDefinition. `found` is the resource as the hub serves it. If the
+/// hub does not serve this version, `found` contains the versions that the hub serves.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ const MANAGER_PREFIX: &str = "policy-sync-";
 pub struct Owners {
     /// The keys that this controller owns.
     pub ours: BTreeSet<Arc<str>>,
-    /// The keys that others own: omitting one from an apply does not remove it.
+    /// The keys that others own. Omitting such a key from an apply does not remove it.
     pub shared: BTreeSet<Arc<str>>,
     /// Other Policy Sync controllers that own at least one key.
     pub others: BTreeSet<Arc<str>>,
@@ -41,7 +41,7 @@ impl Owners {
             if entry.are_applied_by(field_manager) {
                 owners.ours.extend(keys);
             } else if !keys.is_empty() {
-                // An update under this controller's own name is not one of another controller.
+                // An entry with this controller's own field manager does not belong to another controller.
                 if entry.manager.starts_with(MANAGER_PREFIX) && entry.manager != field_manager {
                     owners.others.insert(entry.manager.as_str().into());
                 }

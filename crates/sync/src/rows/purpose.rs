@@ -50,8 +50,8 @@ impl Purpose {
     }
 }
 
-/// The maximum number of distinct kinds that are tried from a work's manifests, and the maximum length of one in
-/// bytes. A spoke may write any number.
+/// The maximum number of distinct kinds that are tried from a work's manifests, and the maximum length of a kind in
+/// bytes. A spoke may write any number of kinds.
 const KINDS_LIMIT: (usize, usize) = (16, 63);
 
 /// A name holds only the beginning of a long kind. The full kind is then taken from the manifests, and the hash in

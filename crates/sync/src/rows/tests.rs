@@ -230,7 +230,7 @@ fn every_long_text_of_a_spoke_is_cut() {
     assert_eq!(refused.message.unwrap().len(), TEXT_LIMIT);
 }
 
-/// The report on a work whose spec requests all of `values`, which the spoke may have written itself.
+/// The report on a work whose spec requests all of `values`. A spoke may have written such a spec.
 fn answered_all(values: &[(String, Value)]) -> AgentReport {
     let mut work = json();
     let paths: Vec<Value> =

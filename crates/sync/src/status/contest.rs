@@ -26,8 +26,8 @@ impl Contest {
         Self { others: others.clone(), has_work: view.works_of(origin).next().is_some() }
     }
 
-    /// Whether this controller, with the field manager `manager`, wins if those of the others that are in `standing`
-    /// have works.
+    /// Whether this controller wins. `manager` is its field manager. `standing` contains the field managers of the
+    /// other controllers that have works.
     #[must_use]
     pub fn is_won(&self, manager: &str, standing: &BTreeSet<Arc<str>>) -> bool {
         let ours = (self.has_work, Reverse(manager));

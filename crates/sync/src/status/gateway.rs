@@ -1,5 +1,5 @@
-//! The *fold* of a Gateway: aggregates the reports of its clusters in the status of the hub Gateway, and lists the
-//! clusters in its labels and an annotation.
+//! The *fold* of a Gateway: aggregates the reports of its clusters in the status of the hub Gateway. Lists the clusters
+//! in labels and an annotation of the Gateway.
 //!
 //! ```text
 //! works, reports ──▶ state of each cluster ──▶ Programmed    True only if every cluster is programmed
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A cluster without a report for the current revision is named as pending. Its addresses and listeners stay as last
-//! reported, because they still receive traffic, but its reported conditions no longer count.
+//! reported, because they still receive traffic. Its reported conditions no longer count.
 
 mod items;
 mod metadata;
@@ -53,8 +53,8 @@ pub struct GatewayFold {
     pub uid: Arc<str>,
     /// All labels and annotations that this controller owns. `None` if they are up to date.
     pub metadata: Option<Metadata>,
-    /// Set if other Policy Sync controllers own some of these labels and annotations: their names, and the metadata to
-    /// write if this controller loses to them.
+    /// Set if other Policy Sync controllers own some of these labels and annotations. Contains these controllers, and
+    /// the metadata to write if this controller loses the contest.
     pub contest: Option<(Contest, Option<Metadata>)>,
     /// The part of the status that this controller owns. `None` if it is up to date.
     pub status: Option<GatewayStatus>,
@@ -64,12 +64,12 @@ pub struct GatewayFold {
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the Gateway does not belong to this controller.
     pub sync_state: Option<SyncState>,
-    /// When the status changes without a change on the hub.
+    /// When the status changes because time has passed.
     pub recheck: Option<Moment>,
-    /// Whether to plan its works: on a cluster the Gateway no longer waits for its policies, or has waited as long as
-    /// its class allows.
+    /// Whether to plan the works of the Gateway: a wait for its policies has ended, or has taken as long as its class
+    /// allows.
     pub replan_works: bool,
-    /// When the plan of its works changes without a change on the hub.
+    /// When the plan of the Gateway's works changes because time has passed.
     pub works_recheck: Option<Moment>,
 }
 
@@ -202,8 +202,8 @@ fn clusters<'v>(
     clusters
 }
 
-/// The report in `work`. It is current only if it is for the revision `expected`, which is `None` if the work is not as
-/// planned.
+/// The report in `work`. It is current only if it is for the revision `expected`. `expected` is `None` if the work is
+/// not as planned.
 fn report_in<'v>(work: &'v Work, expected: Option<&str>) -> ClusterReport<'v> {
     if work.deleting.is_some() {
         let lacks = NotProgrammedReason::pending("the previous copy is still being deleted");
@@ -285,7 +285,7 @@ impl StatusBuilder<'_> {
         let items = items::planned(self.now, self.gateway, &self.clusters);
         let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
         if self.works.problems.iter().any(Problem::is_unknown) {
-            // The state on its clusters does not change, and was reported before.
+            // A frozen Gateway does not change on its clusters, so the last reported condition remains.
             let written = &self.gateway.fields.status.conditions;
             conditions.extend(written.iter().find(|condition| condition.type_ == "Programmed").cloned());
         } else {

@@ -1,5 +1,5 @@
 //! Plans the status that the hub shows: the conditions of a GatewayClass, the annotations of a policy, and the status,
-//! labels and annotation of a Gateway. Each aggregates the reports of the spokes.
+//! labels and annotation of a Gateway. The status of policies and Gateways aggregates the reports of the spokes.
 
 pub mod class;
 pub mod contest;

@@ -45,8 +45,8 @@ pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
     format!("not deleted on {} after 5 minutes", names(clusters))
 }
 
-/// The notices about the policy `origin`, whose entries are `entries`, and when they change without a change on the
-/// hub.
+/// The notices about the policy `origin`, whose entries are `entries`, and when the notices change because time has
+/// passed.
 pub(super) fn of_policy(
     view: View<'_>,
     origin: &Origin,
@@ -112,8 +112,8 @@ pub(super) fn of_undeleted_clusters(clusters: BTreeSet<ClusterName>) -> Option<N
     Notice::about(NoticeReason::Stuck, clusters, not_deleted)
 }
 
-/// The clusters of `awaited` that have not applied or deleted their work of `origin` within [`STUCK`], and when the
-/// next cluster is overdue. `changed` is the time of the last change of the works' content.
+/// The clusters of `awaited` that have neither applied nor deleted their work of `origin` within [`STUCK`], and when
+/// the next cluster is overdue. `changed` is the time of the last change of the works' content.
 fn overdue<'c>(
     view: View<'_>,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! Reads from the message of the condition `Enforced` of a copy which policies override the copy.
+//! Determines which policies override a copy, from the message of the copy's condition `Enforced`.
 //!
 //! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke.
 //! Some of them may be copies of hub policies. The spoke may write any text, so a name counts as a copy only if there
@@ -13,7 +13,7 @@ use policy_sync_api::generators::{GENERATORS, Generator};
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use policy_sync_api::text::LIST_LIMIT;
 
-/// The maximum number of names of a message to look up.
+/// The maximum number of names in a message that are looked up.
 const NAMES_LIMIT: usize = 64;
 
 /// The policies that override a copy on one cluster. Each set is limited to [`LIST_LIMIT`].
@@ -43,7 +43,7 @@ impl OverridingPolicies {
         Some(found)
     }
 
-    /// Adds the policy `name` on `cluster`, which is in the namespace of the copy of `origin`.
+    /// Adds the policy `name` on `cluster`. The policy is in the same namespace as the copy of `origin`.
     fn add(&mut self, view: View<'_>, origin: &Origin, cluster: &ClusterName, name: &str) {
         let (kind, own) = (origin.kind(), origin.object());
         let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };

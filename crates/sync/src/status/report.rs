@@ -18,8 +18,9 @@ pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Opti
     }
 }
 
-/// Whether the report is for the current generation of the copy. Each condition must have observed this generation, as
-/// its own `observedGeneration` or that of the status shows. Without any observed generation, the revision suffices.
+/// Whether the report is for the current generation of the copy. Each condition must have observed this generation,
+/// according to its own `observedGeneration` or that of the status. Without any observed generation, the revision
+/// suffices.
 pub(super) fn is_current(report: &AgentReport) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == report.generation;
     let own = |condition: &ReportedCondition| condition.observed_generation.or(report.observed_generation);

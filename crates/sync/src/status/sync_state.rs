@@ -27,7 +27,7 @@ pub enum SyncPhase {
     Frozen,
     /// It is planned for no cluster.
     Unplaced,
-    /// On a cluster, its creation waits for other objects, or its deletion waits for other objects or missing data.
+    /// On a cluster, its creation or deletion waits for other objects, or its deletion waits for missing data.
     Held,
     /// A cluster has not yet applied it, deleted it or reported on it.
     Pending,

@@ -16,8 +16,8 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::SourceEvent;
 
 impl World {
-    /// Carries out the plans of these objects until nothing changes, and delivers the works to the mirror as a server would.
-    /// Deleted works are gone at once.
+    /// Carries out the plans of these objects until nothing changes, and delivers the works to the mirror as a server
+    /// would. Deleted works are gone at once.
     pub fn settled(mut self, origins: &[Origin]) -> Self {
         for _ in 0..5 {
             let mut actions: Vec<WorkAction> =
@@ -40,7 +40,7 @@ impl World {
         self.settled(&[gateway_origin("web"), policy_origin("limits")])
     }
 
-    /// Carries out the plans of the Gateway `web` only. Its policies leave a cluster after it.
+    /// Carries out the plans of the Gateway `web` only. The Gateway leaves a cluster before its policies.
     pub fn gateway_written(self) -> Self {
         self.settled(&[gateway_origin("web")])
     }

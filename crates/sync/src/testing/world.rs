@@ -36,12 +36,12 @@ pub struct World {
     pub works: BTreeMap<(String, String), Value>,
 }
 
-/// A hub without objects that was listed long ago.
+/// A hub without objects. Its lists were read long ago.
 pub fn world() -> World {
     started().after(3_600_000)
 }
 
-/// A hub without objects that was listed just now.
+/// A hub without objects. Its lists were read just now.
 pub fn started() -> World {
     let world = unlisted();
     for source in needed() {
@@ -51,7 +51,7 @@ pub fn started() -> World {
     world
 }
 
-/// A hub before any list.
+/// A hub before any list was read.
 pub fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
     mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
@@ -208,7 +208,7 @@ impl World {
         keys
     }
 
-    /// Restarts the process: unwritten state is lost, and `objects` are listed.
+    /// Restarts the process: state that is only in memory is lost, and `objects` are listed.
     pub fn restarted(self, objects: Vec<Object>) -> Self {
         let mut next = World { works: self.works, version: self.version, now: self.now, ..unlisted() };
         for source in needed() {

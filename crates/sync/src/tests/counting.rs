@@ -1,4 +1,4 @@
-//! The numbers of works for the metrics.
+//! Tests of the numbers of works for the metrics.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::*;
 use crate::counts::{purpose, state};
 use crate::kinds::WORKS;
 
-/// Counts all works one by one.
+/// Counts all works without the stored counts.
 fn counted_anew(world: &World) -> BTreeMap<(&'static str, &'static str), usize> {
     let mut counts = BTreeMap::new();
     world.see(|view| {

@@ -1,4 +1,4 @@
-//! Malformed objects never cause a panic.
+//! Tests that malformed objects never cause a panic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// `value` with a random one of its values replaced by `with`.
+/// `value`, in which one value, chosen by `place`, is replaced by `with`.
 fn broken(mut value: Value, place: usize, with: Value) -> Value {
     fn places(value: &Value, path: &str, all: &mut Vec<String>) {
         all.push(path.to_owned());

@@ -1,4 +1,4 @@
-//! The effects of each problem, compared with the table in `docs/reference/problems.md`.
+//! Compares the effects of each problem with the table in `docs/reference/problems.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,8 +108,8 @@ pub(super) fn problems() -> Vec<(Problem, Of)> {
     all
 }
 
-/// The cells of a row that the code determines: whether an Event and a metric have this name, the condition of a Gateway,
-/// and the object that `explain` names.
+/// The cells of a row that the code determines. They contain whether an Event and a metric have this name, the
+/// condition of a Gateway, and the object that `explain` names.
 fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     let (origin, kind, subject) = match of {
         Of::Gateways => (gateway_origin("web"), "Gateway", "Gateway shop/web"),
@@ -124,7 +124,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         problem if problem.passes() => "none",
         problem if problem.is_unknown() => "`Accepted=Unknown`",
         problem if problem.freezes() => "`Accepted=False`",
-        // `ForeignWork` is found per cluster, so the message of `Programmed` names it beside the cluster.
+        // `ForeignWork` is found per cluster, so the message of `Programmed` names it together with the cluster.
         Problem::OtherController(_) => "none",
         Problem::ForeignWork { .. } => "in the message of `Programmed`",
         _ => "in the message of `Accepted`",
@@ -146,7 +146,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     [told.to_owned(), condition.to_owned(), if advice.is_empty() { "–".into() } else { advice.join("; ") }]
 }
 
-/// The cells of each row of the table, by the first one.
+/// The cells of each row of the table, by the first cell of the row.
 fn table() -> BTreeMap<String, Vec<String>> {
     let page = include_str!("../../../../docs/reference/problems.md");
     let rows = page.lines().skip_while(|line| !line.starts_with("| category |"));

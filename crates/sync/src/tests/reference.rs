@@ -1,4 +1,5 @@
-//! Compares the lists in `docs/reference` with the code: reasons of Events, conditions with statuses and reasons, limits.
+//! Compares the lists in `docs/reference` with the code: reasons of Events, conditions with statuses and reasons,
+//! limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +111,7 @@ fn next_programmed(last: Option<GatewayProgrammed>) -> Option<GatewayProgrammed>
     })
 }
 
-/// The second and third cell of each row, by the first.
+/// The second and third cell of each row, by the first cell.
 fn documented(heading: &str) -> BTreeMap<String, [String; 2]> {
     let rows = rows(section(EVENTS, heading));
     let row = |row: &Vec<String>| (words(&row[0])[0].to_owned(), [row[1].clone(), row[2].clone()]);
@@ -163,7 +164,7 @@ fn every_problem_event_is_documented() {
             let effect = if problem.freezes() { "left unchanged" } else { "still synced" };
             (problem.category().to_owned(), ["Warning".to_owned(), on.to_owned(), effect.to_owned()])
         })
-        // Leave out those that the test of refusals covers.
+        // Omit the problems that the test of refusals covers.
         .filter(|(category, _)| !refusals.contains(&category.as_str()))
         .collect();
     let rows = rows(section(EVENTS, "Problems"));

@@ -1,4 +1,4 @@
-//! Data that a spoke's agent writes into its works and its ManagedCluster affects no other cluster and stays within limits.
+//! Tests that a spoke cannot affect other clusters or exceed limits with data in its works and its ManagedCluster.
 
 use super::*;
 use crate::delete_guard::{DeleteGuard, Precondition};

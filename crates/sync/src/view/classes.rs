@@ -16,16 +16,16 @@ use policy_sync_api::params::{InvalidParams, Params};
 pub enum ClassParams {
     /// The parameters are valid.
     Valid(Arc<Params>),
-    /// They are invalid. The last valid ones are kept.
+    /// The parameters are invalid. The last valid parameters are kept.
     Invalid {
         /// The fault and its place.
         fault: InvalidParams,
         /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
     },
-    /// This process has not read them yet.
+    /// This process has not read the parameters yet.
     Unread {
-        /// The reason, if it lasts: `parameters shop/params cannot be read: …`.
+        /// The reason, if it is not transient: `parameters shop/params cannot be read: …`.
         fault: Option<String>,
         /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
@@ -33,7 +33,7 @@ pub enum ClassParams {
 }
 
 impl ClassParams {
-    /// The valid parameters, else the last valid ones.
+    /// The current parameters if they are valid, else the last valid parameters.
     #[must_use]
     pub fn known(&self) -> Option<&Arc<Params>> {
         match self {
@@ -61,8 +61,8 @@ impl<'m> View<'m> {
         self.classes().filter(|(_, class)| self.index.is_ours(class)).collect()
     }
 
-    /// The GatewayClasses of this controller that were deleted less than [`CLASS_DELETION_DELAY`] ago, each with its last
-    /// valid parameters.
+    /// The GatewayClasses of this controller that were deleted less than [`CLASS_DELETION_DELAY`] ago, each with its
+    /// last valid parameters.
     pub fn deleted_classes(
         &self,
     ) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
@@ -73,8 +73,8 @@ impl<'m> View<'m> {
         deleted_classes.map(|(key, deleted)| (key, &deleted.class, deleted.params.as_ref()))
     }
 
-    /// The end of the time within which the missing class `name` may be created again. It starts when this process
-    /// saw the deletion, or started watching. `None` if the class exists or the time is over.
+    /// The end of the time within which the missing class `name` may be created again. This time starts when this
+    /// process sees the deletion, or starts watching. `None` if the class exists or the time is over.
     #[must_use]
     pub fn class_deletion_ends(&self, name: &str) -> Option<Moment> {
         let key = ObjectKey::new("", name);

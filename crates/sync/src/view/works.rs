@@ -22,8 +22,8 @@ impl<'m> View<'m> {
         self.tables.get(&WORKS, &key)
     }
 
-    /// The moment from which copies that `cluster` creates are younger than the copy in the work `name` there, in
-    /// whole seconds; `None` if that has passed. It counts from when the creation time was seen, since the clocks of
+    /// When new copies on `cluster` begin to be younger, in whole seconds, than the copy in its work `name`; `None` if
+    /// this time has passed. This is one second after the hub saw the creation time of the copy, because the clocks of
     /// hub and spoke may differ.
     #[must_use]
     pub fn copy_settles(&self, name: &WorkName, cluster: &ClusterName) -> Option<Moment> {
@@ -55,8 +55,8 @@ impl<'m> View<'m> {
         Some((&key.0, self.tables.get(&WORKS, &row_key(key))?))
     }
 
-    /// The works of `origin`, by cluster. A cluster can have more than one only if the resource name of the kind has
-    /// changed.
+    /// The works of `origin`, by cluster. A cluster can have more than one work only if the resource name of the kind
+    /// has changed.
     pub fn works_of(
         &self,
         origin: &Origin,
@@ -84,13 +84,13 @@ impl<'m> View<'m> {
         self.index.applied.get(origin).copied()
     }
 
-    /// The Gateways that a work of a policy names in its annotation, limited to those that exist or have a work of
-    /// this controller in `cluster`.
+    /// The Gateways that the annotation of a policy's work names. Only Gateways that exist or have a work of this
+    /// controller in `cluster` are returned.
     pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
         self.index.served(self.tables, cluster, work)
     }
 
-    /// This process's record of a Gateway's work in a cluster that is not chosen.
+    /// This process's record of a Gateway's work in a cluster that is not selected.
     #[must_use]
     pub fn unplaced_record(&self, name: &WorkName, cluster: &ClusterName) -> UnplacedRecord {
         self.index.unplaced.get(&(name.clone(), cluster.clone()))

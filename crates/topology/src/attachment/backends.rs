@@ -1,5 +1,5 @@
-//! Resolves the backends of routes: Services and their ports, and backends of other kinds. If objects of a
-//! kind are not read, the graph cannot check whether such a backend exists.
+//! Resolves the backends of routes: Services and their ports, and backends of other kinds. If the graph has no objects
+//! of a kind, it cannot check whether a backend of this kind exists.
 //!
 //! The backends of `RequestMirror` filters have to resolve as well, but the graph has no links to them.
 
@@ -9,8 +9,8 @@ use crate::locator::{KindRef, Locator, is_of_graph};
 use crate::reason::{Reason, Unresolved};
 use crate::rows::{BackendKind, BackendReference};
 
-/// Whether an implementation may support backends of `kind`, which the graph does not read. Core kinds other
-/// than Service cannot receive requests, and neither can Gateways, ListenerSets and routes.
+/// Whether an implementation may support backends of `kind`, a kind whose objects the graph does not read. Core kinds
+/// other than Service cannot receive requests, and neither can Gateways, ListenerSets and routes.
 pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
     !kind.group.is_empty() && is_of_graph(kind).is_none()
 }
@@ -39,8 +39,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Returns the node of `backend`, a reference of `rule`. Records the problem if the reference does not
-    /// resolve, or may not resolve.
+    /// Returns the node of `backend`, a reference of `rule`. Records the problem if the reference does not resolve, or
+    /// if that is unknown.
     fn resolve(
         &mut self,
         rule: NodeId,
@@ -65,8 +65,8 @@ impl<'f> Builder<'f> {
         node
     }
 
-    /// Returns the node of the backend `to` or of its `port`, and the reason if the reference of the rule
-    /// `from` does not resolve or may not resolve.
+    /// Returns the node of the backend `to` or of its `port`. Also returns the reason if the reference of the rule
+    /// `from` does not resolve, or if that is unknown.
     fn backend(
         &self,
         from: Locator<'f>,
@@ -95,7 +95,7 @@ impl<'f> Builder<'f> {
             if self.graph_input.backends_of(kind).known {
                 return (None, Some((Reason::BackendNotFound, format!("{object} does not exist"))));
             }
-            // A leaf: its existence is unknown.
+            // The node is a leaf: it is unknown whether the backend exists.
             let node =
                 found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
             let message = format!("it is unknown whether {object} exists");

@@ -65,7 +65,8 @@ impl Builder<'_> {
     }
 }
 
-/// The unresolved reference of `from` to its parent `to`: `what` selects Namespaces by labels that are unknown.
+/// Returns the unresolved reference from `from` to its parent `to`, because the labels of a Namespace are unknown.
+/// `what` names the selector that needs them.
 pub(super) fn unknown_labels<'f>(from: Locator<'f>, to: Locator<'f>, what: &str) -> Unresolved<'f> {
     let namespace = from.namespace;
     let message = format!(

@@ -55,8 +55,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Records an implementation that accepts a route, although the route does not attach according to
-    /// Gateway API, for `reason`.
+    /// Records an implementation that accepts a route which does not attach according to Gateway API. `reason` is the
+    /// reason why it does not attach.
     pub(super) fn report_acceptance(
         &mut self,
         controller: &str,
@@ -120,11 +120,11 @@ impl<'f> Builder<'f> {
         self.take_as_resolved(&resolved);
     }
 
-    /// For routes whose backends an implementation resolves, turns failed references into reported
-    /// differences.
+    /// If an implementation reports that the backends of a route resolve, failed references of the route become
+    /// reported differences.
     fn take_as_resolved(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
         let by = |from: Locator<'f>| resolved.get(&from.with(None)).filter(|_| from.section.is_some());
-        // The implementation decides whether these resolve.
+        // The implementation decides whether these references resolve.
         self.graph.unresolved.retain(|item| by(item.from).is_none());
         let unattached = std::mem::take(&mut self.graph.unattached);
         for item in unattached {

@@ -7,7 +7,7 @@ use crate::graph_input::{Grants, GraphInput};
 use crate::locator::{Locator, Section};
 use crate::rows::{BackendKind, Parent, ParentReference, RouteKind};
 
-/// The leaves that `graph_input` refers to, each with its sections that references name.
+/// The leaves that `graph_input` refers to, each with the sections that references name.
 pub(crate) fn leaves<'f>(
     graph_input: &GraphInput<'f>,
     grants: &Grants<'f>,
@@ -59,7 +59,7 @@ impl<'f> Leaves<'f> {
     fn add(&mut self, to: Locator<'f>) {
         let object = to.with(None);
         let (_, sections) = self.0.entry(object.to_string()).or_insert_with(|| (object, Vec::new()));
-        // A number may also be a name.
+        // A section name in digits has the same text as a port number, so the texts are compared.
         if let Some(section) = to.section
             && !sections.iter().any(|known| known.to_string() == section.to_string())
         {

@@ -1,5 +1,5 @@
-//! Attaches listeners to their Gateways and ListenerSets. A listener of an unsupported protocol, and one that
-//! conflicts with another on its port, is not attached.
+//! Attaches listeners to their Gateways and ListenerSets. A listener is not attached if its protocol is unsupported, or
+//! if it conflicts with another listener on its port.
 
 use std::collections::{HashMap, HashSet};
 
@@ -82,7 +82,7 @@ impl<'f> Builder<'f> {
         listeners
     }
 
-    /// The reason why `listener` cannot be in force together with the listeners of `ports`.
+    /// The reason why `listener` cannot be in force together with the listeners in `ports`.
     fn refusal(&self, ports: &UsedPorts<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
         let Listener { port, protocol, hostname, .. } = listener;
         if let Protocol::Unsupported(name) = protocol {
@@ -114,7 +114,7 @@ impl<'f> Builder<'f> {
 /// A listener and its node.
 type ListenerNode<'f> = (NodeId, &'f Listener);
 
-/// The listeners that hold a port, by the criteria of a conflict.
+/// The listeners that already use a port, by the fields that decide whether two listeners conflict.
 #[derive(Default)]
 struct UsedPorts<'f> {
     /// The first listener of each port, protocol and host.
@@ -128,7 +128,7 @@ struct UsedPorts<'f> {
 impl<'f> UsedPorts<'f> {
     fn add(&mut self, node: NodeId, listener: &'f Listener) {
         let Listener { port, protocol, hostname, .. } = listener;
-        // The implementation assigns a different port to each of these.
+        // The implementation assigns a different port to each listener with port 0.
         if *port == 0 {
             return;
         }
@@ -143,7 +143,7 @@ impl<'f> UsedPorts<'f> {
         self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert((node, listener));
     }
 
-    /// The reason why `listener` conflicts with one of these, and the other listener.
+    /// The reason why `listener` conflicts with a listener in this collection, and that listener.
     fn conflict(&self, listener: &'f Listener) -> Option<(Reason, ListenerNode<'f>)> {
         let Listener { port, protocol, hostname, .. } = listener;
         let by_protocol = match protocol {

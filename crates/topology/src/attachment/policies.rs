@@ -112,7 +112,7 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// Fails if the status of `policy` has `Accepted=False`. Other reasons without effect take precedence,
+/// Fails if the status of `policy` has `Accepted=False`. Other reasons why a policy has no effect take precedence,
 /// because they name the fault.
 pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, String)> {
     match policy.row.rejected.as_deref() {
@@ -122,7 +122,7 @@ pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, Strin
     }
 }
 
-/// Keeps one policy per kind and target where such policies are not merged: the oldest, then the first by
+/// For kinds whose policies are not merged, keeps one policy of the kind on each target: the oldest, then the first by
 /// name.
 fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     let mut by_age: Vec<usize> = (0..policies.len()).collect();
@@ -148,8 +148,8 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     }
 }
 
-/// The reason why `policy` has no effect: its selectors may select something, or the reason of its first
-/// rejected target or selector.
+/// The reason why `policy` has no effect. If it is unknown what its selectors select, that is the reason. Otherwise it
+/// is the reason of the first rejected target or selector.
 fn no_effect(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
     if !policy.unknown.is_empty() {
         return (Reason::UnknownTargets, policy.unknown.join("; "));

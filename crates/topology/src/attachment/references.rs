@@ -1,5 +1,5 @@
-//! Checks the references of listeners: the kinds of routes that they allow, and their certificates. A
-//! listener with unresolved references stays attached, and carries the routes that it can.
+//! Checks the references of listeners: the kinds of routes that they allow, and their certificates. A listener with
+//! unresolved references stays attached, and carries the routes that do not depend on them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,7 +46,7 @@ fn route_kind(listener: &Listener, kind: &Kind) -> Option<(Reason, String)> {
             Reason::InvalidRouteKinds,
             format!("a listener with protocol {protocol} does not support {}s", kind.kind),
         )),
-        // If the protocol belongs to an implementation, so do its kinds of routes.
+        // An implementation that defines a protocol also defines which kinds of routes it carries.
         None if protocol.is_core() && *kind.group == *GROUP => {
             Some((Reason::InvalidRouteKinds, format!("Gateway API has no route kind {}", kind.kind)))
         }

@@ -1,4 +1,5 @@
-//! Attaches routes to listeners. The reasons for a failure are in the precedence that Gateway API defines.
+//! Attaches routes to listeners. If several reasons prevent an attachment, the reported reason follows the precedence
+//! in Gateway API.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +12,7 @@ use crate::reason::Reason;
 use crate::rows::{Listener, Parent, ParentReference, Protocol, Route, RouteKind};
 use policy_sync_api::text::named;
 
-/// How far a route got at a listener: the checks in the order of Gateway API.
+/// How many of Gateway API's checks a route passes at a listener, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AttachStage {
     /// The parent reference does not select the listener.
@@ -20,7 +21,8 @@ enum AttachStage {
     NotAllowed,
     /// The listener and the route have no host in common.
     NoCommonHost,
-    /// The route attaches if unknown labels of its namespace match, unless it conflicts with another route.
+    /// The route attaches if the labels of its namespace, which are unknown, match the selector of the listener. Also,
+    /// the route must not conflict with another route.
     UnknownLabels,
     /// The route attaches, unless it conflicts with another route.
     Attached,
@@ -95,8 +97,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The listeners that a parent reference attaches the route to, unless it conflicts with another route;
-    /// each with whether that is certain. Without a listener, records the reason, or links the route to its
+    /// Returns the listeners that a parent reference attaches the route to, each with whether this is certain.
+    /// Conflicts with other routes are not checked. Without a listener, records the reason, or links the route to its
     /// unknown parent.
     fn try_parent(
         &mut self,
@@ -148,7 +150,7 @@ impl<'f> Builder<'f> {
 
     fn reject_parent(&mut self, messages: &ParentMessages<'f>, reason: Reason, message: String) {
         let ParentMessages { from, to, parent, route, .. } = *messages;
-        // The status may be older than the deletion of the parent.
+        // The parent may have been deleted after the status was written.
         let may_differ = !matches!(reason, Reason::OtherParent | Reason::ParentNotFound);
         match self.accepted_by(route, from.namespace, parent).filter(|_| may_differ) {
             Some(controller) => self.report_acceptance(controller, (from, to), reason, &message),
@@ -183,9 +185,9 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The routes that conflict with others on a listener. If an HTTPRoute and a GRPCRoute have hosts in
-    /// common, the younger one is rejected, then the later by name. A rejected route, and one that may not
-    /// attach, causes no further conflicts.
+    /// The routes that conflict with others on a listener. If an HTTPRoute and a GRPCRoute have hosts in common, the
+    /// younger one is rejected. Of equal age, the later one by name is rejected. A rejected route causes no further
+    /// conflicts, and neither does a route whose attachment is uncertain.
     fn conflicting_routes(
         &self,
         listener: NodeId,
@@ -253,7 +255,7 @@ fn carries(listener: &Listener, kind: RouteKind) -> bool {
 struct RouteAttachment<'w> {
     route: NodeId,
     messages: ParentMessages<'w>,
-    /// Each with whether it is certain that the listener allows the route.
+    /// The listeners, each with whether it is certain that the listener allows the route.
     listeners: Vec<(NodeId, bool)>,
 }
 
@@ -294,7 +296,7 @@ impl<'w> ParentMessages<'w> {
         self.parent.port.map(|port| format!(" on port {port}")).unwrap_or_default()
     }
 
-    /// Joins the text about one listener, or about all listeners, that the reference selects.
+    /// Returns a message about the listener that the reference names, or about all listeners if it names none.
     fn none(&self, does_not: &str, does: &str) -> String {
         match &self.parent.section {
             Some(name) => format!("listener {name:?} of {} {does_not}", self.parent()),

@@ -36,7 +36,8 @@ impl<'h> HostSet<'h> {
     }
 }
 
-/// `.example.com` and `.com` for `a.example.com`. For the wildcard `*.a.example.com` also `.a.example.com`.
+/// The suffixes of `host`: `.example.com` and `.com` for `a.example.com`. The suffixes of the wildcard
+/// `*.a.example.com` include `.a.example.com`.
 fn suffixes(host: &str) -> impl Iterator<Item = &str> {
     let host = host.strip_prefix("*.").unwrap_or(host);
     let dots = host.match_indices('.').map(|(at, _)| at);

@@ -11,8 +11,8 @@ use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::Reason;
 use crate::rows::{RouteKind, SetKind, TargetSelector};
 
-/// How many label comparisons the policies of one namespace may cost. Targets of selectors past this limit
-/// are unknown.
+/// The maximum number of label comparisons for the policies of one namespace. Beyond this limit, the targets of
+/// selectors are unknown.
 const MATCHES_LIMIT: usize = 1_000_000;
 
 /// State shared by the selectors of all policies.
@@ -28,7 +28,7 @@ pub(super) struct Selectors<'f> {
 #[derive(Default)]
 pub(super) struct SelectedTargets<'f> {
     pub(super) targets: Vec<AttachedTarget<'f>>,
-    /// The reasons why the selectors may select more.
+    /// The reasons why the selectors may select more targets.
     pub(super) unknown: Vec<String>,
     /// The reason why the first selector without targets has none.
     pub(super) refusal: Option<(Reason, String)>,

@@ -19,7 +19,7 @@ use policy_sync_api::text::{named, truncate_bytes};
 pub struct ParentConditions {
     /// The index of the reference in `parentRefs`.
     pub reference: usize,
-    /// The conditions, shared with other routes that have the same ones.
+    /// The conditions. Routes with equal conditions share them.
     pub conditions: Arc<Conditions>,
 }
 
@@ -31,13 +31,13 @@ pub struct RouteConditions<'g, 'f> {
     parents: HashMap<Locator<'f>, NodeId>,
     /// Each route with a listener that carries it, sorted.
     carriers: Vec<(NodeId, NodeId)>,
-    /// The index into `stacks` of the policies above each listener that carries routes.
+    /// For each listener that carries routes, the index into `stacks` of the policies on the listener and above it.
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<PolicyId>>,
     rejected: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
-    /// The references of each route that do not resolve or may not resolve.
+    /// The references of each route that do not resolve, or for which this is unknown.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
-    /// The policy conditions of routes without policies of their own, by the stacks above them.
+    /// The policy conditions of routes without policies of their own, by the stacks of policies above them.
     cached: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
 }
@@ -135,7 +135,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         for (place, parent) in route.parents.iter().enumerate() {
             let to = parent.locator(locator.namespace);
             let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
-            // The API rejects duplicate references.
+            // A duplicate is skipped, because the API rejects a status with the same reference twice.
             if route.parents[..place].contains(parent) {
                 continue;
             }
@@ -198,8 +198,8 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         ConditionText { name, status: "False", reason, message }
     }
 
-    /// The condition for the backends of a route: whether all exist and may be referred to. It is Unknown for
-    /// kinds that are not read.
+    /// The condition for the backends of a route: whether all exist, and whether the route may refer to them. It is
+    /// Unknown for kinds that are not read.
     fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.rejected.get(&route).into_iter().flatten();
@@ -273,7 +273,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
 
     fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
         let graph = self.graph;
-        // Not cached in the graph: no other route has these stacks.
+        // These stacks include the policies of the route, so no other route can use the cached results.
         let mut cache = EffectiveCache::new(graph);
         let mut affecting = AffectingPolicies::default();
         let mut below: BTreeSet<Vec<PolicyId>> = BTreeSet::new();

@@ -18,8 +18,8 @@ pub(super) fn layers<'g>(graph: &'g Graph<'_>, stack: &[PolicyId]) -> Vec<Layer<
     stack.iter().map(merged).collect()
 }
 
-/// The policy that the most specific policy of `stack` is merged with, if that is a policy of Envoy Gateway:
-/// the closest one on a Gateway, a ListenerSet or a listener.
+/// For policies of Envoy Gateway: the policy that the most specific policy of `stack` is merged with. It is the closest
+/// policy on a Gateway, a ListenerSet or a listener.
 fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
     let (last, others) = stack.split_last()?;
     if !matches!(graph.policy(*last).rules.strategy, Strategy::JsonMerge | Strategy::StrategicMerge) {
@@ -33,7 +33,8 @@ fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
     others.iter().rev().find(is_parent).copied()
 }
 
-/// Whether the merge of `stack` is assumed: its kind is unknown, or a strategic merge may combine lists of the policy and its parent.
+/// Whether the merge of `stack` is assumed: its kind is unknown, or a strategic merge may combine lists of the policy
+/// and its parent.
 pub(super) fn is_assumed(graph: &Graph<'_>, stack: &[PolicyId]) -> bool {
     let Some(last) = stack.last().map(|id| graph.policy(*id)) else { return false };
     if last.merge_behavior.is_assumed() {

@@ -1,6 +1,6 @@
-//! Checks the hierarchy of RFC 0007 on a spoke: a policy of the spoke takes precedence over a copy of a hub's
-//! policy with the same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2,
-//! decide by creation time instead.
+//! Checks the hierarchy of RFC 0007 on a spoke. A policy of the spoke takes precedence over a copy of a hub's policy
+//! with the same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2, decide by creation
+//! time instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::reason::Reason;
 use crate::topology::PolicyId;
 use policy_sync_api::generators::{GENERATORS, Generator};
 
-/// How many copies, and how many other policies, of a kind on one target are compared: tenants can create any
-/// number.
+/// The maximum number of copies, and of other policies, that are compared for one kind and one target. Tenants can
+/// create any number of policies.
 const COMPARED: usize = 16;
 
 /// A copy that takes precedence over a policy of the spoke.
@@ -82,8 +82,8 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), TargetPolicie
     all
 }
 
-/// Whether `target` of `policy` exists, also if the policy is not in force there because another one is. Its controller may report that
-/// as `Accepted=False` with the reason `Conflicted`.
+/// Whether `target` of `policy` exists. This includes a target on which another policy is in force instead. The
+/// controller may report that as `Accepted=False` with the reason `Conflicted`.
 fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
     let is_conflicted = || policy.row.rejected.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
     match &target.node {
@@ -108,7 +108,7 @@ fn generated<'f>(graph: &Graph<'f>) -> BTreeSet<(&'static str, &'static str, &'f
     copies.filter_map(generated).collect()
 }
 
-/// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
+/// Whether `copy` would replace a rule of the policy `other` if there were no further policies.
 fn takes_precedence(graph: &Graph<'_>, copy: PolicyId, other: PolicyId) -> bool {
     let [first, second] = [copy, other].map(|id| graph.policy(id));
     let is_void = |policy: &PolicyNode<'_>| policy.has_effect() == Some(false);

@@ -1,4 +1,4 @@
-//! Builds a graph from facts: first the objects, in the order of their locators, then their attachments.
+//! Builds a graph from its input: first the objects, in the order of their locators, then their attachments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -64,7 +64,7 @@ impl<'f> Builder<'f> {
         for (object, sections) in leaves(graph_input, &grants).filter(|(object, _)| !known.contains(object)) {
             objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
         }
-        // Almost sorted already, because the rows of each kind are.
+        // Almost sorted already, because the rows of each kind are sorted.
         objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
         let mut nodes = nodes(&objects);
         nodes.shrink_to_fit();
@@ -134,7 +134,7 @@ impl<'f> Builder<'f> {
         self.reject_on_port((to, None), from, reason, message);
     }
 
-    /// Records that `from` does not attach to `to`, for listeners on one port.
+    /// Records that `from` does not attach to `to`. If `port` is set, the reference selects listeners on this port.
     pub(crate) fn reject_on_port(
         &mut self,
         (to, port): (Locator<'f>, Option<u16>),

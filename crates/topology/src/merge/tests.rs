@@ -9,7 +9,8 @@ fn rules(text: &str) -> Vec<PolicyRule> {
     pairs.map(|(key, value)| PolicyRule::new(key, &value.into())).collect()
 }
 
-/// The effective policy of these policies, the least specific first, as `key=value`, and the policies that lost.
+/// The effective policy of these policies, the least specific first, as `key=value`. Also the indexes of the policies
+/// without a rule in force.
 fn folded(policies: &[(&dyn MergeStrategy, &str)]) -> (String, Vec<u32>) {
     let rules: Vec<Vec<PolicyRule>> = policies.iter().map(|(_, text)| rules(text)).collect();
     let layers = policies.iter().zip(&rules).enumerate().map(|(index, ((strategy, _), rules))| Layer {

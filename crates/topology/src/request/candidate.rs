@@ -18,7 +18,7 @@ pub(super) struct Candidate {
     pub(super) has_expression: bool,
     /// The reason why it is unknown whether the match applies.
     pub(super) not_evaluated: Option<NotEvaluated>,
-    /// The ranks in the order of the criteria; a greater one takes precedence.
+    /// The ranks in the order of the criteria; a greater rank takes precedence.
     ranks: [(Criterion, (u64, u64)); 6],
     age: (Created, String, RouteKind),
     place: (usize, usize),
@@ -206,7 +206,7 @@ impl Request {
     }
 }
 
-/// Compares `values` with `wanted`; a regular expression is deferred to `comparisons`.
+/// Compares `values` with `wanted`. A regular expression is added to `comparisons`, for evaluation later.
 fn compare<'c>(
     comparison: Comparison,
     wanted: &'c str,

@@ -78,7 +78,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Sets the method, in any case.
+    /// Sets the method. Case is ignored.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Adds a query parameter, `NAME=VALUE`. The first of a name counts.
+    /// Adds a query parameter, `NAME=VALUE`. If a name is repeated, only its first parameter counts.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ const SIZE_LIMIT: usize = 1 << 20;
 const STATES_LIMIT: usize = 1 << 18;
 /// The maximum number of distinct expressions of one route that are compiled for one request.
 const ROUTE_LIMIT: usize = 64;
-/// The maximum number for all routes of one namespace.
+/// The maximum number of such expressions for all routes of one namespace.
 const NAMESPACE_LIMIT: usize = 512;
 
 /// Whether a match applies to the request.
@@ -30,7 +30,7 @@ pub enum NotEvaluated {
     TooLarge,
     /// It uses a feature that the engine lacks.
     Unsupported,
-    /// 64 others of its route, or 512 of its namespace, were evaluated for the request.
+    /// 64 other expressions of its route, or 512 of its namespace, were evaluated for the request.
     TooMany,
 }
 
@@ -79,7 +79,8 @@ impl<'r> Budget<'r> {
 }
 
 impl Expressions<'_> {
-    /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not evaluated.
+    /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not
+    /// evaluated.
     pub(super) fn match_all(&mut self, comparisons: &[ExpressionValues<'_>]) -> MatchResult {
         let mut verdict = MatchResult::Yes;
         for (expression, values) in comparisons {

@@ -20,7 +20,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    /// All.
+    /// All kinds of backends.
     pub const ALL: [Self; 3] = [Self::Service, Self::ServiceImport, Self::EnvoyBackend];
 
     /// The kind in objects.
@@ -48,7 +48,7 @@ impl BackendKind {
         !matches!(self, Self::EnvoyBackend)
     }
 
-    /// Returns the kind of backends with this kind in objects.
+    /// Returns the kind of backends that `kind` names in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.kind() == kind)

@@ -39,7 +39,7 @@ pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (rule, row) in route.rules.iter().enumerate() {
         let Some(text) = &row.matches else { continue };
-        // Most rules have no regular expressions. JSON can write the word with escapes.
+        // Most rules have no regular expressions. In JSON, the word `RegularExpression` may be written with escapes.
         if !text.contains("RegularExpression") && !text.contains("\\u") {
             continue;
         }
@@ -55,7 +55,8 @@ pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {
     faults
 }
 
-/// Whether `expression` has the syntax of a regular expression. Returns true for expressions that are nested too deep to parse.
+/// Whether `expression` has the syntax of a regular expression. Returns true for expressions that are nested too deep
+/// to parse.
 pub fn is_valid_expression(expression: &str) -> bool {
     match Parser::new().parse(expression) {
         Ok(_) => true,
@@ -65,7 +66,8 @@ pub fn is_valid_expression(expression: &str) -> bool {
     }
 }
 
-/// The regular expressions in the matches `text` of a rule, each with the index of its match and its place in the match.
+/// The regular expressions in the matches `text` of a rule, each with the index of its match and its place in the
+/// match.
 fn expressions(kind: RouteKind, text: &str) -> impl Iterator<Item = (usize, String, Arc<str>)> {
     let of_values = |field: &'static str, values: Vec<ValueMatch>| {
         let expressions = values

@@ -17,7 +17,8 @@ const LIMIT: usize = 16;
 pub struct Grant {
     /// The kinds and namespaces of referring objects.
     from: Box<[(Kind, Arc<str>)]>,
-    /// The kinds of referenced objects, with the name of one object or without a name for all.
+    /// The kinds of referenced objects. With a name, only the object of this name; without a name, all objects of the
+    /// kind.
     to: Box<[(Kind, Option<Arc<str>>)]>,
 }
 

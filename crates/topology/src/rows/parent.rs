@@ -19,7 +19,7 @@ pub enum SetKind {
 }
 
 impl SetKind {
-    /// All.
+    /// All kinds of ListenerSets.
     pub const ALL: [Self; 2] = [Self::Standard, Self::Experimental];
 
     /// The kind in objects.
@@ -31,7 +31,7 @@ impl SetKind {
         }
     }
 
-    /// Returns the kind of ListenerSets with this kind in objects.
+    /// Returns the kind of ListenerSets that `kind` names in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.kind() == kind)

@@ -58,12 +58,12 @@ pub struct Rule {
     pub matches: Option<Arc<str>>,
     /// The backends.
     pub backends: Arc<[BackendReference]>,
-    /// The backends of `RequestMirror` filters, of the rule and of its backends.
+    /// The backends of the `RequestMirror` filters of the rule and of its backends.
     pub mirrors: Arc<[BackendReference]>,
 }
 
 impl Route {
-    /// Stores the values that other routes are likely to repeat in `shared`: parents, backends and matches.
+    /// Stores parents, backends and matches in `shared`, because other routes are likely to repeat them.
     pub fn share(&mut self, shared: &mut Shared) {
         self.parents = shared.parents.intern(self.parents.clone());
         for rule in &mut self.rules {

@@ -18,7 +18,7 @@ pub enum RouteKind {
 }
 
 impl RouteKind {
-    /// All.
+    /// All kinds of routes.
     pub const ALL: [Self; 5] = [Self::Grpc, Self::Http, Self::Tcp, Self::Tls, Self::Udp];
 
     /// The kind in objects.
@@ -45,7 +45,7 @@ impl RouteKind {
         }
     }
 
-    /// Returns the kind of routes with this kind in objects.
+    /// Returns the kind of routes that `kind` names in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|route| route.kind() == kind)

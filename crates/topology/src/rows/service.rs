@@ -12,7 +12,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_api::text::excerpt;
 
-/// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as one without ports.
+/// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as a Service without ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// Its ports, in the order of its spec.

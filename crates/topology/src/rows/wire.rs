@@ -44,7 +44,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).or_else(|error: serde_json::Error| {
         if text.len() > LOCATED_ERROR_LIMIT {
             let words = error.to_string();
-            // The position in one long line does not help.
+            // The text is one long line, so the position of the error does not help.
             let end = words.rfind(" at line ").unwrap_or(words.len());
             return Err(Fault::new("", &words[..end]));
         }

@@ -39,7 +39,7 @@ fn of_response(place: &str, response: &Value) -> Result<Vec<PolicyRule>, Fault> 
     let Some(success) = field(response, "success") else { return Ok(rules) };
     let place = format!("{place}.success");
     let success = object(&place, success)?;
-    // Filters write the metadata, so the field is named after them.
+    // Filters write the metadata of a request, so the keys of their rules have `metadata` instead of `filters`.
     for (key, name) in [("headers", "headers"), ("filters", "metadata")] {
         if let Some(value) = field(success, key) {
             let rule = format!("response.success.{name}");

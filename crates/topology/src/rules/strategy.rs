@@ -24,10 +24,10 @@ pub enum Strategy {
     /// GEP-2649: overrides apply instead of more specific policies. Defaults apply if no more specific policy
     /// has a rule with the same key.
     Inherited,
-    /// The policy is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396): a
+    /// The policy is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396). This is a
     /// `mergeType` of Envoy Gateway.
     JsonMerge,
-    /// The policy is merged with its parent by a strategic merge, which may combine lists: a `mergeType` of
+    /// The policy is merged with its parent by a strategic merge, which may combine lists. This is a `mergeType` of
     /// Envoy Gateway.
     StrategicMerge,
 }
@@ -74,15 +74,15 @@ impl MergeStrategy for MostSpecific {
     }
 }
 
-/// Merges rules whose keys are paths in a spec. A rule replaces rules at paths inside its own, and rules
-/// whose paths contain its own.
+/// Merges rules whose keys are paths in a spec. A rule replaces rules at paths inside its own path, and rules whose
+/// paths contain its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MergeByPath {
     /// The rules of the more specific policies win.
     Defaults,
     /// The rules of the less specific policy win.
     Overrides,
-    /// The overrides of the less specific policy win, its defaults lose (GEP-2649).
+    /// The overrides of the less specific policy win, and its defaults lose (GEP-2649).
     Inherited,
 }
 
@@ -99,7 +99,7 @@ impl MergeStrategy for MergeByPath {
     }
 }
 
-/// Whether `key` is one of `keys`, which are sorted, or a place inside or around one of them.
+/// Whether `key` is one of `keys`, which are sorted, or a path inside or around one of them.
 fn is_taken(keys: &[&str], key: &str) -> bool {
     has_key(keys, key) || has_overlapping_path(keys, key)
 }

@@ -20,32 +20,31 @@ use crate::request::Request;
 use crate::rows::{Created, Policy};
 use policy_sync_api::names::{CLUSTER_PLACEHOLDER, ClusterName, ObjectKey};
 
-/// Limits that apply to every report.
+/// Limitations of every report.
 const UNKNOWN: [&str; 3] = [
     "routes that exist only on clusters: paths end at the listener",
     "policies that exist only on clusters, except those that a status message names",
     "policies that target routes: they are not synced to clusters",
 ];
-/// The limit of a report if the order of policies by age is unknown on a cluster.
+/// The limitation of a report if the order of policies by age is unknown on a cluster.
 const AGES: &str = "the age of policies with the same kind and target on a cluster that does not report it: their age on the hub is assumed";
-/// The limit of a report if the request has parts that only routes match.
+/// The limitation of a report if the request has parts that only routes match.
 const ROUTES: &str = "the route that handles the request: path, method, headers and query select among routes, which are unknown on clusters";
 
 /// The effective policies on the clusters of a hub.
 #[derive(Debug, Serialize)]
 pub struct ClustersReport {
-    /// One for each listener and each group of clusters with the same result.
+    /// One result for each listener and each group of clusters with the same result.
     pub answers: Vec<ClusterResult>,
     /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// The limits of the report.
+    /// The limitations of the report.
     pub unknown: Vec<String>,
-    /// The faults of policies with their specs on the clusters.
+    /// The faults of policies, in the specs that they have on the clusters.
     #[serde(skip)]
     pub faults: BTreeSet<ObjectFault>,
-    /// Whether several policies of a kind apply on one target of a cluster, and it is unknown which is older
-    /// there.
+    /// Whether, on some cluster, several policies of a kind apply on one target and it is unknown which is older there.
     #[serde(skip)]
     has_unknown_ages: bool,
 }
@@ -191,9 +190,9 @@ fn groups<'o>(
     groups
 }
 
-/// For each two policies of a kind with the same target that count on a cluster, in the order of `on`: which
-/// was created first there; `None` if that is unknown. Names decide between two of the same second, as on the
-/// hub.
+/// The order of creation on a cluster, for each pair of policies whose rules are merged there. Only pairs of one kind
+/// with a common target are included, in the order of `on`; `None` if the order is unknown. Names decide between two
+/// policies of the same second, as on the hub.
 type AgeOrders = Vec<Option<Ordering>>;
 
 /// The [`AgeOrders`] among `on`, the policies on `cluster` that target the Gateway `key`.
@@ -225,9 +224,8 @@ fn age_orders(
 }
 
 impl ClusterGroup<'_> {
-    /// The creation time of the copy of `policy` on the first of these clusters; the order is the same on all
-    /// of them. `None` if part of the order is unknown: then the creation times on the hub apply to all
-    /// policies.
+    /// The creation time of the copy of `policy` on the first of these clusters; the order is the same on all of them.
+    /// Returns `None` if part of the order is unknown. Then the creation times on the hub apply to all policies.
     fn created(&self, policy: &GatewayPolicy<'_>) -> Option<Created> {
         if self.age_orders.contains(&None) {
             return None;
@@ -266,7 +264,7 @@ impl ClusterGroup<'_> {
         let policies = self.on.iter().map(|(policy, there)| {
             let locator = Locator::of(policy.kind.as_ref(), policy.key);
             let mut there = self.with_cluster_name((*there).clone());
-            // A policy that is on the cluster, but has no effect on its target, has that reason.
+            // A policy on the cluster may have no effect on its target. Then the reason comes from the graph.
             let no_effect = graph.policies().iter().find(|policy| policy.locator == locator);
             if let Some((reason, text)) = no_effect.and_then(|policy| policy.without_effect()) {
                 there.reason.get_or_insert_with(|| (reason.word(), text.clone()));

@@ -31,10 +31,10 @@ pub struct EffectiveReport {
     /// Whether missing rights may hide further paths.
     #[serde(skip)]
     pub is_partial: bool,
-    /// Whether it is unknown for an object whether it is attached.
+    /// Whether the attachment of at least one object is unknown.
     #[serde(skip)]
     pub has_unknown_attachments: bool,
-    /// Rules that take precedence if their regular expressions match, which were not evaluated; at most 16.
+    /// Rules whose regular expressions were not evaluated; at most 16. They take precedence if the expressions match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_matches: Vec<UnknownMatch>,
 }
@@ -47,7 +47,7 @@ pub struct UnknownMatch {
     pub listener: String,
     /// The locator of the rule.
     pub rule: String,
-    /// `Unknown`.
+    /// Always `Unknown`.
     #[serde(rename = "match")]
     pub outcome: &'static str,
     /// The reason.
@@ -63,14 +63,14 @@ pub struct PathResult {
     pub hostnames: Vec<String>,
     /// The effective policies, in the order of kinds.
     pub effective: Vec<EffectivePolicyReport>,
-    /// For a request, why its rule is on this path.
+    /// For a request: why the rule of this path serves it.
     pub chosen: Option<RuleChoice>,
 }
 
 /// Why the rule of a path serves a request.
 #[derive(Clone, Debug)]
 pub struct RuleChoice {
-    /// Whether a regular expression took part. Its evaluation depends on the implementation.
+    /// Whether the choice depends on a regular expression, which implementations may evaluate differently.
     pub implementation_specific: bool,
     /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
     pub decided: Option<(Criterion, NodeLabel)>,
@@ -218,7 +218,8 @@ fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
     lines
 }
 
-/// Describes routes and ListenerSets whose attachment is unknown, or differs from the status that an implementation reports.
+/// Describes routes and ListenerSets whose attachment is unknown, or differs from the status that an implementation
+/// reports.
 fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
     let of_objects = graph.unresolved().iter().filter(|item| item.from.section.is_none());
     let mut all = of_objects.filter_map(|item| {

@@ -19,10 +19,10 @@ use policy_sync_api::text::named;
 
 /// The maximum number of boxes in a column.
 const BOXES: usize = 100;
-/// The maximum number of rows in a box for sections without faults and policies. An object of a hub has at
-/// most 64 listeners.
+/// The maximum number of rows in a box for sections without faults and policies. Rows for listeners are not limited,
+/// because an object of a hub has at most 64 listeners.
 const ROWS: usize = 4;
-/// From this number of listeners of one object to one route, a single line from the object replaces their
+/// If at least this many listeners of one object carry the same route, a single line from the object replaces their
 /// lines.
 const LISTENERS: usize = 4;
 
@@ -199,15 +199,15 @@ impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
         [object].into_iter().chain(self.graph.sections(object)).any(|node| self.is_faulty(node))
     }
 
-    /// The objects in the report, and those that are missing there because they do not attach.
+    /// The objects in the report, and those that the report omits because they do not attach.
     fn objects(&self) -> impl Iterator<Item = NodeId> {
         let refused: HashSet<Locator<'f>> = self.unattached.keys().map(|from| from.with(None)).collect();
         let nodes = self.graph.object_nodes();
         nodes.filter(move |node| self.report.shows(*node) || refused.contains(&self.graph.locator(*node)))
     }
 
-    /// Selects the objects to show: those with faults first, and only backends of routes that are shown or
-    /// with policies.
+    /// Selects the objects to show: those with faults first. Of backends, only those with policies and those of shown
+    /// routes.
     fn choose(&mut self) {
         let mut nodes: BTreeMap<Column, Vec<NodeId>> = BTreeMap::new();
         for node in self.objects() {

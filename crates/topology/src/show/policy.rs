@@ -25,16 +25,16 @@ pub struct PolicyReport {
     pub assumed: bool,
     /// The reason why the policy has no effect: a code and a sentence.
     pub no_effect: Option<(&'static str, String)>,
-    /// The effect along paths, grouped by the fate of the policy.
+    /// The effect along paths; paths with the same effect are grouped.
     pub effects: Vec<PathsEffect>,
     /// Messages about facts that the report could not determine.
     pub unknown: Vec<String>,
 }
 
-/// The fate of a policy along some paths.
+/// The effect of a policy along some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathsEffect {
-    /// The fate of the policy.
+    /// The effect.
     pub effect: PolicyEffect,
     /// The number of paths.
     pub paths: u64,
@@ -65,7 +65,7 @@ pub struct Replacement {
 }
 
 impl PolicyEffect {
-    /// The fate as one word, for programs.
+    /// The effect as one word, for programs.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl PolicyEffect {
         }
     }
 
-    /// The fate of the policy `number` in the effective policy `id`.
+    /// The effect of the policy `number`, according to the effective policy `id`.
     fn of(cache: &EffectiveCache<'_, '_>, id: EffectiveId, number: PolicyId) -> Self {
         let in_force = cache.rules(id);
         let rules = &cache.policy(number).rules.rules;
@@ -101,8 +101,8 @@ impl PolicyEffect {
                     replacement.keys.insert(rule.key.clone());
                     replacement.policies.insert(named(entry.policy));
                 }
-                // Another policy replaces the whole policy, or has a rule at a path that contains or is
-                // inside the rule's own.
+                // Another policy replaces the whole policy, or has a rule whose path contains the path of this rule or
+                // is inside it.
                 None => {
                     replacement.keys.insert(rule.key.clone());
                     let others = cache.get(id).sources.iter().filter(|source| **source != number);

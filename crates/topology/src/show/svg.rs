@@ -16,7 +16,7 @@ const ROW: usize = 20;
 const BETWEEN: usize = 14;
 const HEADING: usize = 28;
 const PADDING: usize = 8;
-/// The width of a character at this size, the maximum of monospaced fonts.
+/// The maximum width of a character at this font size, for monospaced fonts.
 const CHARACTER: usize = 8;
 const SIZE: usize = 12;
 
@@ -43,7 +43,7 @@ impl Tile {
     }
 }
 
-/// The upper edges of the boxes in a column, and the lower edge of the last one.
+/// The upper edges of the boxes in a column, and the lower edge of the last box.
 fn tops(tiles: &[Tile]) -> (Vec<usize>, usize) {
     let mut top = MARGIN + HEADING;
     let tops = tiles.iter().map(|tile| {
@@ -179,7 +179,7 @@ impl SvgWriter<'_> {
     }
 }
 
-/// Cuts `text` to this number of columns, with an ellipsis if it is too long. Also returns the columns used.
+/// Cuts `text` to this number of columns, with an ellipsis if it is too long. Also returns the number of columns used.
 fn fitting(text: &str, columns: usize) -> (String, usize) {
     let width = |c: char| if c.is_ascii() { 1 } else { 2 };
     let all: usize = text.chars().map(width).sum();

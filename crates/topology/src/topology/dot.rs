@@ -13,21 +13,21 @@ pub(crate) const END: &str = "}\n";
 /// The lines of a document, with a limit of bytes.
 pub(crate) struct DotLines {
     text: String,
-    /// The bytes of each line.
+    /// The byte range of each line in `text`.
     places: Vec<Range<usize>>,
     remaining: usize,
 }
 
 impl DotLines {
-    /// No lines yet, for a document of at most `limit` bytes; `None` if an empty document has more.
+    /// Starts a document of at most `limit` bytes. Returns `None` if even an empty document exceeds the limit.
     pub(crate) fn within(limit: usize) -> Option<Self> {
         let remaining = limit.checked_sub(BEGIN.len() + END.len())?;
-        // A string that grows would take half as much again.
+        // A string that grows step by step would need up to half as much memory again.
         let reserved = if limit == usize::MAX { 0 } else { remaining };
         Some(Self { text: String::with_capacity(reserved), places: Vec::new(), remaining })
     }
 
-    /// Adds an object of the topology; `None` if there is no room for it, as below.
+    /// Adds an object of the topology. Like the methods below, returns `None` if the line exceeds the limit.
     pub(crate) fn object(&mut self, object: &Locator<'_>, label: &str) -> Option<()> {
         self.push(format_args!("  {} [label={label} shape=box];", id(object)))
     }

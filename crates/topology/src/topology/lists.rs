@@ -1,6 +1,6 @@
-//! Lists of numbers, one for each node, in two allocations.
+//! Lists of numbers, one list for each node, in two allocations.
 
-/// For each node some numbers, in ascending order and without duplicates.
+/// A list of numbers for each node, in ascending order and without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct AdjacencyLists {
     /// The end of each node's list in `numbers`.

@@ -134,7 +134,7 @@ fn empty_table_is_replaced_by_a_sentence() {
     assert!(text(&shown).contains("list no policy kind"));
     shown.has_classes = false;
     assert!(text(&shown).contains("No GatewayClass has"));
-    // Objects that may not be read may exist.
+    // The user may not read the objects, so they may exist.
     shown = page("", none);
     shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];
     assert!(text(&shown).contains("Some objects cannot be read") && !text(&shown).contains("There is no"));

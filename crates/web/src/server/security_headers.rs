@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::guard::HEADERS;
 
-/// Part of such a response, which has no body.
+/// A header of these responses, which have no body.
 const EMPTY_BODY: &[u8] = b"\r\ncontent-length: 0\r\n";
-/// The start of such a response.
+/// The start of these responses.
 const STATUS_LINE_START: &[u8] = b"HTTP/1.";
 
-/// A stream that adds the headers to such responses.
+/// A stream that adds the security headers to these responses.
 #[derive(Debug)]
 pub(super) struct WithSecurityHeaders<S> {
     stream: S,
@@ -41,8 +41,8 @@ impl<S: AsyncWrite + Unpin> WithSecurityHeaders<S> {
     }
 }
 
-/// `response` with the headers, if it is a complete response without body and lacks them. Responses of the
-/// pages have them already, and no text in the pages contains the end of a head.
+/// `response` with the headers, if it is a complete response without body and lacks them. The responses of pages have
+/// them already, and no page contains the bytes that end an HTTP header section.
 fn add_security_headers(response: &[u8]) -> Option<Vec<u8>> {
     let has = |text: &[u8]| response.windows(text.len()).any(|window| window == text);
     let is_bare =

@@ -1,4 +1,5 @@
-//! Placement according to the contract, computed from the objects independently of the product's mirror.
+//! A model of placement: computes from the objects which clusters a Gateway may be on. The model follows the
+//! documentation and is independent of the product's mirror.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ impl Hub {
         names.filter(|name| is_name(name, 63, false)).map(str::to_owned).collect()
     }
 
-    /// Whether a cluster that is missing in the decisions has really left the Placement.
+    /// Whether the decisions of `placement` are complete and no longer changing. Only then has a cluster that is
+    /// missing in the decisions left the Placement.
     pub(in crate::bodies) fn is_settled(&self, placement: &ObjectKey) -> bool {
         let found = self.objects.get(&(PLACEMENTS.all(), placement.clone()));
         let selected = found.map_or(0, |found| {
@@ -51,8 +53,8 @@ impl Hub {
             && self.now >= changed + SETTLES
     }
 
-    /// The clusters that may have the Gateway `key`: its placed clusters, and clusters that may only
-    /// temporarily have left.
+    /// The clusters that may have the Gateway `key`: its placed clusters, and clusters that may have left the decisions
+    /// only for a short time.
     pub(in crate::bodies) fn placed(&self, key: &ObjectKey) -> BTreeSet<String> {
         let Some(gateway) = self.objects.get(&(GATEWAYS.all(), key.clone())) else {
             return BTreeSet::new();
@@ -71,7 +73,7 @@ impl Hub {
     }
 }
 
-/// The Placement that an object is or that it is a decision of.
+/// The Placement of `object`, which is a Placement or a PlacementDecision.
 pub(super) fn placement_of((source, key): &(Source, ObjectKey), object: &Value) -> Option<ObjectKey> {
     if source.is(&PLACEMENTS) {
         return Some(key.clone());

@@ -30,7 +30,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     let took = take_turns(options, [ADMITTED, ALLOWED], async |namespace, numbers| {
         let pod = |index| pods::fine(namespace, index);
         let completed = create(&hub.client, &PODS.within(namespace), options.rate, numbers, pod).await?;
-        // The pods are documents as well, whose number must stay constant.
+        // The pods are also documents, and the number of documents must stay constant.
         documents::clear(&hub.client, PODS, [namespace.to_owned()].into_iter()).await?;
         Ok(completed)
     })

@@ -1,4 +1,4 @@
-//! Reads the audit of a controller, with a hub of many pods.
+//! Reads the audit of a controller, on a hub with many pods.
 
 use std::time::{Duration, Instant};
 

@@ -29,7 +29,8 @@ const NAMESPACE: &str = "authorized";
 const POLICIES: usize = 10;
 /// The user whose requests are reviewed.
 const REVIEWED_USER: &str = "jane";
-/// A user whose requests are not reviewed: the name looks like a part of Kubernetes other than a ServiceAccount.
+/// A user whose requests are not reviewed: the configuration of the API server exempts all names with the prefix
+/// `system:` except ServiceAccounts.
 const UNREVIEWED_USER: &str = "system:unasked";
 /// Rate of reviews as a multiple of the usual rate: numerator and denominator.
 const FASTER: (usize, usize) = (5, 2);
@@ -38,7 +39,7 @@ const REVIEW_GOAL: f64 = 2.0;
 /// Goal for the additional duration of a reviewed request, in milliseconds.
 const MORE_GOAL: f64 = 5.0;
 
-/// Measures reviews, and requests with and without them.
+/// Measures reviews, and requests with and without a review.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     rego_policies::set_policies(hub, &modules::authorizing(POLICIES)).await?;
     let authorizer = Authorizer::start(hub, NAMESPACE, POLICIES).await?;

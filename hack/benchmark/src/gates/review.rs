@@ -1,5 +1,5 @@
-//! G2: a review from request body to response body: with more documents, and with a join over one kind of them in
-//! comparison with OPA.
+//! G2: the duration of a review, from request body to response body. Measures its growth with the number of
+//! documents. Compares a review that joins all Ingresses with the same review by OPA.
 
 use anyhow::{Context, Result, bail};
 use policy_sync_rego::engine::Evaluator;
@@ -13,7 +13,7 @@ use crate::sample::Sample;
 
 /// Factor between the two numbers of documents.
 const GROWTH: usize = 10;
-/// Goal for the duration with ten times as many documents, as a multiple.
+/// Goal for the duration with ten times as many documents, as a multiple of the duration with fewer.
 const DOCUMENTS_GOAL: f64 = 1.2;
 /// Goal for a review with a join, as a fraction of OPA's.
 const JOIN_GOAL: f64 = 0.5;

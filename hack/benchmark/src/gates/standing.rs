@@ -1,5 +1,5 @@
-//! G4: an audit of all objects: its duration in comparison with OPA, its memory, and its effect on concurrent
-//! reviews.
+//! G4: an audit of all objects. Measures its memory and its effect on concurrent reviews, and compares its
+//! duration with OPA's.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::Controller;

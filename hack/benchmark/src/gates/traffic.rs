@@ -1,5 +1,5 @@
 //! G7: users write and read for minutes while Rego policies change every second. No request may be lost, and a
-//! single version of the policies must decide each.
+//! single version of the policies must decide each request.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,7 +31,7 @@ use crate::usage::Memory;
 const NAMESPACE: &str = "traffic";
 /// The user of the requests.
 const USER: &str = "jane";
-/// Duration as a multiple of other loads.
+/// Duration as a multiple of the usual duration of a load.
 const LONGER: usize = 5;
 /// Divisor of the usual rate, because the API server reviews each request up to four times.
 const SLOWER: usize = 4;
@@ -112,7 +112,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// The median of these tenths of the values.
+/// The median of the values in these tenths of the run.
 fn tenth(seen: &[f64], tenths: &Range<usize>) -> f64 {
     let from = (seen.len() * tenths.start / 10).min(seen.len().saturating_sub(1));
     let until = (seen.len() * tenths.end / 10).clamp(from + 1, seen.len().max(from + 1));
@@ -130,7 +130,7 @@ async fn change(hub: &MeasuredHub, pid: u32, memory: &mut Vec<f64>) -> Result<()
     Ok(())
 }
 
-/// Rego policies with constant verdicts and the number in their messages: two for admission, and one for
+/// Rego policies with constant verdicts, and with `number` in their messages: two for admission, and one for
 /// authorization.
 fn modules(number: usize) -> Vec<(String, String)> {
     let module = |id: &str, package: &str, kind: &str, wrong: &str| {

@@ -1,4 +1,4 @@
-//! T7: the cost of the topology on a hub without routes: the same measurements with and without it.
+//! T7: the cost of the topology on a hub without routes. Compares measurements with the topology and without it.
 
 use anyhow::Result;
 
@@ -10,7 +10,7 @@ use crate::sample::Sample;
 use crate::usage::Memory;
 
 const TIME_GOAL: f64 = 1.05;
-/// In MiB.
+/// Goal for the additional memory, in MiB.
 const MEMORY_GOAL: f64 = 1.0;
 
 /// Measurements of one arm.

@@ -18,10 +18,10 @@ const LISTENERS: u16 = 64;
 const RULES: usize = 16;
 /// Number of objects in a file.
 const EACH_FILE: usize = 100;
-/// Goals: peak in MiB, and seconds until the first byte in addition to reading the files.
+/// Goals: peak memory in MiB, and the time until the first byte in seconds. Reading the files does not count.
 const PEAK_GOAL: f64 = 200.0;
 const FIRST_GOAL: f64 = 1.0;
-/// Time limit for reading the output: the rest is gigabytes, and needs no more memory than the beginning.
+/// Time limit for reading the output. The output has gigabytes, and the memory does not grow after its beginning.
 const READ_FOR: Duration = Duration::from_secs(60);
 
 /// Measures peak memory, and the time until the first byte.

@@ -1,5 +1,5 @@
-//! T1: building the graph and all stacks, in comparison with reading its routes once. T2: growth of that with the
-//! number of objects.
+//! T1: the time to build the graph and all effective policies, in comparison with reading the routes once. T2:
+//! the growth of a build's time and memory with the number of objects.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ struct Measured {
     bytes: f64,
 }
 
-/// A rebuild in comparison with reading, and the exponents of its time and memory.
+/// Compares a rebuild with reading, and computes the exponents of a rebuild's time and memory.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let (turns, objects) = (options.turns.clamp(1, 20), options.objects);
     let all = move || -> Result<Vec<Measured>> {
@@ -86,7 +86,7 @@ fn read(world: &World) -> Result<Duration> {
     Ok(took)
 }
 
-/// The time to build the graph with the stacks of all paths.
+/// The time to build the graph, and to compute the effective policies of all paths.
 fn build(objects: &Objects) -> Duration {
     let began = Instant::now();
     let graph_input = objects.graph_input();

@@ -1,5 +1,5 @@
-//! T3: memory of the topology. T4: one change among many objects. T5: a policy on a Gateway with many routes: its
-//! works, and the routes' statuses.
+//! T3: memory of the topology. T4: the cost of one change among many objects. T5: a policy on a Gateway with many
+//! routes. Measures the delay of its works, and of the statuses of the routes.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use crate::usage::Memory;
 const NAMESPACE: &str = "shop";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes";
 const PENDING: &str = "policy_sync_topology_status_writes_pending";
-/// Goals: of T3 in MiB, of T5 as ratio, in statuses per second, and in seconds.
+/// Goals: the first two, of T3, in MiB; then, of T5, a ratio, statuses per second, and seconds.
 const ROWS_GOAL: f64 = 6.0;
 const BUILD_GOAL: f64 = 8.0;
 const ARRIVE_GOAL: f64 = 1.1;
@@ -31,7 +31,7 @@ const RATE_GOAL: f64 = 20.5;
 const FIRST_GOAL: f64 = 5.0;
 /// Period for counting status writes.
 const COUNTED_FOR: Duration = Duration::from_secs(20);
-/// Time limit for each route's status: 1/20 s at the controller's rate, doubled.
+/// Time limit for each route's status: twice the controller's interval of 1/20 s.
 const EACH: Duration = Duration::from_millis(100);
 
 fn route(number: usize, services: usize) -> Value {

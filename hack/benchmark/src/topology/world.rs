@@ -1,6 +1,6 @@
 //! Objects of a cluster. Of 10,000 objects, 7,000 are routes with two rules, 2,000 Services with two ports, 950
-//! policies of three kinds, and the rest Gateways. A tenth of the policies is on Gateways, and a tenth on
-//! listeners. Of a Gateway's four listeners, three accept each route.
+//! policies of three kinds, and the rest Gateways. A tenth of the policies target Gateways, and a tenth
+//! listeners. Three of a Gateway's four listeners accept each route.
 
 use anyhow::{Context, Result, anyhow};
 use policy_sync_api::object::HubObject;

@@ -1,4 +1,4 @@
-//! W3: the page of a Gateway with many routes. W5: memory for these routes.
+//! W3: the page of a Gateway with many routes. W5: the memory of the server for these routes.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
 
     let shown = pages(hub, Some(NAMESPACE)).await;
     let [many, few] = [scene::NAME, FEW.0].map(|name| format!("/gateways/{NAMESPACE}/{name}"));
-    // All routes have been read then.
+    // This page is complete only once all routes have been read.
     until(&shown, "/effective", &many).await?;
     tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;

@@ -1,5 +1,5 @@
-//! W1: the page of a large fleet. W2: the time until a browser paints it. W5: its memory. W6: many tabs during
-//! many changes.
+//! W1: the page of a large fleet. W2: the time until a browser paints this page. W5: the memory of the server for
+//! this page. W6: many tabs during many changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,8 +25,8 @@ const TIMES: usize = 20;
 /// Page size for the list of policies.
 const PAGE: u32 = 500;
 const TABS: usize = 50;
-/// Goals: of W1 as ratio and in KiB, of W5 in MiB, of W6 in events per second and tab, as part of a core, and in
-/// MiB.
+/// Goals: of W1 as ratio and in KiB; of W5 in MiB; of W6 in events per second and tab, as fraction of a core, and
+/// in MiB.
 const PAGE_GOAL: f64 = 0.1;
 const BODY_GOAL: f64 = 400.0;
 const MEMORY_GOAL: f64 = 20.0;
@@ -109,7 +109,7 @@ async fn list(hub: &MeasuredHub) -> Result<Duration> {
     }
 }
 
-/// Opens many tabs, each of which requests its page after every event, while policies change at a rate.
+/// Opens many tabs while policies change at a rate. Each tab requests its page after every event.
 async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec<Measure>> {
     let (rate, seconds) = (options.rate, options.load);
     progress(&format!("{TABS} tabs, {rate} changes a second for {seconds} s"));

@@ -13,10 +13,10 @@ use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
 const GOAL: f64 = 1.5;
-/// Number of times that each is opened in a run.
+/// Number of times that a run opens each of the two pages.
 const TIMES: usize = 3;
 
-/// Opens both in turns.
+/// Opens the page and the static file in turns.
 pub(super) async fn measure(shown: &Pages, runs: usize) -> Result<Measure> {
     progress("a browser opens the page");
     let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;

@@ -18,7 +18,7 @@ use crate::scene::AT_ONCE;
 
 /// A namespace that each hub has, and in which the benchmark creates nothing.
 pub(super) const EMPTY: &str = "default";
-/// One of this many policies is faulty on one cluster.
+/// One in this many policies is faulty on one cluster.
 const FAULTY: usize = 10;
 
 /// Starts `policy-sync web` for one namespace of the hub, or for all.
@@ -48,7 +48,7 @@ pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Respons
     Ok((took, page))
 }
 
-/// The entries of the policy `number` for these clusters; the one at index `refusing` rejects it.
+/// The entries of the policy `number` for these clusters. The cluster at index `refusing` rejects the policy.
 fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Result<Vec<Synced>> {
     let condition = |name: &str| json!({"type": name, "status": "True", "reason": name, "message": ""});
     let entries = clusters.iter().enumerate().map(|(place, cluster)| {
@@ -63,7 +63,8 @@ fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Resul
     entries.collect()
 }
 
-/// The request that annotates the policy `number` for these clusters; the one at index `refusing` rejects it.
+/// The request that annotates the policy `number` for these clusters. The cluster at index `refusing` rejects the
+/// policy.
 pub(super) fn annotation_request(
     hub: &MeasuredHub,
     clusters: &[String],

@@ -25,7 +25,7 @@ impl External {
             "agent".to_owned(),
             format!("--kubeconfig={}", config.spoke_kubeconfig.display()),
             "--workload-source-driver=kube".to_owned(),
-            // The hub's kubeconfig; `--hub-kubeconfig` is for another driver.
+            // The hub's kubeconfig. The flag `--hub-kubeconfig` is for another driver.
             format!("--workload-source-config={}", config.hub_kubeconfig.display()),
             // Without the name, the agent applies the works of every cluster.
             format!("--spoke-cluster-name={}", config.cluster),

@@ -1,7 +1,7 @@
 //! A spoke's work agent: the `work` binary of OCM that `POLICY_SYNC_WORK_AGENT` names, otherwise [`stand_in`].
 //!
-//! The tests must not be able to distinguish them. Each gets two kubeconfigs and nothing else: one for the hub
-//! with the rights of the cluster's agent, one for the spoke with the rights of a klusterlet.
+//! Tests must have the same results with both agents. Each agent gets only two kubeconfigs: for the hub, with the
+//! rights of the cluster's agent, and for the spoke, with the rights of a klusterlet.
 
 mod external;
 pub mod stand_in;

@@ -9,8 +9,8 @@
 //!
 //! A work is applied when it is new, when its spec or labels change, at the resync, and after a failure. The
 //! first retry follows after 5 ms, and each further delay doubles. A conflict of server-side apply is not a
-//! failure; it waits for the resync. A work is observed at each of its changes, at changes of a watched object,
-//! and at each poll.
+//! failure. The work is applied again at the resync. A work is observed at each of its changes, at changes of a
+//! watched object, and at each poll.
 //!
 //! Not implemented, because no test of a producer needs it yet: the strategies `Update` and `ReadOnly` (rejected
 //! with a message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side
@@ -104,7 +104,7 @@ impl StandInConfig {
         let hub_url = hub.cluster_url.to_string();
         let spoke = client_config(&config.spoke_kubeconfig).await?;
         let (hub, spoke) = (Client::try_from(hub)?, Client::try_from(spoke)?);
-        // OCM's agent runs with the same interval here (`--status-sync-interval`).
+        // OCM's agent gets the same interval in this environment (`--status-sync-interval`).
         let poll = Duration::from_secs(2);
         let raw_feedback = config.raw_feedback;
         Ok(Self { poll, raw_feedback, ..Self::new(&config.cluster, &config.agent_id, &hub_url, hub, spoke) })
@@ -121,7 +121,7 @@ async fn client_config(path: &Path) -> Result<Config> {
 /// Runs an agent until `stop` is cancelled. Failed operations are retried.
 ///
 /// # Errors
-/// Never fails at present; the type leaves room for a start that can.
+/// At present, the start cannot fail.
 pub async fn run(config: StandInConfig, stop: CancellationToken) -> Result<()> {
     let (apply, apply_names) = unbounded_channel();
     let (observe, observe_names) = unbounded_channel();

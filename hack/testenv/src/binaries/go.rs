@@ -204,7 +204,7 @@ pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
     }
     for file in fs::read_dir(&from).with_context(|| format!("reading {}", from.display()))? {
         let file = file?;
-        // Not `fs::copy`, which would keep the module cache's read-only mode.
+        // `fs::copy` would keep the read-only mode of the module cache.
         let text = fs::read(file.path()).with_context(|| format!("reading {}", file.path().display()))?;
         fs::write(to.join(file.file_name()), text).context("writing a CRD of the Gateway API")?;
     }

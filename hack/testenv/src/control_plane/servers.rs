@@ -57,7 +57,7 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("client-cert-auth", "true".into()),
                 // Durability across power failures is not needed.
                 ("unsafe-no-fsync", "true".into()),
-                // 100,000 works with their previous revisions exceed the default of 2 GiB.
+                // The default is 2 GiB. 100,000 works with their previous revisions need more.
                 ("quota-backend-bytes", (8_u64 << 30).to_string()),
                 ("log-level", "warn".into()),
             ],

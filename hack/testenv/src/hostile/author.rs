@@ -1,8 +1,8 @@
 //! Rego modules that must not affect decisions of others: too large, too many, rejected, or costly to evaluate.
 //!
-//! Placement queries none of their packages, because a rejected module of a queried or unknown package makes
-//! placement fail closed by design. Modules that are slow to check are not included: tests in paused time check
-//! modules in their own process, without limits.
+//! Placement queries none of their packages: by design, placement fails closed if a module of a queried or
+//! unknown package is rejected. Modules that are slow to check are not included, because tests in paused time
+//! check modules in their own process, without limits.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ impl Hostile {
         let mut modules = Map::new();
         let mut module = |key: &str, text: String| drop(modules.insert(format!("{key}.rego"), text.into()));
         match self.below(8) {
-            // The size is in a comment, which is cheap to parse.
+            // A comment makes the module large, because comments are cheap to parse.
             0..=2 => module("large", format!("package unqueried\n# {}\n", "x".repeat(LARGE))),
             3 => (0..MANY).for_each(|number| {
                 module(&format!("many-{number}"), format!("package unqueried.p{number}\nx := {number}\n"));

@@ -1,8 +1,8 @@
 //! Objects that are small but expensive to read, each paired with a plain object of the same kind and about the
 //! same size.
 //!
-//! An API server accepts them. Each attacks an operation whose cost grows faster than the object: compiling an
-//! expression, comparing all pairs of items, or hashing or searching a long text once for every item.
+//! API servers accept these objects. Each attacks an operation whose cost grows faster than the object: compiling
+//! an expression, comparing all pairs of items, or hashing or searching a long text once for every item.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub struct CostlyObject {
     pub plural: &'static str,
     /// The expensive object.
     pub hostile: Value,
-    /// The plain object. It may be smaller; comparisons scale its cost by size.
+    /// The plain object. It may be smaller than the expensive object. Comparisons scale its cost by size.
     pub plain: Value,
 }
 
@@ -97,7 +97,7 @@ fn routes() -> Vec<CostlyObject> {
             of(name, route_of_expressions("mob", "r", expression), plain)
         })
         .collect();
-    // The API server rejects these today, but a later API version may accept them. The reader reports the
+    // The API server rejects these routes today, but a later API version may accept them. The reader reports the
     // position of each error.
     let plain = || route("HTTPRoute", ("mob", "r"), "Exact", &|_| "x".repeat(300));
     let mut wrong = plain();

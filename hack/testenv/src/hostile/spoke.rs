@@ -195,8 +195,8 @@ impl Hostile {
         json!({ "name": name, "fieldValue": value })
     }
 
-    /// The message of the condition for a copy's ancestors: valid, truncated or forged. Each text is preceded by
-    /// its length.
+    /// The message of the condition for a copy's ancestors: valid, truncated or forged. The length of each text
+    /// precedes the text.
     fn ancestors(&mut self, revision: &str) -> String {
         let sized = |text: &str| format!("{}:{text}", text.chars().count());
         let mut said = String::new();

@@ -223,7 +223,8 @@ impl Hostile {
         }
     }
 
-    /// Makes `object` look terminating, as a server-side apply may create it.
+    /// Adds a finalizer and a deletion timestamp to `object`. Server-side apply accepts both when it creates an
+    /// object.
     pub fn forge_deletion(object: &mut Value) {
         object["metadata"]["finalizers"] = json!([FINALIZER]);
         object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();

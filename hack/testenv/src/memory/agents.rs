@@ -36,7 +36,7 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
             }
             let api: Api<ManifestWork> = Api::namespaced(client.clone(), text("namespace"));
             match reconcile_work(&api, text("name"), &work).await {
-                // The controller has changed the work meanwhile: handled by the next pass.
+                // The controller has changed the work meanwhile. The next pass handles the change.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 other => other.with_context(|| format!("reconciling the work {}", text("name")))?,
             }

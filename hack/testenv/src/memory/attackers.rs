@@ -43,8 +43,8 @@ pub struct Attack {
 }
 
 impl Attackers {
-    /// Starts the attackers: one operation after each interval `every`, derived from `seed`. The tenant can place
-    /// objects on `clusters` and on the hostile spoke.
+    /// Starts the attackers. After each interval `every`, they perform an operation that depends on `seed`. The
+    /// tenant can place objects on `clusters` and on the hostile spoke.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Outcomes of requests and watch events. Tests inject faults with them.
+//! Outcomes of requests and watch events. Tests inject faults with these outcomes.
 
 use std::time::Duration;
 
@@ -45,7 +45,8 @@ pub enum EventFate {
     Garbled,
     /// From this event on the stream is silent like a dead connection, until the client's transport gives up.
     Stalled,
-    /// From this event on the stream has only bookmarks, for the events sent before, until it times out.
+    /// Instead of this event and later ones, the stream sends only bookmarks for earlier events, until it times
+    /// out.
     BookmarksOnly,
     /// This event and later ones are delayed.
     Late(Duration),

@@ -52,7 +52,7 @@ const EXPIRED_AFTER_CUT: &str = "cut, then expired";
 /// The stream reports an expired version, and the list that follows fails.
 const LIST_FAILS: &str = "expired, then 500";
 
-/// Number of access reviews with faults: those at the start, and some more.
+/// Number of access reviews with faults. It covers all reviews at the start, and some later ones.
 const REVIEWS: usize = 20;
 /// Time limit of a write in the controller.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -109,7 +109,7 @@ struct State {
     /// Events, in order.
     events: Vec<String>,
     ordinals: HashMap<String, usize>,
-    /// The disturbed request, or the watch of the disturbed event, and the time.
+    /// The request with the fault, or the watch request if an event has the fault; and the time of the fault.
     disturbed: Option<(RequestInfo, Instant)>,
     /// The kind whose next watch is rejected as expired.
     expires: Option<String>,
@@ -130,7 +130,7 @@ impl Faults {
         self.0.plan.as_ref()
     }
 
-    /// The disturbed request, or the watch of the disturbed event.
+    /// The request with the fault, or the watch request if an event has the fault.
     #[must_use]
     pub fn disturbed(&self) -> Option<RequestInfo> {
         self.0.state.lock().disturbed.clone().map(|(info, _)| info)
@@ -140,7 +140,7 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// Returns an error if the fault lasts longer than it can, or if none occurs within `limit`.
+    /// Returns an error if the fault does not end in time, or if no fault occurs within `limit`.
     pub async fn over(&self, server: &MemoryServer, limit: Duration) -> Result<Duration> {
         let start = Instant::now();
         loop {

@@ -25,7 +25,8 @@ const SERVER_FIELDS: [&str; 10] = [
     "f:selfLink",
 ];
 
-/// The keys of a kind's lists of type `map`, by the path of the list without item steps.
+/// For each list of type `map` in a kind, the key fields of its items. The index is the path of the list, without
+/// the steps to items of outer lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListKeys(BTreeMap<Path, Vec<String>>);
 
@@ -186,7 +187,7 @@ pub(super) struct Owner {
     pub(super) applies: bool,
     pub(super) subresource: String,
     pub(super) fields: Fields,
-    /// Time of the last write. `api_version` is that of the same write.
+    /// Time of the last write. `api_version` is the version in the same write.
     pub(super) time: String,
     pub(super) api_version: String,
 }
@@ -284,7 +285,7 @@ pub(super) fn applied(
     let before = owners.iter().find(|found| found.is(&owner)).map(|found| found.fields.clone());
     let others: Fields =
         owners.iter().filter(|found| !found.is(&owner)).flat_map(|found| found.fields.clone()).collect();
-    // Removes an item before its fields: without its keys it could not be found.
+    // Removes an item before its fields, because without its key fields the item could not be found.
     for path in before.iter().flatten().filter(|path| !owner.fields.contains(*path)) {
         let is_inside = |other: &Path| other.starts_with(path);
         if !others.iter().any(is_inside) && !owner.fields.iter().any(is_inside) {

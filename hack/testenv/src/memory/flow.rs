@@ -1,4 +1,4 @@
-//! Builds the controller's flow on a server in memory, in the test process.
+//! Builds the controller inside a test process, on a server in memory.
 
 use anyhow::Result;
 use policy_sync_controller::manager::Manager;
@@ -7,8 +7,8 @@ use super::{Interposer, MemoryServer};
 use crate::flow::flow;
 
 impl MemoryServer {
-    /// The flow of the controller `name` with default settings and without leader election, not started. Its
-    /// requests come from `user`, and `interposer` decides their outcomes.
+    /// The controller `name` with default settings and without leader election. It is not started. Its requests
+    /// come from `user`, and `interposer` decides their outcomes.
     ///
     /// # Errors
     ///

@@ -6,11 +6,12 @@
 //!                           tests           no I/O
 //! ```
 //!
-//! It implements the parts of the API that this project uses. These are pages and continue tokens, watches from
-//! a version with bookmarks and 410, JSON, merge and apply patches with field managers, preconditions,
-//! finalizers, generations, the status subresource, and CustomResourceDefinitions. `tests/memory` runs the same
-//! scenarios on it and on a real server. It has no schemas: it neither prunes nor defaults nor validates. It has
-//! no garbage collector, and deleting a Namespace does not delete its objects.
+//! It implements the parts of the API that this project uses. Lists have pages and continue tokens. Watches start
+//! at a version, and have bookmarks and the error 410. Patches are JSON, merge and apply patches, with field
+//! managers. Further parts are preconditions, finalizers, generations, the status subresource, and
+//! CustomResourceDefinitions. `tests/memory` runs the same scenarios on it and on a real server. It has no
+//! schemas: it neither prunes nor defaults nor validates. It has no garbage collector, and deleting a Namespace
+//! does not delete its objects.
 //!
 //! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event
 //! takes [`LATENCY`], so that none arrives at the time when it was sent.
@@ -89,7 +90,7 @@ struct Inner {
     disturbances: Arc<AtomicUsize>,
 }
 
-/// Increments a counter for its lifetime.
+/// A fault that has not ended. Its lifetime increments a counter.
 pub(crate) struct Disturbance(Arc<AtomicUsize>);
 
 impl Disturbance {

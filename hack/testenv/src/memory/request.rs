@@ -8,7 +8,7 @@ use http::request::Parts;
 use policy_sync_api::moment::Moment;
 use serde_json::Value;
 
-/// A request in the view of interposers and logs.
+/// A request, with the parts that interposers and logs use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestInfo {
     /// The user: the name given to [`super::MemoryServer::client_of`].

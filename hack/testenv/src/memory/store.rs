@@ -27,7 +27,7 @@ pub(super) struct Change {
     pub(super) kind: KindKey,
     pub(super) key: ObjectKey,
     pub(super) before: Option<Arc<Value>>,
-    /// `None` for a deletion. Then `before` is the last state, and `version` that of the deletion.
+    /// `None` for a deletion. Then `before` is the last state, and `version` is the version of the deletion.
     pub(super) after: Option<Arc<Value>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Store {
     pub(super) version: u64,
     /// Changes up to this version are gone.
     pub(super) compacted: u64,
-    /// The same for single kinds.
+    /// Changes of a single kind up to this version are gone.
     forgotten: BTreeMap<KindKey, u64>,
     made: u64,
     /// Permissions that access reviews deny: verb, group and resource.
@@ -48,7 +48,7 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new() -> Self {
-        // As if the server had run for a while: version 1 is compacted already.
+        // As on a server that has run for a while, version 1 is already compacted.
         let mut store = Self { version: 100, compacted: 99, ..Self::default() };
         for kind in Kind::core() {
             store.register(kind);

@@ -46,7 +46,7 @@ impl MemoryServer {
     }
 
     /// Checks the statuses of the Gateways and HTTPRoutes in `namespace` against the graph of all objects.
-    /// Objects of others may be unreadable. The ConfigMap covers all namespaces and is not compared.
+    /// Objects in other namespaces may be unreadable. The ConfigMap covers all namespaces and is not compared.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl MemoryServer {
     }
 }
 
-/// Checks that the ConfigMap matches the graph of the objects in `found`, and that the statuses which
-/// `controller` writes to Gateways and HTTPRoutes do. Only kinds that `listed` accepts are policies. Objects that
+/// Checks that the ConfigMap matches the graph of the objects in `found`. Also checks the statuses that
+/// `controller` writes to Gateways and HTTPRoutes. Only kinds that `listed` accepts are policies. Objects that
 /// cannot be read are skipped if `unreadable`.
 ///
 /// # Errors

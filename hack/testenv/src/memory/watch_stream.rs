@@ -262,7 +262,7 @@ impl WatchStream {
             }
             EventFate::BookmarksOnly => {
                 self.disturb();
-                // Bookmarks must not include the event that was not sent.
+                // Bookmarks must not have the version of the event that was not sent.
                 self.position = before - 1;
                 self.mode = Mode::BookmarksOnly;
             }

@@ -170,7 +170,7 @@ impl ObjectWrite<'_> {
             if self.writes_status() {
                 return Err(StatusError::not_found(&self.kind, self.name()));
             }
-            // A uid means that the object existed: another one must not be created.
+            // The body has a uid, so the object existed. An object with another uid must not be created.
             if let Some(uid) = body["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
                 return Err(StatusError::precondition(&self.kind, self.name(), "UID", uid, ""));
             }
@@ -184,7 +184,7 @@ impl ObjectWrite<'_> {
         self.replace(found, new, Some(owners)).map(|object| (200, object))
     }
 
-    /// Restores the part of `new` that this endpoint does not write from `old`.
+    /// Replaces the part of `new` that this endpoint does not write with the same part of `old`.
     fn keep_own_part(&self, new: &mut Value, old: &Value) {
         if self.writes_status() {
             let status = new.get("status").cloned();

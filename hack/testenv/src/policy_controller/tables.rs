@@ -88,7 +88,7 @@ fn key(object: &DynamicObject) -> ObjectKey {
     ObjectKey::new(&object.namespace().unwrap_or_default(), &object.name_any())
 }
 
-/// Whether `one` is at least as new as `other`, or another instance.
+/// Whether `one` is at least as new as `other`, or is a new object with the same name.
 fn is_newer(one: &Policy, other: &Policy) -> bool {
     let version = |policy: &Policy| policy.resource_version.parse::<u64>().ok();
     one.uid != other.uid || version(one) >= version(other)

@@ -236,7 +236,7 @@ impl Verdict {
 }
 
 impl Ancestor {
-    /// Whether both have the same target and controller.
+    /// Whether both entries have the same target and controller.
     fn is_of(&self, other: &Self) -> bool {
         self.ancestor_ref == other.ancestor_ref && self.controller_name == other.controller_name
     }
@@ -255,7 +255,7 @@ impl Target {
     }
 }
 
-/// Whether both contain the same conditions in any order.
+/// Whether both lists contain the same conditions, in any order.
 fn same(left: &[Condition], right: &[Condition]) -> bool {
     left.len() == right.len() && left.iter().all(|condition| right.contains(condition))
 }

@@ -29,7 +29,7 @@ pub(super) fn disturbed(
             let line = format!("{line}\n");
             Ok(match fault {
                 Some(Fault::Cut) => None,
-                // Half the line, then an error.
+                // Sends half of the line, and then an error.
                 Some(Fault::CutWithin) => Some((half(&line).to_owned(), None)),
                 Some(Fault::Expired) => Some((expired(), Some(lines))),
                 Some(Fault::Twice) => Some((line.repeat(2), Some(lines))),

@@ -4,7 +4,7 @@ use policy_sync_api::annotations::REVISION;
 use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
-/// The reported result, by default that everything is applied and the copy has no status.
+/// The reported result. By default, everything is applied, and the copy has no status.
 #[derive(Clone, Debug)]
 pub struct WorkReport {
     applied: Result<(), String>,

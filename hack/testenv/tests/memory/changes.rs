@@ -1,4 +1,4 @@
-//! Creates, patches, updates and deletes, and the errors of rejected ones.
+//! Creates, patches, updates and deletes, and the errors of rejected requests.
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -66,7 +66,7 @@ async fn json_patch_is_atomic(space: TestNamespace) -> Result<()> {
     let patched = patch(&space, test(&uid, 1)).await?;
     assert_eq!((patched.metadata.generation, &patched.data["spec"]["limits"]["x"]), (Some(2), &limit(1)));
     assert_eq!(patched.metadata.annotations.clone().unwrap()["example.com/a"], "b");
-    // The same patch again changes nothing.
+    // A second request with the same patch changes nothing.
     let again = patch(&space, test(&uid, 2)).await?;
     assert_eq!(version(&again), version(&patched));
     let unfit = json!([{"op": "add", "path": "/metadata/labels/x", "value": "y"}]);

@@ -47,7 +47,7 @@ impl TestNamespace {
         Api::namespaced_with(self.client.clone(), &self.namespace, &policy_resource())
     }
 
-    /// A policy that does not exist yet.
+    /// The manifest of a policy.
     fn policy(&self, name: &str) -> Value {
         rate_limit_policy(&self.namespace, name, "web")
     }
@@ -94,7 +94,7 @@ fn version(object: &DynamicObject) -> u64 {
     object.metadata.resource_version.as_deref().unwrap_or_default().parse().unwrap()
 }
 
-/// Code and reason of an error response.
+/// The status code and the reason of an error response.
 fn refused<T: std::fmt::Debug>(answer: kube::Result<T>) -> (u16, String) {
     let status = refusal(answer);
     (status.code, status.reason)

@@ -1,5 +1,5 @@
-//! A spoke's work agent in the view of a producer of works: the built-in one, or that of OCM in
-//! `POLICY_SYNC_WORK_AGENT`.
+//! Tests a spoke's work agent as a producer of works uses it: the built-in agent, or OCM's agent if
+//! `POLICY_SYNC_WORK_AGENT` names it.
 //!
 //! The tests share a fleet and use separate namespaces. Each reads only its own objects on a spoke.
 
@@ -86,8 +86,9 @@ enum FeedbackResult {
     Reported(serde_json::Value),
 }
 
-/// Results of OCM's agent for paths that parameters reject: errors, one of several values, or values that differ
-/// from RFC 9535. The built-in agent supports fewer paths, and reports an error for the others.
+/// Feedback paths that parameters reject, and their results in OCM's agent: an error, the first of several
+/// values, or a value that differs from RFC 9535. The built-in agent supports fewer paths, and reports an error
+/// for the others.
 #[tokio::test]
 async fn rejected_paths_evaluate_as_expected() {
     let fixture = SpokeFixture::on("eu-1", "refused").await;

@@ -64,7 +64,7 @@ async fn stops_with_a_panic() {
     assert!(!pids.iter().any(|pid| runs(*pid)));
 }
 
-/// `SIGKILL` is the only end that prevents all cleanup in the process.
+/// Only `SIGKILL` prevents all cleanup in the process.
 #[tokio::test]
 async fn stops_when_its_process_is_killed() {
     binaries::ensure().await.unwrap();

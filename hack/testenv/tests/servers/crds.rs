@@ -53,8 +53,9 @@ const KEYWORDS: [&str; 9] = [
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// All generated fields have the type, default and list type of the published CRD. Required fields must be
-/// required there too, so that generated CRDs accept every object that published ones accept.
+/// All generated fields have the type, default and list type of the published CRD. Fields that generated CRDs
+/// require must be required by published CRDs too, so that generated CRDs accept every object that published CRDs
+/// accept.
 #[test]
 fn generated_crds_match_published_ones() {
     let Some(folder) = crds::published_folder() else {

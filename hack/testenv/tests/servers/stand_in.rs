@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::spokes::{self, SpokeFixture, Work};
 
-/// A bench with an agent that has these intervals.
+/// A fixture whose agent has these intervals.
 async fn fixture(cluster: &str, resync: Duration, poll: Duration) -> (SpokeFixture, StandIn) {
     let fixture = SpokeFixture::without_agents(cluster).await;
     let hub = fixture.fleet().hub();
@@ -75,7 +75,7 @@ async fn resyncs_retries_and_refuses() {
     assert!(message.contains(r#"conflict with "kubectl""#), "{message}");
     assert_eq!(policies.get("limits").await.unwrap().data["spec"]["targetRef"]["name"], "theirs");
 
-    // An unsupported update strategy is rejected by name.
+    // The error for an unsupported update strategy has the name of the strategy.
     let work = fixture.create(&policy_work("refused", "Update")).await;
     let work = fixture.until_condition(&work, "Applied", "False", "AppliedManifestWorkFailed").await;
     let message = &spokes::manifest_condition(&work, 1, "Applied").unwrap().message;

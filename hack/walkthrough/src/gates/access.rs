@@ -19,7 +19,7 @@ use crate::report::Report;
 
 /// The published Rego policy.
 const EXEC: &str = include_str!("../../../../docs/examples/rego/gates/exec.rego");
-/// The message of its denials.
+/// The message of the Rego policy's denials.
 const WORDS: &str = "exec: no exec in pods of kube-system";
 /// The kubelet's error for an allowed exec in a pod without node.
 const LET_IN: &str = "does not have a host assigned";
@@ -90,7 +90,7 @@ async fn until_denied(demo: &Demo, namespace: &str, words: &str) -> Result<Strin
     .await
 }
 
-/// Runs `kubectl` as a user or an administrator. Returns its success and its standard error output.
+/// Runs `kubectl` as a user or an administrator. Returns whether it succeeded, and its standard error output.
 fn kubectl(demo: &Demo, user: Option<&str>, arguments: &[&str]) -> Result<(bool, String)> {
     let mut kubectl = match user {
         Some(user) => demo.kubectl_as(&User::new(user))?,

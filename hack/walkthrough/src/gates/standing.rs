@@ -1,4 +1,4 @@
-//! The steps about audit: objects that violate a Rego policy existed before it.
+//! The steps about audit: a Rego policy is created after objects that violate it.
 
 use std::process::{Command, Output};
 
@@ -18,9 +18,9 @@ use crate::report::Report;
 /// The published Rego policy.
 const LABELS: &str = include_str!("../../../../docs/examples/rego/gates/required-labels.rego");
 
-/// Another Namespace without the labels.
+/// A Namespace that violates the Rego policy, in addition to [`SHOP`].
 const LEGACY: &str = "legacy";
-/// Namespaces that the controller exempts. Its own is `default`, as in the kubeconfig.
+/// Namespaces that the controller exempts. The controller's own namespace is `default`, as in the kubeconfig.
 const EXEMPT: &str = "kube-*,default";
 
 /// Runs all steps.

@@ -11,14 +11,14 @@ fn words_that_bash_splits_are_joined() {
     let typed = ["policy-sync", "--context", "=", "prod", ":", "eu", "status", "-o", "w"];
     let words = ["policy-sync", "--context=prod:eu", "status", "-o", "w"].map(str::to_owned).to_vec();
     assert_eq!(joined(&typed, 8), (words.clone(), 4, String::new()));
-    // The word at the cursor may have further parts behind the cursor.
+    // The text of the word at the cursor may continue after the cursor.
     assert_eq!(joined(&typed, 5), (words.clone(), 1, "--context=prod:".to_owned()));
     assert_eq!(joined(&["policy-sync", "--output", "=", "w"], 3).2, "--output=");
 }
 
 #[test]
 fn word_at_the_cursor_is_not_joined_with_later_words() {
-    // Where bash has the `=`, the script passes an empty word if the next word has not been started.
+    // If the user has not started the word after a `=`, the script passes an empty word in place of the `=`.
     assert_eq!(joined(&["policy-sync", "--output", ""], 2).1, 2);
     assert_eq!(joined(&["policy-sync", "status", "", "-n", "shop"], 2), {
         let words = ["policy-sync", "status", "", "-n", "shop"].map(str::to_owned).to_vec();

@@ -171,7 +171,7 @@ fn terminal_is_redrawn_with_all_items() {
     RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
     no clusters
     ");
-    // A row that only ages is not redrawn. A deleted one disappears from the screen.
+    // A row in which only the age changes is not redrawn. A deleted row disappears from the screen.
     assert_eq!(update(&mut printer, Some(broken()), LATER), PrinterOutput::default());
     let gone = update(&mut printer, None, NOW).printed;
     assert!(!gone.contains("limits") && gone.contains("web"), "{gone}");

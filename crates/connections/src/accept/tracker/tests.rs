@@ -65,7 +65,7 @@ async fn active_request_is_not_evicted_for_an_incomplete_head() {
     let mut listener = Listener::new();
     let reviews: Vec<_> = (0..6).map(|_| listener.in_phase(1, Phase::Handling)).collect();
     let sent = [listener.in_phase(2, Phase::Receiving), listener.in_phase(3, Phase::Flushing)];
-    // All are in the middle of a request, or were a moment ago.
+    // All connections are in the middle of a request, or were a moment ago.
     assert!(listener.connect(9).is_none());
     listener.advance_time(TRANSFER_PROTECTION);
     // A slow body does not protect its connection.

@@ -63,7 +63,7 @@ fn policies_find_the_request_in_input_reviewed_and_in_the_review() {
     let path =
         json!({"user": "jane", "groups": [], "nonResourceAttributes": {"path": "/logs/", "verb": "get"}});
     assert_eq!(opinion(&[tells], &access("v1", &path)), denied("None||/logs/|jane|[]"));
-    // v1beta1 calls this field `group`.
+    // v1beta1 has the field `group` instead of `groups`.
     let before = json!({"user": "jane", "group": ["dev", "ops"], "resourceAttributes": list});
     assert_eq!(
         opinion(&[tells], &access("v1beta1", &before)),

@@ -1,4 +1,4 @@
-//! Collects the violations found by an audit: counts all and keeps the first, within fixed memory.
+//! Collects the violations found by an audit. Counts all violations and keeps the first ones, within fixed memory.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Findings {
         Self { kept: Vec::new(), limit, counts: BTreeMap::new() }
     }
 
-    /// Adds a violation; ignores other findings.
+    /// Adds a violation; ignores conflicts.
     pub fn note(&mut self, found: Finding) {
         if let Finding::Violation(violation) = found {
             self.add(violation);
@@ -125,7 +125,7 @@ impl Findings {
     }
 }
 
-/// Findings in the JSON format. Borrows them: a tree of JSON values would take a multiple of the text's
+/// Findings in the JSON format. Borrows the findings, because a tree of JSON values would need several times their
 /// memory.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -24,7 +24,7 @@ deny[{\"id\": \"quota\", \"resource\": {\"kind\": \"pods\", \"namespace\": names
     count(data.kubernetes.pods[namespace]) > 1
 }
 ";
-/// Runs out of memory for objects with the field `fails`, and denies nothing.
+/// A Rego module that denies nothing. For objects with the field `fails`, its evaluation runs out of memory.
 const FAILS: &str = "package admission
 deny[{\"id\": \"fails\"}] { input.reviewed[3].fails; numbers.range(1, 1000000) }
 ";

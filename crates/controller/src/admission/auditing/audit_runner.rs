@@ -1,5 +1,5 @@
-//! Runs an audit for the endpoint `/audit` and for the periodic audit: reviews all objects with the admission policies, and
-//! adds the objects that violate placement policies.
+//! Runs audits for the endpoint `/audit` and for the periodic audit. An audit reviews all objects with the admission
+//! policies. Its findings also include the objects that violate placement policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl fmt::Debug for AuditRunner {
 }
 
 impl AuditRunner {
-    /// Audits all objects and passes each finding to `add`. Takes one evaluation for each object.
+    /// Audits all objects and passes each finding to `add`. Evaluates the admission policies for each object.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ impl AuditMetrics {
         self.last.set(at.since(Moment(0)).as_secs_f64());
     }
 
-    /// Resets the metrics when leadership changes, because another process audits then.
+    /// Resets the metrics when leadership changes, because from then on another process runs the audits.
     pub(super) fn forget(&self) {
         self.found(&Findings::default(), Duration::ZERO, Moment(0));
     }

@@ -25,7 +25,7 @@ pub(super) fn kind(of_cluster: bool) -> GroupResource {
     GroupResource::new(GROUP, if of_cluster { "clusterreports" } else { "reports" })
 }
 
-/// The same, with the version used for writes.
+/// Like [`kind`], with the version used for writes.
 pub(super) fn resource(of_cluster: bool) -> GroupVersionResource {
     GroupVersionResource { kind: kind(of_cluster), version: VERSION.into() }
 }

@@ -277,8 +277,8 @@ fn denials_without_a_resource_use_the_enforcement_of_their_policy() {
 
 const PLANTED: &str = "aHVudGVyMg==";
 
-/// Reviews a Secret with the Rego policies `texts`. If `contents` is `None`, static analysis decides about
-/// its contents.
+/// Reviews a Secret with the Rego policies `texts`. If `contents` is `None`, static analysis determines whether Rego
+/// policies receive the contents of Secrets.
 fn of_secret(texts: &[&str], contents: Option<SecretContents>) -> Result<ReviewResult, RegoQueryError> {
     of_secret_with(EnforcementAction::Deny, texts, contents)
 }
@@ -318,14 +318,14 @@ fn of_secret_with(
     review(&snapshot, &asked.request().unwrap(), &asked, AdmissionPhase::Validating)
 }
 
-/// Returns the whole input as a denial.
+/// A Rego module that returns its whole input as a denial.
 const TELLS: &str = "package admission\nimport rego.v1\n\
     deny contains msg if { msg := json.marshal(input) }\n\
     deny contains msg if { msg := json.marshal(data.kubernetes) }\n";
 
 #[test]
 fn contents_of_secrets_are_not_in_the_input() {
-    // Contents are removed even without the analysis.
+    // Contents are removed even if the static analysis was not run.
     let found = message(of_secret(&[TELLS], Some(SecretContents::Withheld(None))).unwrap().verdict);
     assert!(found.contains("Opaque") && found.contains("shop"), "{found}");
     assert!(!found.contains(PLANTED) && !found.contains("password"), "{found}");

@@ -78,7 +78,7 @@ fn description_of_a_change_is_capped_in_length() {
     let lines: Vec<String> = change.lines().collect();
     assert!(lines[0].starts_with("annotation a: \"xxx") && lines[0].len() < 250, "{}", lines[0]);
     assert_eq!(lines[1], "label l: \"v\"");
-    // Values that placement policies no longer set are the original ones again.
+    // Keys that placement policies no longer set get their original values back.
     let placed =
         patched(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
     let mut wished = placed.clone();

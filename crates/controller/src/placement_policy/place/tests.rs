@@ -113,7 +113,8 @@ proptest! {
             match act {
                 Act::Edit(number, value) => {
                     let mut now = strings(&object, field);
-                    // Sending the stored value again is not an edit: both look the same.
+                    // An edit that sends the stored value again is no edit, because the webhook cannot distinguish the
+                    // two.
                     if now.get(&key(number)).map(String::as_str) != value {
                         put(&mut now, &key(number), value.map(str::to_owned));
                         put(&mut original, &key(number), value.map(str::to_owned));

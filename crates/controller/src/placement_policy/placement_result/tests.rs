@@ -54,7 +54,7 @@ fn invalid_results_are_rejected_with_their_location() {
     ] {
         assert_eq!(read(placement_result.clone()), Err(expected.to_owned()), "{placement_result}");
     }
-    // Users may set this annotation, and so may placement policies.
+    // Users and placement policies may set this annotation.
     assert!(read(json!({"annotations": {"kuadrant.io/cluster-selector": "zone=eu"}})).is_ok());
     let fault = read(json!({"annotations": ["x".repeat(10_000)]})).unwrap_err();
     assert!(fault.len() < 200, "{} bytes", fault.len());

@@ -17,9 +17,9 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_api::shrink::shrink_if_sparse;
 
-/// The time for which a move counts.
+/// The time after which a move no longer counts.
 const FLAP_WINDOW: Duration = Duration::from_secs(600);
-/// The number of changes of one document that may move objects within that time before the document is flapping.
+/// A document is flapping once this number of its changes has moved objects within that time.
 const MAX_MOVES: usize = 3;
 /// The maximum number of stored changes of documents.
 const MAX_CHANGES: usize = 4_096;
@@ -27,29 +27,30 @@ const MAX_CHANGES: usize = 4_096;
 const MAX_DOCUMENTS: usize = 4_096;
 /// The maximum number of flapping documents in a message.
 const MAX_LISTED: usize = 3;
-/// If more documents changed at once, a move is attributed to none.
+/// If more documents than this changed at once, the move is attributed to no document.
 const MAX_SIMULTANEOUS: usize = 256;
 
-/// The unit that moves are attributed to: a cluster-scoped document, or all documents of a kind in one namespace,
-/// because a tenant can create any number of them.
+/// The unit to which moves are attributed. A cluster-scoped document is one unit. All documents of a kind in one
+/// namespace together are one unit, because a tenant can create any number of documents.
 fn source(kind: &GroupResource, key: &ObjectKey) -> Object {
     let key = if key.namespace.is_empty() { key.clone() } else { ObjectKey::new("", &key.namespace) };
     Object { kind: kind.clone(), key }
 }
 
-/// Attributes moves of objects to documents. Documents of a kind in one namespace count as one, with the name of the
-/// namespace.
+/// Attributes moves of objects to documents. All documents of a kind in one namespace count as one document, with the
+/// name of the namespace.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     /// The number of the latest change.
     latest: u64,
     /// Changes of documents, with their numbers, the oldest first.
     changes: VecDeque<(u64, Object)>,
-    /// The latest change that is not a change of a document, or that is no longer stored.
+    /// The number of the latest change without a known document: another kind of change, or a change that is no longer
+    /// stored.
     unknown: u64,
-    /// The content of each object when it last complied, and the latest change at that time.
+    /// The content of each object when it last complied, and the number of the latest change at that time.
     last_compliant: HashMap<Object, (ContentHash, u64)>,
-    /// Which changes of each document have moved objects, and when, the oldest first.
+    /// For each document, the numbers and times of its changes that have moved objects, the oldest first.
     moves: HashMap<Object, Vec<(u64, Moment)>>,
     /// The documents that are flapping, and until when.
     flapping: BTreeMap<Object, Moment>,
@@ -85,8 +86,8 @@ impl Causes {
         }
     }
 
-    /// The documents whose changes made `object` differ with this `content`, each with its latest change.
-    /// Empty if the object or a placement policy was changed.
+    /// The documents whose changes made `object`, with this `content`, cease to comply, each with the number of its
+    /// latest change. Empty if the object itself or a placement policy was changed.
     pub(super) fn of(&self, object: &Object, content: ContentHash) -> BTreeMap<Object, u64> {
         let Some((before, at)) = self.last_compliant.get(object) else { return BTreeMap::new() };
         if *before != content || *at < self.unknown {
@@ -132,7 +133,7 @@ impl Causes {
         flapping.map(|(document, until)| (document.clone(), *until)).collect()
     }
 
-    /// Forgets `object`, which was deleted or is not placed.
+    /// Forgets `object`, which was deleted or to which placement policies do not apply.
     pub(super) fn forget(&mut self, object: &Object) {
         if self.last_compliant.remove(object).is_some() {
             shrink_if_sparse(&mut self.last_compliant);
@@ -155,13 +156,14 @@ pub(super) enum Step {
     Hold,
 }
 
-/// Decides about an object that placement policies would `change`. `without` is its compliance without the
-/// flapping `documents`.
+/// Decides about an object to which placement policies would apply `change`. `without` is the compliance of the object
+/// if the flapping `documents` are left out.
 ///
-/// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of
-/// the documents are ManagedClusters, the object gets the result without them, as if these clusters had left the fleet.
-/// It is held if that is no change, or if placement policies then reject it. The result without other documents is not
-/// applied: a placement policy may read facts from them that their writers cannot change.
+/// - If `without` equals `change`, the result does not depend on the documents, and the change is applied.
+/// - If all of the documents are ManagedClusters, the object gets the result without them, as if these clusters had
+///   left the fleet. The object is left unchanged if that result changes nothing or rejects the object.
+/// - If there are other documents, the object is left unchanged. A placement policy may read facts from them that their
+///   writers cannot change.
 pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
     let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
     match without {
@@ -173,7 +175,7 @@ pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIter
     }
 }
 
-/// The note of an Event on an object that is held.
+/// The note of an Event on an object that is left unchanged while documents are flapping.
 pub(super) fn hold_message(flapping: &BTreeMap<Object, Moment>) -> String {
     let named: Vec<String> = flapping.keys().take(MAX_LISTED).map(ToString::to_string).collect();
     format!(

@@ -25,8 +25,8 @@ impl Remediator {
         }
     }
 
-    /// The next step for `object`, to which placement policies would apply `change`, while these documents are
-    /// flapping.
+    /// The next step for `object`, to which placement policies would apply `change`. `flapping` are the documents that
+    /// are flapping now.
     pub(super) async fn next_step(
         &self,
         object: &Object,
@@ -46,7 +46,8 @@ impl Remediator {
         }
     }
 
-    /// Records a move that `causes` led to. Reports each document that is flapping from now on, in an Event on it.
+    /// Records a move that the documents `causes` led to. Publishes an Event on each document that is flapping from now
+    /// on.
     pub(super) fn moved(
         &self,
         mut causes: BTreeMap<Object, u64>,

@@ -16,7 +16,7 @@ pub(super) enum Key {
     All,
     /// All objects of a kind.
     Kind(GroupResource),
-    /// Traces of former placement policies on objects of a kind.
+    /// Objects of a kind that may have values set by former placement policies (traces).
     Traces(GroupResource),
     /// All objects of a Namespace.
     Namespace(Arc<str>),
@@ -24,7 +24,7 @@ pub(super) enum Key {
     Object(Object),
 }
 
-/// An object that placement policies may place.
+/// An object to which placement policies may apply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Object {
     pub kind: GroupResource,

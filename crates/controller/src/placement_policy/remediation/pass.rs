@@ -15,7 +15,8 @@ use crate::placement_policy::placed_kinds::is_placed;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_rego::snapshot::RegoQueryError;
 
-/// Interleaves objects by namespace, so that slow evaluations of one namespace delay another by at most one for each of its objects.
+/// Orders objects so that namespaces take turns. Slow evaluations of one namespace then delay each object of another
+/// namespace by at most one evaluation.
 fn in_turn<T>(objects: Vec<(ObjectKey, T)>) -> Vec<(ObjectKey, T)> {
     let mut counts: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     let turn = |(key, object): (ObjectKey, T)| {
@@ -42,7 +43,7 @@ impl Remediator {
         if let Some(time_to_next_pass) = time_to_next_pass {
             return self.queue.add_after(key.clone(), time_to_next_pass);
         }
-        // The next pass starts when both kinds are listed.
+        // If a kind is not listed yet, the next pass starts once both kinds are listed.
         let (Ok(all), Ok(spaces)) =
             (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
         else {
@@ -75,8 +76,8 @@ impl Remediator {
             for ((name, _), Evaluation { compliance, content }) in batch.results {
                 let object = Object { kind: kind.clone(), key: name };
                 let is_known = match compliance {
-                    // The loader reports this in the status of the placement policies. It starts another pass
-                    // once they can be evaluated.
+                    // The loader reports this in the status of the placement policies. It starts another pass once
+                    // these can be evaluated.
                     Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return,
                     Err(RegoQueryError::Unreachable(why)) => {
                         debug!(%kind, why, "placement policies cannot be evaluated");

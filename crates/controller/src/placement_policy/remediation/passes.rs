@@ -10,9 +10,9 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// The time after a change of placement policies or their data in which objects placed before the change may
-/// still be stored. It covers the API server's timeouts for reviews and storage, and the lag between
-/// replicas.
+/// After a change of placement policies or their data, the API server may still store objects that were placed before
+/// the change. This is the time until it no longer does. It covers the API server's timeouts for reviews and storage,
+/// and the lag between replicas.
 const SETTLE_TIME: Duration = Duration::from_secs(75);
 
 /// The kept kinds and the results of checks for traces of former placement policies.
@@ -25,7 +25,7 @@ pub(super) struct Passes {
     covered: BTreeSet<GroupResource>,
     /// The kinds with traces of former placement policies.
     traces: BTreeSet<GroupResource>,
-    /// The classes whose Gateways were placed.
+    /// The GatewayClasses to whose Gateways placement policies apply.
     classes: BTreeSet<Arc<str>>,
     /// The time of the last known change of placement policies or their data.
     moved: Moment,
@@ -47,9 +47,9 @@ impl Passes {
         &self.kept
     }
 
-    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without them, a kind remains that
-    /// has traces, or that was kept and has not been found to be without traces. Returns the kinds that require a pass:
-    /// newly kept kinds, and Gateways if the covered classes changed.
+    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without placement policies, a kind
+    /// is kept while it has traces. A kind that was kept also stays until a check has found no traces. Returns the
+    /// kinds that require a pass: newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
     pub(super) fn keep(&mut self, covered: &ControllerScope, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
@@ -99,7 +99,8 @@ impl Passes {
         self.next_pass_at.get(kind).filter(|until| **until > now).map(|until| until.since(now))
     }
 
-    /// Records that a pass over `kind` took `took` and ended `now`. Passes use at most half of the time.
+    /// Records that a pass over `kind` took `took` and ended at `now`. The next pass starts at the earliest after an
+    /// equally long pause.
     pub(super) fn ended(&mut self, kind: &GroupResource, took: Duration, now: Moment) {
         if self.kept.contains(kind) {
             self.next_pass_at.insert(kind.clone(), now.after(took));
@@ -113,7 +114,7 @@ impl Passes {
         self.moved = now;
     }
 
-    /// The remaining time in which objects placed before the last change may still be stored.
+    /// The remaining time in which the API server may still store objects that were placed before the last change.
     #[must_use]
     pub(super) fn settle_time(&self, now: Moment) -> Option<Duration> {
         let until = self.moved.after(SETTLE_TIME);
@@ -158,7 +159,7 @@ mod tests {
         let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
         let mut passes = Passes::new(now);
         let both = ["namespaces", "a.apps", "b.apps"];
-        // An earlier process may have left traces, and its last object may not be stored yet.
+        // An earlier process may have left traces, and an object that it placed last may not be stored yet.
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert_eq!(
             (passes.settle_time(now), passes.settle_time(now.after(SETTLE_TIME))),

@@ -1,4 +1,4 @@
-//! Counts recent patches of objects, to limit patches that another writer undoes each time.
+//! Counts recent patches of objects. This limits repeated patches if another writer undoes each of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::key::Object;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::shrink::shrink_if_sparse;
 
-/// The period in which a patch counts.
+/// The time after which a patch no longer counts.
 const PATCH_WINDOW: Duration = Duration::from_secs(600);
 /// The maximum number of patches of one object in that period.
 const MAX_PATCHES: usize = 3;
-/// Up to this number of objects, expired entries are not removed.
+/// Expired entries are not removed while there are at most this many objects.
 const MIN_CLEANUP_SIZE: usize = 1_024;
 
 /// Recent patches.

@@ -47,7 +47,7 @@ pub(super) enum ObjectMode {
 }
 
 impl ObjectMode {
-    /// Suffix for the Event `PlacementChanged`.
+    /// A suffix for the note of the Event `PlacementChanged`.
     pub(super) fn note(self) -> &'static str {
         match self {
             Self::ManualIgnored => {
@@ -66,8 +66,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How `object` of `namespace` is remediated. Its own annotation takes precedence over that of its Namespace. Any
-    /// value but `automatic` counts as `manual`.
+    /// How `object` of `namespace` is remediated. The annotation of the object takes precedence over that of its
+    /// Namespace. Any value other than `automatic` counts as `manual`.
     #[must_use]
     pub(super) fn mode_of(&self, object: &Value, namespace: Option<&Value>) -> ObjectMode {
         let is_manual = |object: &Value| {

@@ -23,7 +23,7 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{CapabilityContext, Events, Expectations, Queue, Requests, Worker};
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// The interval between checks whether the watch has delivered an own write.
+/// The interval between checks whether the watch has delivered this process's last write.
 const WINDOW: Duration = Duration::from_millis(50);
 
 /// Remediation that is not started yet.
@@ -53,7 +53,7 @@ impl RemediationStatus {
         self.metrics.measure(&self.violations, flapping);
     }
 
-    /// The objects that do not comply. Only the leader has any.
+    /// The objects that do not comply. Empty if this process is not the leader.
     #[must_use]
     pub fn placement_violations(&self) -> Vec<ObjectViolation> {
         let of = |(Object { kind, key }, why, text)| {
@@ -73,13 +73,13 @@ pub struct ObjectViolation {
     pub key: ObjectKey,
     /// The message of the placement policies, or the difference.
     pub why: Arc<str>,
-    /// Whether it waits for its owner or for the end of a pause; false for violations and failed patches.
+    /// True if the object waits for its owner or for the end of a pause. False for violations and failed patches.
     pub is_deferred: bool,
 }
 
 /// The inputs of remediation.
 pub(crate) struct Sources {
-    /// The loaded placement policies and the objects that they place.
+    /// The loaded placement policies and the objects to which they apply.
     pub loaded: Loaded,
     /// The metrics of evaluations.
     pub rego_metrics: RegoMetrics,
@@ -156,7 +156,7 @@ impl Remediation {
 fn key_of(event: DocumentEvent) -> Key {
     match event {
         DocumentEvent::Placement(_) => Key::InputsChanged,
-        // Exempt Namespaces are known from now on.
+        // Once Namespaces are listed, it is known which of them are exempt, so all objects are evaluated.
         DocumentEvent::Listed(kind) if kind == GroupResource::namespaces() => Key::All,
         DocumentEvent::Listed(kind) => Key::Kind(kind),
         DocumentEvent::Object(kind, key) if kind == GroupResource::namespaces() => Key::Namespace(key.name),
@@ -178,7 +178,7 @@ async fn follow_inputs(
             changed = covered.changed() => changed,
         };
         if changed.is_err() {
-            // The sender is gone because the process ends.
+            // The sender is dropped only when the process ends.
             return;
         }
     }

@@ -1,4 +1,5 @@
-//! If a Rego policy is unavailable, requests are denied that its package may decide (fail closed).
+//! Determines which requests are denied because a Rego policy is unavailable (fail closed): those that its package may
+//! affect.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use policy_sync_api::moment::Moment;
 use policy_sync_rego::queries::PURPOSES;
 use policy_sync_rego::selection::{LoadOutcome, PendingDependency};
 
-/// The status message of an unchecked module, after "waits for".
+/// The reason in the status of a module that was not checked. The text before it is "waits for".
 pub(super) const UNCHECKED: &str = "its check, because other modules crash the check";
 
-/// The packages that are denied, each with the reason.
+/// The packages whose requests are denied, each with the reason.
 #[must_use]
 pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
     let mut denials = BTreeMap::new();
@@ -27,7 +28,7 @@ pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str
 fn unavailable_reason(verdict: &Verdict, now: Moment) -> Option<String> {
     match &verdict.outcome {
         _ if verdict.in_force.is_some() => None,
-        // Another module with the same rules takes its place.
+        // A loaded module without a text in force has the same rules as another module, which is evaluated instead.
         LoadOutcome::Loaded => None,
         LoadOutcome::Pending(_) if verdict.ignored_until().is_some_and(|until| now < until) => None,
         LoadOutcome::Pending(awaited) => Some(waiting_message(awaited)),
@@ -38,7 +39,7 @@ fn unavailable_reason(verdict: &Verdict, now: Moment) -> Option<String> {
     }
 }
 
-/// The message for a module that waits for `awaited`.
+/// The message for a module that waits for the dependencies `awaited`.
 pub(super) fn waiting_message(awaited: &[PendingDependency]) -> String {
     let awaited: Vec<String> = awaited.iter().map(ToString::to_string).collect();
     format!("it waits for {}", awaited.join(", "))

@@ -1,4 +1,5 @@
-//! Documents that are left out because their namespace exceeds its share: the effects on reviews, and the messages.
+//! Documents that are left out because their namespace exceeds its share of a limit: the effects on reviews, and the
+//! messages. A *part* is the documents of one kind in one namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,15 +19,15 @@ use policy_sync_rego::queries::PURPOSES;
 use policy_sync_rego::reads::KindReads;
 use policy_sync_rego::snapshot::ReviewInputs;
 
-/// The flags, for messages.
+/// The flags that set the limits, for messages.
 const FLAGS: &str = "--replicate-bytes or --replicate-limit";
-/// The interval between checks whether left-out documents fit.
+/// The interval between checks whether left-out documents fit the limits again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum number of namespaces in a message.
 const MAX_LISTED: usize = 3;
 
-/// The parts that are left out, each with the time of the last check. Known times are taken from `before`. The result
-/// still contains parts of `relisted` kinds.
+/// The parts that are left out, each with the time of the last check. The time of a part that is already in `before` is
+/// kept. Parts of `relisted` kinds stay in the result.
 #[must_use]
 pub(in crate::rego_loading) fn parts(
     view: View<'_>,
@@ -42,8 +43,9 @@ pub(in crate::rego_loading) fn parts(
     parts
 }
 
-/// Updates `relisted`: the kinds to list again because their left-out documents fit now, and whether their watch has
-/// stopped. Removes kinds that were listed again. Returns whether the set of watched kinds changes.
+/// Updates `relisted`: the kinds that are listed again because their left-out documents now fit the limits, each with
+/// whether its watch has stopped. Removes kinds once they are listed again. Returns whether the set of watched kinds
+/// changes.
 pub(in crate::rego_loading) fn relist(
     view: View<'_>,
     parts: &mut BTreeMap<NamespacedKind, Moment>,
@@ -51,7 +53,7 @@ pub(in crate::rego_loading) fn relist(
 ) -> bool {
     let before = relisted.clone();
     for (kind, is_stopped) in relisted.iter_mut() {
-        // A kind whose watch has stopped is watched again.
+        // Once its watch has stopped, a kind is watched again.
         *is_stopped |= !view.is_watched(&documents(kind));
     }
     relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
@@ -69,13 +71,13 @@ pub(in crate::rego_loading) fn relist(
     *relisted != before
 }
 
-/// The time of the next check whether `parts` fit; `None` if there are none.
+/// The time of the next check whether `parts` fit the limits; `None` if there are none.
 #[must_use]
 pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<NamespacedKind, Moment>) -> Option<Moment> {
     parts.values().min().map(|since| since.after(RECHECK_INTERVAL))
 }
 
-/// The effect of `parts` on reviews.
+/// The effect of the left-out `parts` on reviews.
 #[must_use]
 pub(in crate::rego_loading) fn incomplete(
     view: View<'_>,
@@ -132,7 +134,7 @@ pub(in crate::rego_loading) fn left_out_warning(
     })
 }
 
-/// The note of the Event on the Namespace of `part`, if that is left out.
+/// The note of the Event on the Namespace of `part`; `None` if `part` is not left out.
 #[must_use]
 pub(in crate::rego_loading) fn note(part: &NamespacedKind, view: View<'_>) -> Option<String> {
     let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;

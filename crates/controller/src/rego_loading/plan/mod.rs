@@ -24,8 +24,8 @@ use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::reads::KindReads;
 use policy_sync_rego::selection::{Candidate, LoadOutcome, PendingDependency, RejectionCause};
 
-/// The candidate texts, the oldest first, each with the text in force of its module. `is_due`: whether texts
-/// that exceeded the total size are checked again.
+/// The candidate texts, the oldest first, each with the text of its module that is in force. `is_due`: whether to check
+/// texts again that together exceeded the size limit.
 #[must_use]
 pub(super) fn candidates(
     view: View<'_>,
@@ -39,7 +39,7 @@ pub(super) fn candidates(
     }
     let is_checked =
         |text: &&Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
-    // Texts that exceeded the total size still do while the other texts are unchanged.
+    // While the other texts are unchanged, a text that exceeded the total size is still too large.
     let occupies_budget = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
     let carried = view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
     let remaining = carried
@@ -50,7 +50,8 @@ pub(super) fn candidates(
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
         let known = carried.texts.first().and_then(|text| checked.get(text.id.carrier()));
-        // After some modules ended a check, others of their object were rejected unread. So any change of the object clears these results.
+        // If a module crashes the check, other modules of its object may be rejected unread. So these results are
+        // discarded after any change of the object.
         let is_same =
             known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_checked(&text));
         for text in &carried.texts {
@@ -114,8 +115,8 @@ pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String>
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// The kinds to watch: those that modules read and those `kept`. Excludes kinds with too many objects, and
-/// kinds whose watch must stop before they are listed again.
+/// The kinds to watch: those that modules read and the `kept` ones. Excludes kinds with too many objects. Also excludes
+/// kinds whose watch must stop, so that they can be listed again.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
@@ -170,8 +171,8 @@ pub(super) fn awaited(
     modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
 }
 
-/// The objects of the kinds that modules read, by plural. If a kind is not listed, or is being listed again,
-/// the `known` objects are used.
+/// The objects of the kinds that modules read, by plural. For a kind that is not listed, or is being listed again,
+/// these are the `known` objects.
 #[must_use]
 pub(super) fn objects(
     view: View<'_>,
@@ -181,7 +182,7 @@ pub(super) fn objects(
 ) -> BTreeMap<String, Value> {
     let of_kind = |plural: String| {
         let objects = match view.kind(&plural) {
-            // Even if another component watches Secrets.
+            // Secrets stay withheld even if another component watches them.
             _ if is_withheld(view, settings, &plural) => Value::new_object(),
             KindState::Listed(kind) => view.documents(&kind),
             KindState::Nowhere => Value::new_object(),
@@ -194,7 +195,7 @@ pub(super) fn objects(
     read(settings, verdicts).into_iter().map(of_kind).collect()
 }
 
-/// The value of `data`: these objects, and the data from ConfigMaps.
+/// The value of `data`: the `objects` by plural, and the data from ConfigMaps.
 #[must_use]
 pub(super) fn data(view: View<'_>, settings: &Settings, objects: &BTreeMap<String, Value>) -> Value {
     let objects: BTreeMap<Value, Value> =

@@ -13,8 +13,11 @@ use policy_sync_rego::fault::Fault;
 use policy_sync_rego::loaded_module::LoadedModule;
 use policy_sync_rego::secrets::{SecretReads, withheld};
 
-/// The faults of `bundle`. These are reads of kinds that the controller may not list, that are withheld, or that have
-/// too many objects. They also are rules at a path that data uses, and withheld reads of `secrets`.
+/// The faults of `bundle`:
+///
+/// - reads of kinds that the controller may not list, that are withheld, or that have too many objects
+/// - rules at a path that data uses
+/// - reads of withheld `secrets`
 #[must_use]
 pub(in crate::rego_loading) fn faults(
     view: View<'_>,
@@ -102,7 +105,7 @@ pub(in crate::rego_loading) fn is_near_limit(objects: usize, limit: usize) -> bo
     objects > limit / 5 * 4
 }
 
-/// Calls `message` for each kind that a module reads, and places its message at the first read.
+/// Calls `message` for each kind that a module reads. Places the returned message at the first read of the kind.
 fn faults_at_reads(bundle: &Bundle, message: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for module in bundle.modules() {

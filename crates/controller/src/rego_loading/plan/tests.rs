@@ -128,7 +128,7 @@ fn data_has_read_kinds_and_config_map_data() {
     let expected = json!({"kubernetes": {"pods": {"shop": {"web": pod}}}, "policies": brought});
     assert_eq!(found(PODS), expected);
     assert_eq!(found("package admission\ndeny[\"no\"] { input.x }")["kubernetes"], json!({}));
-    // Invalid JSON keeps the previous value; a deleted key is removed.
+    // After a change to invalid JSON, the previous value stays. After a deletion, the value is removed.
     zones["data"] = json!({"zones": "[", "more": "1"});
     hub.config_maps(std::slice::from_ref(&zones));
     assert_eq!(found(PODS)["policies"], json!({"geo": {"zones": ["eu"], "more": 1}}));

@@ -12,7 +12,7 @@ use policy_sync_rego::carrier::CarrierContents;
 /// The status annotation of ConfigMaps, in the format of kube-mgmt (JSON).
 pub(crate) const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 
-/// A ConfigMap in a Rego namespace, or a RegoPolicy.
+/// A ConfigMap in a namespace for Rego policies, or a RegoPolicy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Carrier {
     pub uid: String,
@@ -40,7 +40,7 @@ pub(crate) struct CarrierStatus {
 }
 
 impl CarrierStatus {
-    /// The status without times, to compare repeated writes.
+    /// The status without its times, by which repeated writes of the same status are detected.
     #[must_use]
     pub(crate) fn without_times(&self) -> String {
         let conditions = self.conditions.iter().map(|condition| {

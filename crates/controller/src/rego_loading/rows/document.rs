@@ -1,4 +1,4 @@
-//! An object of the hub as modules read it, without fields that Rego policies do not need.
+//! A row with an object of the hub, without the fields that Rego policies do not need.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,17 @@ use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_rego::contents::strip_work;
 
-/// The maximum depth of an object, because the engine walks through values recursively. Deeper parts are removed.
+/// The maximum depth of an object. The engine walks through values recursively, so deeper parts are removed.
 const MAX_DEPTH: usize = 100;
 
-/// An object without `managedFields` and the annotation of `kubectl apply`. In a work, the contents of Secrets among
-/// its manifests are also removed.
+/// An object without `managedFields` and the annotation of `kubectl apply`. If the object is a work, the contents of
+/// Secrets among its manifests are also removed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
     /// The object; undefined if it is left out.
     pub value: Value,
-    /// The estimated bytes of the object without sharing, even if it is left out.
+    /// The estimated size of the object in bytes, as if it shared no parts with other objects. Also set if the object
+    /// is left out.
     pub weight: usize,
 }
 
@@ -52,7 +53,7 @@ impl ObjectRow for Document {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         let text = object.text.as_deref().map_or("{}", serde_json::value::RawValue::get);
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        // The metadata was parsed before, so the text is valid JSON.
+        // The text is valid JSON, because the metadata was parsed from it before.
         let mut value =
             ObjectPart::Object.deserialize(&mut deserializer).unwrap_or_else(|_| Value::new_object());
         if let Ok(fields) = value.as_object_mut() {
@@ -77,7 +78,7 @@ pub fn document(text: &str) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// The parts of an object, as they are parsed.
+/// The parts of an object that the parser treats differently.
 #[derive(Clone, Copy)]
 enum ObjectPart {
     Object,

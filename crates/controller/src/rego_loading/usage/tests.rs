@@ -23,7 +23,7 @@ fn many(namespace: &str, count: usize) -> Vec<Json> {
     (0..count).map(|number| pod(namespace, &format!("p{number}"))).collect()
 }
 
-/// The documents in data by namespace, the parts that are left out, and the estimated memory.
+/// The documents in `data` by namespace, the parts that are left out, and the estimated memory.
 fn found(hub: &Hub) -> (BTreeMap<String, usize>, Vec<String>, usize) {
     let guard = hub.0.read();
     let view = guard.view(NOW);
@@ -43,7 +43,7 @@ fn only_the_namespace_at_ten_times_its_share_loses_documents() {
     hub.documents("pods", &others);
     let (before, left_out, quiet) = found(&hub);
     assert_eq!((before.len(), left_out), (8, Vec::new()));
-    // The namespace sorts before, among and after the others.
+    // The greedy namespace sorts before, among and after the others.
     for greedy in ["a", "n45", "z"] {
         let mut all = others.clone();
         all.extend(many(greedy, 10 * BUDGET / 9 / 2_000));
@@ -141,7 +141,7 @@ fn shared_parts_count_once_until_the_last_document_is_deleted() {
     };
     let (one, ten) = (bytes(&shared("shop", 1)), bytes(&shared("shop", 10)));
     assert!(ten < 2 * one, "{one} {ten}");
-    // The whole template was charged to the first of them.
+    // The whole template was charged to the first pod.
     assert!(bytes(&shared("shop", 10)[9..]) >= one);
     let mut both = shared("shop", 10);
     both.extend(shared("other", 10));

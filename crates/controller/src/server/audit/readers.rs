@@ -1,5 +1,5 @@
-//! Access to `/audit`: the API server authenticates the token and authorizes its user. Its verdict is remembered for
-//! seconds. Tokens that were not accepted before have separate slots, so that bogus tokens do not delay
+//! Access to `/audit`. The API server authenticates the token and authorizes its user. Its verdict is cached for some
+//! seconds. Tokens that were not accepted before have separate slots for reviews, so that invalid tokens do not delay
 //! readers.
 
 use std::collections::{HashMap, VecDeque};
@@ -28,23 +28,23 @@ use policy_sync_api::tenant::Tenant;
 use policy_sync_api::text::with_causes;
 use policy_sync_rego::evaluation_slots::{EvaluationSlots, Requester};
 
-/// How many reviews of tokens that were accepted before may be in flight.
+/// The maximum number of concurrent reviews of tokens that were accepted before.
 const MAX_READERS: usize = 8;
-/// How many reviews of other tokens may be in flight. Addresses take turns for these slots, and at most 256 callers wait.
+/// The maximum number of concurrent reviews of other tokens. Client addresses take turns for these slots, and at most
+/// 256 requests wait.
 const MAX_UNKNOWN_CALLERS: usize = 4;
-/// How long a caller waits for a slot, and how long the API server may take.
+/// How long a request waits for a slot, and how long the API server may take to respond.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a token is accepted without another review: as long as a report is served again.
+/// How long a token is accepted without another review. It equals the time for which a report is served again.
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
-/// How long a token is rejected without another review. It is short because access may just have been
-/// granted.
+/// How long a token is rejected without another review. The time is short because access may just have been granted.
 const REJECTED_FOR: Duration = Duration::from_secs(5);
 /// The maximum number of remembered accepted tokens.
 const MAX_ACCEPTED: usize = 256;
 /// The maximum number of remembered rejected tokens; they use about 200 KiB.
 const MAX_REJECTED: usize = 1_024;
 
-/// Admits readers of the audit. Clones share budgets and remembered verdicts.
+/// Authorizes readers of the audit. Clones share the slots and the cached verdicts.
 #[derive(Clone)]
 pub(super) struct Readers {
     client: Client,
@@ -75,7 +75,7 @@ impl<V> Default for TokenCache<V> {
 }
 
 impl<V> TokenCache<V> {
-    /// Records a verdict, and keeps at most `most`.
+    /// Records a verdict, and keeps at most `most` verdicts.
     fn note(&mut self, token: Hash, verdict: V, most: usize) {
         if self.verdicts.insert(token, (Instant::now(), verdict)).is_some() {
             return;
@@ -102,7 +102,7 @@ impl<V> TokenCache<V> {
 }
 
 impl TokenVerdicts {
-    /// The verdict about `token` if it is fresh.
+    /// The cached verdict about `token`, if it is fresh.
     fn verdict(&self, token: &Hash) -> Option<Result<(), Rejection>> {
         if self.accepted.fresh(token, ACCEPTED_FOR).is_some() {
             return Some(Ok(()));
@@ -120,7 +120,7 @@ impl TokenVerdicts {
                 self.accepted.forget(&token);
                 self.rejected.note(token, refused.clone(), MAX_REJECTED);
             }
-            // The API server returned no verdict.
+            // Without a verdict of the API server, nothing is cached.
             Err(_) => {}
         }
     }
@@ -206,7 +206,7 @@ impl Readers {
     }
 }
 
-/// The review whether `user` may get the path.
+/// The review that checks whether `user` may get the path.
 fn access_of(user: UserInfo) -> SubjectAccessReview {
     let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
     let spec = SubjectAccessReviewSpec {

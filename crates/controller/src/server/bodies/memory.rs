@@ -1,13 +1,13 @@
 //! Memory for request bodies, shared fairly by client addresses.
 //!
-//! A body reserves all of its room before it is read, so arriving bodies never wait for each other. A sender
-//! can hold room for as long as its body may take to arrive. The rules are:
+//! A body reserves all of its memory before it is read, so a body that is being received never waits for memory. A
+//! sender can hold memory for as long as its body may take to arrive. The rules are:
 //!
-//! - An address holds at most as much as it leaves free. So there is always room for another address.
-//! - Bodies of one address are served in the order of arrival. Among the first bodies of all addresses, the
-//!   one whose address would hold the least comes first.
-//! - If there is no room for that body, the address that holds the most loses its oldest body that is still
-//!   arriving. If that does not help, the next body is served.
+//! - An address may hold at most as much memory as it leaves free. So there is always memory for another address.
+//! - Bodies of one address are served in the order of arrival. So each address has one next body. Of all next bodies,
+//!   the one whose address would hold the least memory comes first.
+//! - If there is too little memory for that body, the address that holds the most loses its oldest body that is still
+//!   arriving. If this would not free enough memory, the next body is served.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,16 +18,16 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Room for bodies. Clones share it.
+/// Memory for bodies. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct BodyMemory(Arc<Mutex<MemoryState>>);
 
-/// The room of one body, until this is dropped.
+/// The reserved memory of one body. Dropping this value frees the memory.
 #[derive(Debug)]
 pub(in crate::server) struct Reservation {
     memory: BodyMemory,
     body: u64,
-    /// Cancelled when the body must give up its room.
+    /// Cancelled when the body must give up its memory.
     evicted: CancellationToken,
 }
 
@@ -48,12 +48,12 @@ struct MemoryState {
 struct TrackedBody {
     address: Address,
     size: usize,
-    /// `None` once the body has arrived. After that it is never evicted.
+    /// `None` once the body has arrived. From then on it is never evicted.
     arriving: Option<CancellationToken>,
 }
 
 impl TrackedBody {
-    /// Whether the body must give up its room.
+    /// Whether the body must give up its memory.
     fn is_evicted(&self) -> bool {
         self.arriving.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
@@ -68,13 +68,13 @@ struct WaitingBody {
 }
 
 impl BodyMemory {
-    /// Creates room for `all` KiB.
+    /// Creates a memory of `all` KiB.
     pub(super) fn new(all: usize) -> Self {
         let (bodies, by_address, waiting) = Default::default();
         Self(Arc::new(Mutex::new(MemoryState { free: all, bodies, by_address, waiting, next: 0 })))
     }
 
-    /// Registers a body from `address`, which holds no room yet.
+    /// Registers a body from `address`, which has no memory yet.
     pub(super) fn enter(&self, address: Address) -> Reservation {
         let (mut state, evicted) = (self.0.lock(), CancellationToken::new());
         let body = state.next;
@@ -94,17 +94,16 @@ impl Reservation {
             state.waiting.push(WaitingBody { body: self.body, address, size, granted });
             state.grant();
         }
-        // The sender is only dropped together with this future.
+        // The sender is dropped only together with this future.
         let _ = waits.await;
     }
 
-    /// Waits until the body must give up its room.
+    /// Waits until the body must give up its memory.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Declares that the whole body has arrived. From now on it keeps its room, even if it was chosen for
-    /// eviction.
+    /// Records that the whole body has arrived. From now on it keeps its memory, even if it was chosen for eviction.
     pub(super) fn arrived(&self) {
         let mut state = self.memory.0.lock();
         if let Some(held) = state.bodies.get_mut(&self.body) {
@@ -135,13 +134,13 @@ impl MemoryState {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
-    /// How much must be free so that `address` may hold `size` more: it must leave free as much as it then
-    /// holds.
+    /// How much memory must be free so that `address` may reserve `size` more. Afterwards, `address` must leave as much
+    /// free as it holds.
     fn needed(&self, address: Address, size: usize) -> usize {
         self.held_by(address) + 2 * size
     }
 
-    /// Grants waiting requests that fit, and evicts bodies for the first request that would fit then.
+    /// Grants waiting requests that fit. Then evicts bodies for the first request that would fit after the evictions.
     fn grant(&mut self) {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
         while let Some(at) = self.next() {
@@ -150,12 +149,13 @@ impl MemoryState {
             held.size = size;
             self.free -= size;
             *self.by_address.entry(address).or_default() += size;
-            // If the receiver is gone, dropping its body returns the room.
+            // If the receiver was dropped, so is the body's reservation, which frees the memory.
             let _ = granted.send(());
         }
     }
 
-    /// The next request to grant; `None` if none fits, or if room is being made for one with precedence.
+    /// The next request to grant. `None` if no request fits, or if bodies are being evicted for a request that comes
+    /// first.
     fn next(&self) -> Option<usize> {
         let (mut first, mut addresses) = (Vec::new(), HashSet::new());
         for (at, waiting) in self.waiting.iter().enumerate() {
@@ -175,8 +175,8 @@ impl MemoryState {
         None
     }
 
-    /// Evicts arriving bodies until `address` can hold `size` more. Only bodies of addresses that would still
-    /// hold more than `address` are evicted. If that is not enough, evicts none and returns false.
+    /// Evicts arriving bodies until `address` can hold `size` more. Only bodies of addresses that would still hold more
+    /// than `address` are evicted. If this does not free enough memory, nothing is evicted and the result is false.
     fn make_room(&self, address: Address, size: usize) -> bool {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
@@ -237,7 +237,7 @@ mod tests {
         let other = memory.enter(address(3));
         let mut reserved = Box::pin(other.reserve(6));
         assert!(reserved.as_mut().now_or_never().is_none(), "8 of 32 are free");
-        // The oldest body of the address that holds the most, and no other.
+        // Only the oldest body of the address that holds the most is evicted.
         assert_eq!(strangers.iter().map(is_evicted).collect::<Vec<_>>(), [true, false, false, false]);
         drop(strangers.remove(0));
         assert_eq!(timeout(Duration::from_secs(1), reserved).await, Ok(()));
@@ -287,7 +287,7 @@ mod tests {
     async fn received_bodies_of_one_address_do_not_wait_for_each_other() {
         let memory = BodyMemory::new(32);
         let first = hold(&memory, 1, 8);
-        // The address holds its half.
+        // The address now holds half of the memory.
         let second = hold(&memory, 1, 8);
         let waits: Vec<Reservation> = (0..8).map(|_| memory.enter(address(1))).collect();
         let mut waits: Vec<_> = waits.iter().map(|body| Box::pin(body.reserve(8))).collect();
@@ -352,7 +352,7 @@ mod tests {
         let memory = BodyMemory::new(16);
         let held = hold(&memory, 1, 8);
         let other = memory.enter(address(2));
-        // A request that timed out.
+        // A request that timed out is dropped.
         assert!(other.reserve(8).now_or_never().is_none());
         drop(other);
         drop(held);

@@ -7,7 +7,7 @@ use prometheus::{HistogramVec, IntCounterVec};
 use crate::webhook_config::{ADMIT, ADMIT_VALIDATING};
 use policy_sync_hub::telemetry::metrics::Metrics;
 
-/// Histogram buckets in seconds; the API server waits for five.
+/// Histogram buckets in seconds. The API server waits for at most five seconds.
 const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// The verdicts of admission reviews.
 const VERDICTS: [&str; 8] =

@@ -1,6 +1,6 @@
-//! Checks whether a kind in the parameters can be synced. It must exist and be namespaced, a policy kind must have a
-//! target reference, and the controller must be allowed to read it. Without the right to patch it, the kind is synced
-//! without annotations.
+//! Checks whether a kind in the parameters can be synced. The kind must exist and be namespaced. A policy kind must
+//! have a target reference. The controller must be allowed to read the kind. Without permission to patch the kind, it
+//! is synced without annotations.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -29,7 +29,7 @@ pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResou
 }
 
 /// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the permissions of the
-/// user of `client`. Messages call that user `who`.
+/// user of `client`. Messages refer to that user as `who`.
 pub async fn resolve_for(client: &Client, role: Role, gvr: &GroupVersionResource, who: &str) -> Resolution {
     if role == Role::Resource
         && let Some(fault) = not_syncable(&gvr.kind)
@@ -70,8 +70,8 @@ pub(super) async fn check_permissions(
     }
 }
 
-/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, a resource is
-/// described by API discovery, and a policy kind counts as deleted.
+/// Describes the kind of `gvr`, listed for `role`. Permissions are not checked. If there is no `definition`, API
+/// discovery describes a resource, and a policy kind counts as deleted.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ pub(super) use policy_sync_sync::status::STUCK;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     states: DashMap<Origin, ObjectState>,
-    /// The time of the first report per object that is not written to the hub yet.
+    /// For each object, the time of the first report that is not written to the hub yet.
     reported: DashMap<Origin, Moment>,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Tally {
 #[derive(Debug)]
 struct ObjectState {
     state: SyncPhase,
-    /// The clusters that have not yet applied or removed it, sorted by name.
+    /// The clusters that have not yet applied or removed the object, sorted by name.
     awaited: Vec<PendingCluster>,
-    /// The number of clusters in each state, for a policy.
+    /// The number of clusters in each state; only for policies.
     clusters: Box<[(PolicyState, usize)]>,
     /// The time of the fold that determined this state. `None` if the state is only assumed.
     at: Option<Moment>,
@@ -143,14 +143,14 @@ impl Tally {
     }
 }
 
-/// The start of the wait for a cluster that has not yet applied or removed `origin`. `work` is its work for `origin`,
-/// and `noted` is the time of the last fold.
+/// The time since which a cluster has been expected to apply or remove `origin`. `work` is the cluster's work for
+/// `origin`, and `noted` is the time of the last fold.
 fn began(view: View<'_>, origin: &Origin, work: Option<&Work>, noted: Option<Moment>) -> Moment {
     if let Some(deleting) = work.and_then(|work| work.deleting) {
         return deleting;
     }
     let changed = view.policy_changed(origin).filter(|changed| noted.is_none_or(|noted| *changed > noted));
-    // A work that was never changed has been awaited since its creation.
+    // If the work was never changed, the wait began when the work was created.
     let made = work.filter(|work| noted.is_none() && work.generation == 1).map(|work| work.created);
     changed.or(made).unwrap_or(view.now)
 }

@@ -13,7 +13,7 @@ use policy_sync_sync::testing::objects::{Object, class, cluster, gateway, listin
 use policy_sync_sync::testing::reports::{applied, programmed, refused};
 use policy_sync_sync::testing::world::{World, shop, started};
 
-/// A ManagedCluster with this status of its `Available` condition.
+/// A ManagedCluster whose `Available` condition has this status.
 fn managed(name: &str, status: &str) -> Object {
     let condition = json!({
         "type": "ManagedClusterConditionAvailable", "status": status, "reason": "Fine", "message": "",
@@ -53,7 +53,7 @@ impl Measured {
         self.metrics.gather(|| world.see(|view| self.hub.measure(view, leads)))
     }
 
-    /// The value of `series`, named without the common prefix.
+    /// The value of `series`, whose name omits the common prefix.
     fn value(&self, world: &World, series: &str) -> f64 {
         let text = self.text(world, true);
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("policy_sync_{series} ")));
@@ -61,7 +61,8 @@ impl Measured {
     }
 }
 
-/// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`: both available and without reports.
+/// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`. Both clusters are available and have not reported
+/// yet.
 fn unanswered() -> World {
     shop(&["eu-1", "us-1"])
         .with(managed("eu-1", "True"))
@@ -70,7 +71,7 @@ fn unanswered() -> World {
         .written()
 }
 
-/// Both clusters have applied the policy, and none has reported on the Gateway.
+/// The Gateway and the policy. Both clusters have applied the policy, and neither has reported on the Gateway.
 fn fleet() -> World {
     unanswered().with_report("eu-1", &applied()).with_report("us-1", &applied()).written()
 }
@@ -286,7 +287,7 @@ fn status_delay_runs_from_a_report_until_it_is_written() {
         measured.hub.reported(&world.mirror.change(change, Moment(world.now + at)));
     };
     answer(0);
-    // The same report again does not count.
+    // The same report a second time does not count.
     answer(900);
     measured.hub.status_written(&origin, Some(Moment(world.now + 1_200)));
     measured.hub.status_written(&origin, Some(Moment(world.now + 5_000)));
@@ -312,7 +313,7 @@ fn measuring_stays_fast_with_many_stuck_works() {
         world.see(|view| measured.hub.measure(view, true));
         start.elapsed()
     };
-    // The minimum is not affected by other load on the machine.
+    // Other load on the machine hardly affects the minimum of several measurements.
     let least = (0..5).map(|_| measure()).min().unwrap();
     assert!(least < Duration::from_millis(50), "{least:?}");
     assert_eq!(measured.value(&world, "propagation_oldest_seconds"), 400.0);

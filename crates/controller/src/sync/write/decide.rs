@@ -2,7 +2,7 @@
 //! show yet.
 //!
 //! These are pure functions without client, queue or clock. The worker carries out their decisions, and the model tests
-//! explore them.
+//! check the decisions in many states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::FoldPlan;
 use policy_sync_sync::{Key, Problem, Settings, View, diff, status};
 
-/// The delay before a key retries if a create or delete of another key in flight blocks its write.
+/// The delay before a key is tried again, if a create or delete by another key blocks its write.
 const YIELD_DELAY: Duration = Duration::from_secs(1);
 
 /// The writes of works that a key requires, and other results of the decision.
@@ -31,13 +31,13 @@ pub struct Decision {
     pub writes: Vec<WorkAction>,
     /// Deletes, each to send after the hub has confirmed its cause.
     pub deletes: Vec<Delete>,
-    /// When to decide again even without a change.
+    /// The time at which to decide again even without a change.
     pub recheck: Option<Moment>,
     /// Problems to report to the owner of the object.
     pub problems: BTreeSet<Problem>,
-    /// The number of replicas of each cluster, if the object's replicas are split.
+    /// The number of replicas on each cluster, if the object's replicas are split among clusters.
     pub shares: Option<Shares>,
-    /// The waits for older copies that delay missing works, by cluster.
+    /// For each cluster, the wait for older copies that delays the creation of a missing work.
     pub(in crate::sync) waits: BTreeMap<ClusterName, Wait>,
 }
 
@@ -51,7 +51,7 @@ pub struct Delete {
 }
 
 impl Decision {
-    /// Leaves out actions on works whose last write by this key is not in the mirror yet.
+    /// Omits actions on works if the mirror does not yet show this key's last write of the work.
     fn new(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
         let recheck = diff.recheck;
         let visible = own.visible(view, diff.actions);
@@ -63,8 +63,8 @@ impl Decision {
     }
 }
 
-/// Decides which kinds to watch. A kind also stays watched while `annotated` returns true for it: the watch still lacks
-/// annotations that may have to be removed.
+/// Decides which kinds to watch. A kind for which `annotated` returns true also stays watched: its watch has not yet
+/// delivered annotations that may have to be removed.
 #[must_use]
 pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> WatchedSources {
     let mut wanted = watches::plan(view);
@@ -78,7 +78,8 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
 }
 
 /// Decides which works of a Gateway or policy to write. `conflicting_clusters` returns the clusters on which a related
-/// work is being created or deleted at the same time; there the create or delete waits. It is called only if needed.
+/// work is being created or deleted. On these clusters, the create or delete of this key waits. The function is called
+/// only if needed.
 #[must_use]
 pub fn works(
     view: View<'_>,
@@ -107,7 +108,7 @@ pub fn works(
     decision
 }
 
-/// Filters `deletes`, decided earlier for `key`, to those that the current view still requires.
+/// Filters `deletes`, which were decided earlier for `key`, to those that the current view still requires.
 #[must_use]
 pub fn still_required(
     view: View<'_>,
@@ -159,15 +160,15 @@ pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Dec
     Decision::new(view, own, diff::access(view, cluster, &access::plan(view, cluster)))
 }
 
-/// Decides which annotations of a policy to write. `None` while the mirror lacks this controller's last write.
+/// Decides which annotations of a policy to write. `None` while the mirror does not show this controller's last write.
 #[must_use]
 pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, origin: &Origin) -> Option<FoldPlan> {
     own.is_visible(observed_version(view, origin.kind()))
         .then(|| status::policy::plan(view, settings, origin))
 }
 
-/// Decides which metadata and status of a Gateway to write. `None` while the mirror lacks this controller's last
-/// write.
+/// Decides which metadata and status of a Gateway to write. `None` while the mirror does not show this controller's
+/// last write.
 #[must_use]
 pub fn gateway(
     view: View<'_>,
@@ -179,7 +180,8 @@ pub fn gateway(
     visible.then(|| status::gateway::plan(view, settings, gateway))
 }
 
-/// Decides which status of a GatewayClass to write. `None` if it is up to date or the mirror lacks the last write.
+/// Decides which status of a GatewayClass to write. `None` if the status is up to date, or the mirror does not show the
+/// last write.
 #[must_use]
 pub fn class(view: View<'_>, own: &mut OwnWrites, class: &ObjectKey) -> Option<ClassStatus> {
     let visible = own.is_visible(view.version(&CLASSES.all()));

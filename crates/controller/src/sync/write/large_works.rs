@@ -1,7 +1,7 @@
 //! Limits the memory for large works while they are sent to the hub.
 //!
 //! A work that is not kept in memory is built when it is sent. Such works are built one at a time, on a blocking
-//! thread. So a large policy of one tenant takes neither memory nor threads from others. Small works never wait.
+//! thread. So a large policy of one tenant takes neither memory nor threads from other tenants. Small works never wait.
 
 use http::Request;
 use kube::core::request;
@@ -28,7 +28,7 @@ impl LargeWorkLimits {
         Self { memory: Semaphore::new(MAX_IN_FLIGHT_KIB as usize), building: Semaphore::new(1) }
     }
 
-    /// Waits until there is room for the work of `action`. `None` if it is small.
+    /// Waits until there is memory for the work of `action`. `None` if the work is small.
     pub(super) async fn memory(
         &self,
         action: &WorkAction,
@@ -47,7 +47,7 @@ impl LargeWorkLimits {
         made.unwrap_or_else(|error| Err(request::Error::Validation(error.to_string())))
     }
 
-    /// Waits until no other work is being built.
+    /// Waits until no other work is being built. Returns the permit to build one.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.building.acquire().await
     }

@@ -1,4 +1,4 @@
-//! Confirms the causes of deletes: reads the objects because of which works are deleted from the API server, and
+//! Confirms the causes of deletes. Reads from the API server the objects that caused the deletion of works, and
 //! compares them with the mirror.
 //!
 //! When a cluster is removed from a Placement, many keys delete works for the same cause. Checks that arrive during a
@@ -25,14 +25,15 @@ use policy_sync_sync::kinds::{CLUSTERS, DECISIONS};
 
 /// The maximum number of checks in a batch.
 const MAX_BATCH: usize = 256;
-/// The number of objects of one kind and namespace from which they are listed instead of read one by one.
+/// If at least this many objects of one kind and namespace are requested, they are listed instead of read one by one.
 const LIST_THRESHOLD: usize = 16;
-/// The limit of a list, per requested object. Objects missing from the first page are read one by one.
+/// For each requested object, a list may return this number of objects. Objects missing from the first page are read
+/// one by one.
 const LIST_LIMIT_FACTOR: usize = 4;
-/// The number of batches in progress at once, so that a slow one does not block the others.
+/// The number of batches that may run at once, so that a slow batch does not block the others.
 const CONCURRENT_BATCHES: usize = 4;
 
-/// Confirms causes for all keys of a worker. Stops when dropped.
+/// Confirms the causes of deletes for all keys of a worker. Stops when dropped.
 pub(in crate::sync) struct LiveReads(mpsc::UnboundedSender<CheckRequest>);
 
 struct CheckRequest {
@@ -40,7 +41,7 @@ struct CheckRequest {
     reply: oneshot::Sender<Result<(), WriteError>>,
 }
 
-/// The object or objects that a check reads, without the expected state.
+/// The object or objects that a check reads. Does not contain the expected state.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum ReadTarget {
     Object(GroupVersionResource, ObjectKey),
@@ -51,7 +52,7 @@ enum ReadTarget {
 type Objects = Arc<BTreeMap<String, HubObject>>;
 type SharedResult<T> = Shared<BoxFuture<'static, Result<T, Arc<WriteError>>>>;
 type SharedRead = SharedResult<Objects>;
-/// The first page of a list, and whether it is the only one.
+/// The first page of a list, and whether it is the only page.
 type Page = SharedResult<(Objects, bool)>;
 
 impl LiveReads {
@@ -77,7 +78,7 @@ impl LiveReads {
         Self(sender)
     }
 
-    /// Compares the objects on the API server with `reads`, their state in the mirror. Fails if they differ.
+    /// Compares the objects on the API server with `reads`, which is their state in the mirror. Fails if they differ.
     pub(in crate::sync) async fn check(&self, reads: BTreeSet<Precondition>) -> Result<(), WriteError> {
         let (reply, replied) = oneshot::channel();
         let pending = self.0.send(CheckRequest { reads, reply }).is_ok();
@@ -102,13 +103,13 @@ async fn reply(requests: &Requests, controller: &ControllerName, batch: Vec<Chec
             };
             break;
         }
-        // The receiver may have been cancelled.
+        // The receiver may have been dropped.
         reply.send(outcome).ok();
     });
     futures::join!(join_all(readings.values().cloned()), join_all(replies));
 }
 
-/// The shared futures that read each of `targets`, by list or one by one.
+/// Futures that read each of `targets`, from a list or one by one. Checks share these futures.
 fn readings(requests: &Requests, targets: BTreeSet<ReadTarget>) -> BTreeMap<ReadTarget, SharedRead> {
     let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
     for group in targets.iter().filter_map(ReadTarget::group) {
@@ -178,7 +179,7 @@ impl ReadTarget {
         }
     }
 
-    /// Whether the objects `found` here match `read`.
+    /// Whether the objects `found` for this target match `read`.
     fn shows(&self, read: &Precondition, found: &Objects, controller: &ControllerName) -> bool {
         match self {
             Self::Object(_, key) => read.is_met(found.get(&*key.name), controller),
@@ -200,7 +201,8 @@ impl ReadTarget {
         }
     }
 
-    /// Takes the object from `page`. Reads it singly if the page lacks it and is not the only page.
+    /// Takes the object from `page`. Reads the object from the API server if the page lacks it and is not the only
+    /// page.
     async fn read_in(self, page: Option<Page>, requests: Requests) -> Result<Objects, Arc<WriteError>> {
         if let (Some(page), Self::Object(_, key)) = (page, &self) {
             let (found, whole) = page.await?;

@@ -1,9 +1,9 @@
-//! Finds other Policy Sync controllers that have works for an object. This is needed only if another controller owns
-//! fields that this one would write, because the mirror does not contain the works of other controllers.
+//! Finds other Policy Sync controllers that have works for an object. The mirror does not contain these works. The
+//! lookup is needed only if another controller owns fields that this controller would write.
 //!
-//! One list of the metadata of these works serves all pending lookups, and the next list starts after a pause. Otherwise
-//! a user could trigger any number of lists by faking the field manager of annotations. Only the key that lists
-//! waits for it.
+//! One list of the metadata of these works serves all pending lookups, and the next list starts after a pause.
+//! Otherwise a user could trigger any number of lists by faking the field manager of annotations. Only the key that
+//! runs the list waits for it; other keys are tried again later.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use policy_sync_sync::kinds::WORKS;
 
 /// The minimum time between the starts of two lists.
 const MIN_LIST_INTERVAL: Duration = Duration::from_secs(5);
-/// The delay before a retry while another key lists.
+/// The delay before a retry while the lookup of another key lists works.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The time after which a pending lookup is dropped.
 const LOOKUP_EXPIRY: Duration = Duration::from_secs(60);
 /// The number of works per page.
 const PAGE: u32 = 500;
-/// The prefix of the controllers' field managers.
+/// The prefix of the field managers of controllers.
 const MANAGER: &str = "policy-sync-";
 
 /// The result of a lookup.
@@ -71,7 +71,8 @@ impl OtherControllerLookup {
         }
     }
 
-    /// Returns which other controllers have works for `origin`, from a list that starts after the first call.
+    /// Returns which other controllers have works for `origin`. The result comes from a list that started after the
+    /// first call.
     ///
     /// # Errors
     ///
@@ -107,7 +108,7 @@ impl OtherControllerLookup {
         Some(found.field_managers.remove(origin).unwrap_or_default())
     }
 
-    /// The field managers with works for the objects of pending lookups.
+    /// Lists the works of other controllers. Returns their field managers for each object.
     async fn list(&self) -> Result<HashMap<Origin, BTreeSet<Arc<str>>>, WriteError> {
         let works = WORKS.gvr();
         let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());

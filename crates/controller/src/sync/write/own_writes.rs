@@ -1,4 +1,4 @@
-//! Tracks the writes that the mirror does not show yet, so that no key acts on outdated state.
+//! Tracks writes that the mirror does not show yet, so that no key acts on outdated state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use policy_sync_sync::{Key, View, WorkKey};
 /// A write of a work that the watch has not delivered yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UndeliveredWrite {
-    /// The object was created or patched and has this resource version.
+    /// The work was created or patched, and now has this resource version.
     At(u64),
-    /// The object of this uid was deleted.
+    /// The work with this uid was deleted.
     Deleted(Arc<str>),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Transition {
 }
 
 impl Transition {
-    /// The direction of `action`, `None` for a patch.
+    /// The transition that `action` causes; `None` for a patch.
     pub(super) fn by(action: &WorkAction) -> Option<Self> {
         match action {
             WorkAction::Create { .. } => Some(Self::Creating),
@@ -45,7 +45,7 @@ pub struct OwnWrites {
 }
 
 impl OwnWrites {
-    /// Filters `actions` to those on works for which the mirror shows the key's last write.
+    /// Filters `actions` to those on works for which the mirror already shows the key's last write.
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
         self.works.retain(|(name, cluster), write| match write {
@@ -60,7 +60,7 @@ impl OwnWrites {
         actions.into_iter().filter(visible).collect()
     }
 
-    /// Records creates and deletes about to be sent, until [`OwnWrites::clear_in_flight`].
+    /// Records creates and deletes that are about to be sent. They stay recorded until [`OwnWrites::clear_in_flight`].
     pub fn record_in_flight<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
         let in_transition =
@@ -68,12 +68,12 @@ impl OwnWrites {
         self.in_flight.extend(in_transition);
     }
 
-    /// Records that nothing is in flight any more.
+    /// Records that no create or delete is in flight any more.
     pub fn clear_in_flight(&mut self) {
         self.in_flight.clear();
     }
 
-    /// The clusters with a create (or delete) that is in flight or not in the mirror yet.
+    /// The clusters with a `transition` that is in flight or not in the mirror yet.
     fn in_transition(&self, view: View<'_>, transition: Transition) -> BTreeSet<ClusterName> {
         let in_flight = self.in_flight.iter().filter(|(_, found)| **found == transition).map(|(key, _)| key);
         let own = self.works.iter().filter(|((name, cluster), written)| {
@@ -114,9 +114,9 @@ impl Expectation for OwnWrites {
     }
 }
 
-/// The clusters where pending writes of the key `other` block a write of `origin`. The creation of a Gateway's work
-/// waits for deletions of works of policies in its namespace. The deletion of a policy's work waits for creations of
-/// works of Gateways in its namespace.
+/// The clusters on which pending writes of the key `other` block a write of `origin`. The create of a Gateway's work
+/// waits for deletes of works of policies in the same namespace. The delete of a policy's work waits for creates of
+/// works of Gateways in the same namespace.
 #[must_use]
 pub fn conflicting_clusters(
     view: View<'_>,
@@ -133,14 +133,14 @@ pub fn conflicting_clusters(
     if beside { own.in_transition(view, transition) } else { BTreeSet::new() }
 }
 
-/// The highest resource version that the watch of policies of `kind` has delivered. For an unwatched kind the maximum,
-/// because no watch event will follow.
+/// The highest resource version that the watch of policies of `kind` has delivered. For a kind that is not watched, the
+/// maximum, because no watch event will follow.
 pub(super) fn observed_version(view: View<'_>, kind: &GroupResource) -> u64 {
     let source = view.source_of(kind);
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
 
-/// Whether `key` wrote annotations of a policy of `kind` that the watch has not delivered yet.
+/// Whether `key` wrote annotations of a policy of `kind`, and the watch has not delivered this write yet.
 pub(super) fn annotated(view: View<'_>, kind: &GroupResource, key: &Key, own: &OwnWrites) -> bool {
     let of_kind = matches!(key, Key::Fold(origin) if origin.kind() == kind);
     of_kind && !own.object.is_visible_at(view.version(&view.source_of(kind)))

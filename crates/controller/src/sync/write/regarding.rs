@@ -6,7 +6,7 @@ use policy_sync_api::names::Origin;
 use policy_sync_api::{cluster, gateway};
 use policy_sync_sync::{Key, View};
 
-/// The existing policy, Gateway, GatewayClass or ManagedCluster of `key`.
+/// The policy, Gateway, GatewayClass or ManagedCluster that `key` concerns; `None` if it does not exist.
 pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectReference> {
     let origin = match key {
         Key::Works(origin) | Key::Fold(origin) => origin,
@@ -19,7 +19,7 @@ pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectRefere
                 Some(uid),
             ));
         }
-        // The admins of the cluster can fix a rejected access work.
+        // The administrators of the cluster can fix a rejected access work.
         Key::Access(name) => {
             view.cluster(name)?;
             return Some(cluster_scoped(format!("{}/v1", cluster::GROUP), "ManagedCluster", &name.0, None));

@@ -25,9 +25,9 @@ use policy_sync_sync::{Key, Problem};
 pub(super) struct Reports {
     problems: DashMap<Key, BTreeSet<Problem>>,
     refused: DashMap<Key, Refusal>,
-    /// The last generation reported as applied.
+    /// The last generation that was reported as applied.
     applied: DashMap<Origin, i64>,
-    /// The start of this term. Earlier changes are not reported as applied.
+    /// The start of this leadership term. Earlier changes are not reported as applied.
     since: Mutex<Option<Moment>>,
     deduplication: Deduplication,
     events: Events,
@@ -47,7 +47,8 @@ impl Reports {
         }
     }
 
-    /// Reports the problems of a key. New ones are logged, and recorded as Events on `object`, one per category.
+    /// Reports the problems of a key. New problems are logged. One Event for each category of new problems is published
+    /// on `object`.
     pub(super) fn problems(&self, key: &Key, object: Option<ObjectReference>, problems: BTreeSet<Problem>) {
         if self.problems.get(key).map_or(problems.is_empty(), |known| *known == problems) {
             return;
@@ -77,7 +78,7 @@ impl Reports {
         }
     }
 
-    /// Reports in an Event that the hub rejects a write of a key, once for each distinct refusal. `None` records a
+    /// Publishes an Event if the hub rejects a write of a key, once for each distinct refusal. `None` records a
     /// success.
     pub(super) fn refused(
         &self,
@@ -98,8 +99,8 @@ impl Reports {
         self.refused.insert(key.clone(), refusal);
     }
 
-    /// Records Events for new `notices` about `origin`. Returns when to retry notices that follow too soon after the
-    /// last Event. `fresh` is whether the object changed since this process started.
+    /// Publishes Events for new `notices` about `origin`. If a notice follows too soon after the last Event, returns
+    /// the time at which to retry it. `fresh` is whether the object changed since this process started.
     pub(super) fn notices(
         &self,
         origin: &Origin,
@@ -119,8 +120,8 @@ impl Reports {
         next
     }
 
-    /// Observes the propagation time of a policy, from the change at `since` to its last application at `applied`.
-    /// Counts each generation once, and only changes that this process observed.
+    /// Observes the propagation time of a policy: from its change at `since` until the last cluster applied it at
+    /// `applied`. Counts each generation once, and only changes that this process observed.
     pub(super) fn applied(
         &self,
         origin: &Origin,
@@ -131,7 +132,7 @@ impl Reports {
         let known = self.applied.insert(origin.clone(), generation) == Some(generation);
         let first = *self.since.lock();
         let counts = |since: &Moment| !known && first.is_none_or(|first| *since >= first);
-        // No application after the change: the change did not affect the clusters.
+        // If no cluster applied the policy after the change, the change did not affect the clusters.
         if let (Some(since), Some(applied)) = (since.filter(counts), applied)
             && applied >= since
         {
@@ -153,7 +154,8 @@ impl Reports {
         });
         self.refused.clear();
         self.deduplication.clear();
-        // Changes from before this term do not count. Deletions under another leader are not observed.
+        // Changes from before this term do not count. Deletions that happen while another process leads are not
+        // observed.
         *self.since.lock() = Some(now);
         self.applied.clear();
     }

@@ -46,13 +46,13 @@ fn new_ca_is_created_a_year_before_expiry_and_both_are_trusted() {
     assert_eq!(*old, certificates(&kept.authorities)[0]);
     assert_eq!((&both.certificate, &both.key), (&kept.certificate, &kept.key), "what is served stays");
     assert_eq!(renewal(&both, HOST, true, now), Renewal::Nothing);
-    // Until all configurations trust the new CA, the certificate signed by the old one stays.
+    // Until all configurations trust the new CA, the certificate signed by the old CA stays.
     let later = days(3_345);
     assert_eq!(renewal(&both, HOST, false, later), Renewal::Nothing);
     let renewed = next(&both, later);
     assert!(is_good(&renewed, std::slice::from_ref(new), HOST, later));
     assert!(!is_good(&renewed, std::slice::from_ref(old), HOST, later));
-    // The old CA expires.
+    // The old CA has expired.
     now = days(3_651);
     let renewed = next(&renewed, now);
     assert_eq!(renewal(&renewed, HOST, true, now), Renewal::Nothing);

@@ -10,7 +10,7 @@ use policy_sync_api::tenant::Tenant;
 
 /// The maximum number of Events of one tenant at once.
 const BURST: u32 = 32;
-/// The time until the tenant may have another Event.
+/// The time after which a tenant may publish another Event.
 const REFILL_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of remembered tenants.
 const MAX_TENANTS: usize = 1_024;
@@ -26,7 +26,7 @@ impl EventRateLimiter {
             self.0.retain(|_, full| *full > now);
         }
         if self.0.len() >= MAX_TENANTS {
-            // With this number of active tenants, the share of each is small anyway.
+            // With this many active tenants, the share of each tenant is small anyway.
             self.0.clear();
         }
         let full = self.0.entry(tenant.clone().into()).or_insert(now);

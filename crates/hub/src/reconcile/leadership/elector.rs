@@ -67,8 +67,8 @@ impl Elector {
     #[must_use]
     pub fn new(client: Client, options: ElectorOptions, clock: Clock) -> (Self, Leadership) {
         let (terms, leadership) = TermSender::new();
-        // Two processes with one identity would both lead, and two pods of one name can overlap. A random suffix makes
-        // it unique.
+        // Two processes with the same identity would both lead, and two pods with the same name can exist at the same
+        // time. A random suffix makes the identity unique.
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "policy-sync".to_owned());
         let identity = format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()));
         let elector = Self {
@@ -84,13 +84,13 @@ impl Elector {
         (elector, leadership)
     }
 
-    /// Takes part in the election until `stop`, once the process `is_ready`, so that the leader can plan. When it
-    /// returns, nothing more is written, but this process still holds the Lease: call [`Elector::release`] once all
-    /// requests have ended.
+    /// Takes part in the election until `stop`. Begins once the process `is_ready`, so that the leader can plan. After
+    /// this function returns, nothing more is written, but this process still holds the Lease. Call
+    /// [`Elector::release`] once all requests have ended.
     pub async fn run(mut self, is_ready: impl Fn() -> bool, stop: CancellationToken) -> Self {
         loop {
             let wait = if is_ready() {
-                // Not cancelled: the result must be known before the Lease is released.
+                // The attempt is not cancelled, because its result must be known before the Lease is released.
                 self.attempt().await
             } else {
                 READINESS_INTERVAL

@@ -1,4 +1,4 @@
-//! The fields of a Lease, and when a follower may take it: no I/O and no wall clock.
+//! The fields of a Lease, and the decision whether a follower may take the Lease. Uses no I/O and no wall clock.
 
 use std::time::Duration;
 

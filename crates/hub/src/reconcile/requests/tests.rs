@@ -1,4 +1,4 @@
-//! Requests to a server that never responds: whether they are sent, and when they end.
+//! Tests requests to a server that never responds: whether they are sent, and when they end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -54,7 +54,7 @@ async fn follower_may_read() {
     assert_eq!(silent.ends(kind().get("limits", &GetParams::default())).await, ("timeout", 30, true));
 }
 
-/// Without a response, the client may still send it again.
+/// Until there is a response, the client may still send the write. So the write must be cancelled.
 #[tokio::test(start_paused = true)]
 async fn write_is_cancelled_when_the_term_ends() {
     let silent = SilentServer::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));

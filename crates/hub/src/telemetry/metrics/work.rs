@@ -15,9 +15,9 @@ use super::{Metrics, SECONDS};
 pub enum ReconcileResult {
     /// The plan was applied.
     Success,
-    /// It failed and is retried.
+    /// The reconciliation failed and is retried.
     Error,
-    /// The state it was based on has changed, or another process leads: it is retried.
+    /// The state on which the plan was based has changed, or another process leads. The reconciliation is retried.
     Requeue,
 }
 

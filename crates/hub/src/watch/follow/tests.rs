@@ -1,4 +1,4 @@
-//! Against a scripted server: each request gets the next response of a script.
+//! Tests against a scripted server: each request gets the next response of a script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -274,7 +274,7 @@ async fn watches_that_end_at_once_back_off() {
     let often = (0..5).fold(Script::default().list("10", None, &[]), |script, _| ended(script));
     assert!(takes(&often).await > Duration::from_secs(20));
 
-    // The same if the version of each list has expired.
+    // Watches also back off if the version of each list has expired.
     let expired = |script: Script| script.list("10", None, &[]).watch(&[("ERROR", status(410))]);
     let often = (0..5).fold(Script::default(), |script, _| expired(script));
     assert!(takes(&often).await > Duration::from_secs(20));

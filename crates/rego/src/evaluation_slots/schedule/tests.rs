@@ -44,7 +44,7 @@ fn tenants_share_time_not_counts() {
             schedule.push(of("slow"), number).unwrap();
         }
     }
-    // One second each: 25 evaluations of 40 ms, and 100 of 10 ms.
+    // Each tenant gets one second: for 25 evaluations of 40 ms, or 100 evaluations of 10 ms.
     assert!((24..=27).contains(&slow) && (96..=105).contains(&quick), "{slow} slow, {quick} quick");
 }
 
@@ -138,7 +138,7 @@ fn tenant_without_waiters_displaces_one_with_a_higher_charge() {
         schedule.push(of(&namespace), number).unwrap();
         let (ticket, _) = schedule.pop(now).unwrap();
         schedule.push(of(&namespace), number).unwrap();
-        // Evaluations of other tenants wait, so the second one of this tenant does not begin.
+        // Evaluations of other tenants wait, so a second evaluation of this tenant does not begin.
         schedule.end(&ticket, Some(true), now + SECOND);
     }
     assert_eq!(schedule.waiting(), MAX_WAITING);

@@ -1,5 +1,5 @@
-//! DER, as parsed by Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1). Go uses it for certificate
-//! requests, private keys and parameters of signatures. Elements after the fields of a sequence are ignored.
+//! Parses DER like Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1). Go uses it for certificate requests,
+//! private keys and parameters of signatures. Elements after the fields of a sequence are ignored.
 
 use super::cryptobyte::{self, Bits, Oid};
 use super::json;
@@ -27,7 +27,7 @@ struct Header {
     is_constructed: bool,
     tag: u32,
     length: usize,
-    /// The bytes of the tag and the length.
+    /// The number of bytes of the tag and the length.
     size: usize,
 }
 
@@ -93,7 +93,7 @@ impl<'d> Fields<'d> {
         Some(Raw { class, is_constructed, tag, contents, full })
     }
 
-    /// The next element if it exists; the outer option is empty if it is invalid.
+    /// The next element, or `Some(None)` if there is none. `None` if the element is invalid.
     fn optional_raw(&mut self) -> Option<Option<Raw<'d>>> {
         if self.0.is_empty() { Some(None) } else { self.raw().map(Some) }
     }
@@ -102,7 +102,7 @@ impl<'d> Fields<'d> {
         self.optional_element(class, is_constructed, tag)?
     }
 
-    /// The next element, if it has this tag. The outer option is empty if the element is invalid.
+    /// The next element, or `Some(None)` if it has another tag. `None` if the element is invalid.
     fn optional_element(&mut self, class: u8, is_constructed: bool, tag: u32) -> Option<Option<Raw<'d>>> {
         if self.0.is_empty() {
             return Some(None);
@@ -147,12 +147,12 @@ impl<'d> Fields<'d> {
         self.all(Self::sequence)
     }
 
-    /// The elements in the next element, which is a set.
+    /// The elements in the next element, if it is a set.
     pub(super) fn set(&mut self) -> Option<Self> {
         self.element(UNIVERSAL, true, SET).map(|element| Self(element.contents))
     }
 
-    /// The elements in the next element, which has this tag of the context.
+    /// The elements in the next element, if it has this context tag.
     pub(super) fn context(&mut self, tag: u32) -> Option<Self> {
         self.element(CONTEXT, true, tag).map(|element| Self(element.contents))
     }
@@ -166,8 +166,9 @@ impl<'d> Fields<'d> {
         Some(items)
     }
 
-    /// The element with this universal tag in an optional element with a context tag. If the inner tag differs, the
-    /// outer one counts as missing; its length does not matter, as in Go.
+    /// The inner element with the universal tag `tag`, in an optional outer element with the context tag `outer`. If
+    /// the inner tag differs, the outer element counts as missing. As in Go, the length of the outer element is
+    /// ignored.
     fn explicit(&mut self, outer: u32, is_constructed: bool, tag: u32) -> Option<Option<Raw<'d>>> {
         if self.0.is_empty() {
             return Some(None);
@@ -187,12 +188,13 @@ impl<'d> Fields<'d> {
         Some(found)
     }
 
-    /// The contents of an optional element with this universal tag in one with a tag of the context.
+    /// The contents of the inner element with the universal tag `tag`, in an optional outer element with the context
+    /// tag `outer`.
     pub(super) fn explicit_contents(&mut self, outer: u32, tag: u32) -> Option<Option<&'d [u8]>> {
         Some(self.explicit(outer, false, tag)?.map(|element| element.contents))
     }
 
-    /// The algorithm in an element with a tag of the context.
+    /// The algorithm in an element with the context tag `outer`.
     pub(super) fn explicit_algorithm(&mut self, outer: u32) -> Option<Algorithm<'d>> {
         Self(self.explicit(outer, true, SEQUENCE)??.full).algorithm()
     }

@@ -1,4 +1,4 @@
-//! Certificates ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280)), as parsed by Go's package
+//! Parses certificates ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280)) like Go's package
 //! [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub(super) struct Certificate<'d> {
     /// Go's number of the algorithm.
     pub(super) signature_algorithm: i64,
     pub(super) public_key: PublicKey,
-    /// 1 to 3, or the least number.
+    /// 1 to 3, or `i64::MIN` after an overflow.
     pub(super) version: i64,
     serial_number: BigInt,
     issuer: Name,

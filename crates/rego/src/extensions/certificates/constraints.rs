@@ -1,4 +1,4 @@
-//! Name constraints of the authorities in a chain, as Go checks them.
+//! Checks the name constraints of the authorities in a chain, as Go does.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -131,7 +131,8 @@ fn pruned<T: Copy>(items: Vec<T>, is_in: impl Fn(T, T) -> bool) -> Vec<T> {
     pruned
 }
 
-/// Whether an item is equal, or the last one before it matches. The first one may match, too.
+/// Whether a name matches one of `items`, which are sorted. True if an item equals the name, or if `matches` holds for
+/// the last item before the name. If no item is before the name, the first item is tried.
 fn found<T>(items: &[T], compare: impl Fn(&T) -> Ordering, matches: impl Fn(&T) -> bool) -> bool {
     let at = items.partition_point(|item| compare(item) == Ordering::Less);
     if items.get(at).is_some_and(|item| compare(item) == Ordering::Equal) {
@@ -162,9 +163,10 @@ enum Domains<'d> {
     /// All domains.
     All,
     Of {
-        /// Sorted from their last label.
+        /// The names, sorted by their characters from the last to the first.
         sorted: Vec<&'d str>,
-        /// The names without their first label, in lower case, if the names are excluded. They exclude patterns, too.
+        /// For excluded names: each name in lowercase, without its first label. An excluded name also excludes the
+        /// pattern `*` with the same remaining labels.
         parents: BTreeSet<String>,
     },
 }
@@ -201,7 +203,7 @@ impl<'d> Domains<'d> {
     }
 }
 
-/// The name from its first dot; `None` without one.
+/// The part of `name` that begins at its first dot; `None` without a dot.
 fn without_first_label(name: &str) -> Option<&str> {
     name.find('.').map(|dot| &name[dot..])
 }

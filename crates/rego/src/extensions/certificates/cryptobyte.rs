@@ -1,4 +1,4 @@
-//! DER, as parsed by Go's [cryptobyte](https://pkg.go.dev/golang.org/x/crypto/cryptobyte), which Go uses for
+//! Parses DER like Go's [cryptobyte](https://pkg.go.dev/golang.org/x/crypto/cryptobyte), which Go uses for
 //! certificates.
 
 use num_bigint::{BigInt, Sign};
@@ -124,7 +124,7 @@ impl<'d> Reader<'d> {
         self.0.first() == Some(&tag)
     }
 
-    /// The contents of the next element if it has this tag. The outer option is empty if that element is invalid.
+    /// The elements in the next element, or `Some(None)` if it has another tag. `None` if the element is invalid.
     pub(super) fn optional(&mut self, tag: u8) -> Option<Option<Self>> {
         if self.has(tag) { self.read(tag).map(Some) } else { Some(None) }
     }

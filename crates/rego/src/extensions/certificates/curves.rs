@@ -58,7 +58,8 @@ impl Curve {
             }
     }
 
-    /// The public key of this private key, which has the size of the curve; `None` if it is zero or too large.
+    /// The public key of this private key, which has the size of the curve; `None` if the private key is zero or too
+    /// large.
     pub(super) fn public_key(self, private: &[u8]) -> Option<Vec<u8>> {
         Some(match self {
             Self::P224 => {
@@ -86,7 +87,7 @@ impl Curve {
         let size = self.size();
         let padded = |bytes: &[u8]| Some([&vec![0; size.checked_sub(bytes.len())?], bytes].concat());
         let Some(numbers) = padded(r).zip(padded(s)).map(|(r, s)| [r, s].concat()) else { return false };
-        // The crates do not verify digests that are much shorter than the order.
+        // The crates do not verify digests that are much shorter than the order of the curve.
         let digest = padded(digest).unwrap_or_else(|| digest.to_vec());
         let verified = || match self {
             Self::P224 => Point::parse(point)?.verifies(&digest, &numbers).then_some(()),
@@ -130,7 +131,8 @@ struct P224 {
     generator: Point,
 }
 
-/// A point of P-224 in [Jacobian coordinates](https://www.hyperelliptic.org/EFD/g1p/auto-shortw-jacobian-3.html). `z` is zero at infinity.
+/// A point of P-224 in [Jacobian coordinates](https://www.hyperelliptic.org/EFD/g1p/auto-shortw-jacobian-3.html). `z`
+/// is zero at infinity.
 #[derive(Clone)]
 struct Point {
     x: BigUint,
@@ -221,7 +223,8 @@ impl Point {
         Some(bytes)
     }
 
-    /// Whether `numbers` are a signature of `digest` by this key ([FIPS 186-5](https://doi.org/10.6028/NIST.FIPS.186-5), section 6.4.2).
+    /// Whether `numbers` are a signature of `digest` by this key ([FIPS
+    /// 186-5](https://doi.org/10.6028/NIST.FIPS.186-5), section 6.4.2).
     fn verifies(&self, digest: &[u8], numbers: &[u8]) -> bool {
         let order = &CURVE.order;
         let (r, s) = numbers.split_at(28);
@@ -235,7 +238,8 @@ impl Point {
     }
 }
 
-/// The public key of this private key of X25519 ([RFC 7748](https://www.rfc-editor.org/rfc/rfc7748#section-5)). `ring` creates only new keys.
+/// The public key of this private key of X25519 ([RFC 7748](https://www.rfc-editor.org/rfc/rfc7748#section-5)). `ring`
+/// creates only new keys.
 pub(super) fn x25519_public(private: &[u8; 32]) -> [u8; 32] {
     let prime = (BigUint::from(1_u8) << 255_u8) - 19_u8;
     let minus = |one: &BigUint, other: &BigUint| (&prime + one - other) % &prime;

@@ -181,7 +181,7 @@ fn is_mask(mask: &[u8]) -> bool {
 pub(super) struct Details<'d> {
     pub(super) key_usage: i64,
     pub(super) unhandled: Vec<Oid>,
-    /// Go's numbers of the extended key usages that it supports.
+    /// The extended key usages that Go supports, as Go's numbers.
     pub(super) extended_usages: Vec<i64>,
     pub(super) unknown_usages: Vec<Oid>,
     /// Whether the certificate belongs to an authority, if stated.
@@ -199,7 +199,8 @@ pub(super) struct Details<'d> {
     revocation_lists: Vec<&'d [u8]>,
     /// The policies, if the certificate has the extension.
     pub(super) policies: Option<Vec<LargeOid<'d>>>,
-    /// The numbers of certificates after this one from which the constraint applies; `None` without a limit.
+    /// The number of further certificates in the chain to which the constraint does not apply yet; `None` without the
+    /// constraint. This also holds for the two fields below.
     pub(super) inhibit_any_policy: Option<i64>,
     pub(super) inhibit_policy_mapping: Option<i64>,
     pub(super) require_explicit_policy: Option<i64>,
@@ -248,7 +249,7 @@ impl<'d> Details<'d> {
         Some(details)
     }
 
-    /// Reads the extension with this number below 2.5.29. Returns whether Go handles all of it.
+    /// Reads the extension with this number below 2.5.29. Returns whether Go handles the whole extension.
     fn read(&mut self, number: u32, extension: &Extension<'d>) -> Option<bool> {
         let mut value = Reader(extension.value);
         match number {

@@ -1,8 +1,8 @@
-//! Names of hosts and mailboxes in certificates.
+//! Parses and compares names of hosts and mailboxes in certificates.
 
 use std::net::IpAddr;
 
-/// Whether Go accepts `name` as the name of a domain; with a dot before it only if it is a constraint.
+/// Whether Go accepts `name` as a domain name. A leading dot is valid only in a constraint.
 pub(super) fn is_domain(name: &[u8], is_constraint: bool) -> bool {
     if name.is_empty() {
         return true;

@@ -1,4 +1,4 @@
-//! JSON values as Go's package [encoding/json](https://pkg.go.dev/encoding/json) writes them.
+//! Creates JSON values as Go's package [encoding/json](https://pkg.go.dev/encoding/json) writes them.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Writer {
         }
     }
 
-    /// A text that may not be UTF-8.
+    /// The text of bytes that are not necessarily UTF-8.
     pub(super) fn lossy(&mut self, text: &[u8]) -> Value {
         let text = lossy(text);
         self.text(&text)
@@ -49,7 +49,7 @@ impl Writer {
         self.text(&STANDARD.encode(bytes))
     }
 
-    /// The time, or any text if Go cannot write it as JSON.
+    /// The time as text. If Go cannot write it as JSON, the whole value becomes undefined in [`Self::finish`].
     pub(super) fn time(&mut self, time: Time) -> Value {
         let text = time.text();
         self.has_failed |= text.is_none();

@@ -1,4 +1,4 @@
-//! Public keys, and the names of algorithms.
+//! Parses public keys and the names of algorithms.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use regorus::Value;
@@ -51,7 +51,7 @@ pub(super) enum SignatureAlgorithm {
 }
 
 impl SignatureAlgorithm {
-    /// The algorithm with this number in Go. Signatures with MD5 and SHA-1 are not secure, so they have none.
+    /// The algorithm with this number in Go. `None` for algorithms with MD5 or SHA-1, which are not secure.
     pub(super) fn of_number(number: i64) -> Option<Self> {
         Some(match number {
             4 => Self::Pkcs1(Hash::Sha256),
@@ -82,7 +82,8 @@ pub(super) fn signature_number(algorithm: &Algorithm<'_>) -> i64 {
     }
 }
 
-/// The number of RSASSA-PSS with these parameters. Go supports those with one hash function and a salt of its length.
+/// Go's number of RSASSA-PSS with these parameters. Go supports only parameters with a single hash function, and a salt
+/// that is as long as the hash.
 fn pss(parameters: &[u8]) -> Option<i64> {
     let is_null = |parameters: &[u8]| parameters.is_empty() || parameters == NULL;
     let mut fields = Fields(parameters).sequence()?;
@@ -183,7 +184,8 @@ impl PublicKey {
     }
 }
 
-/// The key of a `SubjectPublicKeyInfo`. Keys of X25519 are unknown in certificates, but must be valid here.
+/// The key of a `SubjectPublicKeyInfo`. A key of X25519 is [`PublicKey::Unknown`], as in certificates, but here it must
+/// be valid.
 pub(super) fn public_key(der: &[u8]) -> Option<PublicKey> {
     let mut rest = Fields(der);
     let mut fields = rest.sequence().filter(|_| rest.0.is_empty())?;

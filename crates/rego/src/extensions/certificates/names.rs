@@ -1,4 +1,4 @@
-//! Distinguished names and their texts.
+//! Parses distinguished names and their texts.
 
 use regorus::Value;
 
@@ -120,7 +120,7 @@ pub(super) fn text(tag: u8, contents: &[u8]) -> Option<String> {
     }
 }
 
-/// Go accepts `*` and `&`, too.
+/// Whether Go accepts `byte` in a `PrintableString`. Besides the characters of the standard, Go accepts `*` and `&`.
 fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"'()+,-./ :=?*&".contains(byte)
 }

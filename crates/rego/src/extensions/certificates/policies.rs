@@ -1,5 +1,5 @@
-//! The policies of chains ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-6.1), with the graph of
-//! [RFC 9618](https://www.rfc-editor.org/rfc/rfc9618)), as Go checks them.
+//! Checks the policies of chains ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-6.1), with the graph of
+//! [RFC 9618](https://www.rfc-editor.org/rfc/rfc9618)), as Go does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ struct Graph<'d> {
     nodes: Vec<Node<'d>>,
     /// The nodes at each depth by their policies.
     strata: Vec<BTreeMap<LargeOid<'d>, usize>>,
-    /// The nodes before the last depth by the policies that they expect.
+    /// The nodes at the depth before the last, by the policies that they expect.
     expecting: BTreeMap<LargeOid<'d>, Vec<usize>>,
 }
 
@@ -64,7 +64,7 @@ impl<'d> Graph<'d> {
         self.strata.push(BTreeMap::new());
     }
 
-    /// Removes the nodes before the last depth that have no children.
+    /// Removes the nodes without children, except those at the last depth.
     fn prune(&mut self) {
         for depth in (1..self.strata.len() - 1).rev() {
             let without_children = |node: &usize| self.nodes[*node].children.is_empty();

@@ -1,4 +1,4 @@
-//! Private keys, as parsed by Go's package [crypto/x509](https://pkg.go.dev/crypto/x509). No error contains a part of a
+//! Parses private keys like Go's package [crypto/x509](https://pkg.go.dev/crypto/x509). No error contains a part of a
 //! key.
 
 use anyhow::{Result, ensure};
@@ -18,7 +18,8 @@ use super::keys::{self, PublicKey, coordinates};
 const MODULUS: u64 = 8_192;
 /// The maximum number of primes of an RSA key.
 const PRIMES: usize = 16;
-/// The maximum number of bits of the modulus of a key that lacks the inverse of a prime: its computation takes longer.
+/// The maximum number of bits of the modulus of a key that lacks the inverse of a prime. Computing this inverse takes
+/// longer than the other checks.
 const MODULUS_WITHOUT_INVERSE: u64 = 4_096;
 
 /// A private key.
@@ -142,7 +143,8 @@ impl Numbers {
     }
 }
 
-/// The private exponent for each prime, and the inverse of the second; `None` if Go does not accept the numbers.
+/// The private exponent for each prime, and the inverse of the second prime modulo the first. `None` if Go does not
+/// accept the numbers.
 fn two_primes(
     modulus: &BigUint,
     exponent: i64,
@@ -172,7 +174,7 @@ fn two_primes(
         Some([first, second, inverse]) => {
             Some(inverse).filter(|_| first == of_first && second == of_second)?
         }
-        // Go uses Fermat's theorem.
+        // Go computes the inverse by Fermat's little theorem, and rejects an even modulus.
         None if !first.bit(0) => return None,
         None => (second % first).modpow(&(first - 2_u8), first),
     };
@@ -180,7 +182,8 @@ fn two_primes(
     is_inverse.then_some([of_first, of_second, inverse])
 }
 
-/// The values for the first two primes, and those for each other prime; `None` if two primes have a common factor.
+/// The values for the first two primes, and the values for each further prime. `None` if two primes have a common
+/// factor.
 fn many_primes(private: &BigUint, primes: &[BigUint]) -> Option<([BigUint; 3], Vec<[BigUint; 3]>)> {
     let one = BigUint::from(1_u8);
     if primes.iter().any(|prime| *prime <= one) {
@@ -225,8 +228,8 @@ fn ed25519(seed: [u8; 32]) -> Option<PrivateKey> {
     Some(PrivateKey::Ed25519(seed, pair.public_key().as_ref().try_into().ok()?))
 }
 
-/// Parses an ECDSA key ([RFC 5915](https://www.rfc-editor.org/rfc/rfc5915)). `curve` is the name of the curve outside
-/// of the key.
+/// Parses an ECDSA key ([RFC 5915](https://www.rfc-editor.org/rfc/rfc5915)). `curve` is the name of the curve, if it is
+/// given outside of the key.
 pub(super) fn sec1(der: &[u8], curve: Option<Oid>) -> Option<PrivateKey> {
     let mut fields = Fields(der).sequence()?;
     let version = fields.small()?;

@@ -1,4 +1,4 @@
-//! Certificate requests ([RFC 2986](https://www.rfc-editor.org/rfc/rfc2986)), as parsed by Go's package
+//! Parses certificate requests ([RFC 2986](https://www.rfc-editor.org/rfc/rfc2986)) like Go's package
 //! [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(super) fn value(der: &[u8], writer: &mut Writer) -> Option<Value> {
         Some(extension) => AlternativeNames::parse(extension.value)?,
         None => AlternativeNames::default(),
     };
-    // Attributes of other forms are omitted.
+    // Only attributes whose values are sequences of other attributes are returned.
     let attributes: Vec<Value> =
         attributes.iter().filter_map(|attribute| attribute_set(attribute, writer)).collect();
     let attributes = if attributes.is_empty() { Value::Null } else { attributes.into() };

@@ -86,7 +86,7 @@ fn keys_of_rsa_have_limits() {
         let key = rsa_key(bytes);
         vec![encoded(&[certificate(&key, 1), certificate(&key, 2)].concat())]
     };
-    // Both certificates have the same key: the root is not the issuer of the other one.
+    // Both certificates have the same subject and key, so they do not form a chain.
     assert_eq!(parse_and_verify_certificates(chain(1_025)).unwrap()[0], false.into());
     let chain = |bytes| {
         vec![encoded(&[certificate(&rsa_key(bytes), 1), certificate(&rsa_key(bytes - 1), 2)].concat())]

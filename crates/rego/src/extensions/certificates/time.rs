@@ -1,4 +1,4 @@
-//! The times of certificates.
+//! Parses and formats the times in certificates.
 
 /// A time as written, with the offset of its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// A `UTCTime`. Years before 50 are those after 2000.
+    /// A `UTCTime`. Its year has two digits: 00 to 49 mean 2000 to 2049, and 50 to 99 mean 1950 to 1999.
     pub(super) fn utc(text: &[u8]) -> Option<Self> {
         let (date, zone) = split(text);
         let seconds = match date.len() {
@@ -91,8 +91,8 @@ impl Time {
         i128::from(minutes * 60 + i64::from(self.second)) * 1_000_000_000 + i128::from(self.nanoseconds)
     }
 
-    /// The time as Go writes it in JSON ([RFC 3339](https://www.rfc-editor.org/rfc/rfc3339)). Go cannot write an offset
-    /// of a day.
+    /// The time as Go writes it in JSON ([RFC 3339](https://www.rfc-editor.org/rfc/rfc3339)). `None` if the offset of
+    /// its zone is a day or more, which Go cannot write.
     pub(super) fn text(self) -> Option<String> {
         let Self { year, month, day, hour, minute, second, .. } = self;
         let fraction = match self.nanoseconds {
@@ -114,7 +114,7 @@ impl Time {
     }
 }
 
-/// The date and the zone.
+/// Splits `text` into the date and the zone.
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|byte| matches!(byte, b'Z' | b'+' | b'-')).unwrap_or(text.len()))
 }

@@ -1,4 +1,4 @@
-//! URIs in certificates, as parsed and written by Go's package [net/url](https://pkg.go.dev/net/url).
+//! Parses and formats URIs in certificates like Go's package [net/url](https://pkg.go.dev/net/url).
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use regorus::Value;
 use super::json::Writer;
 use crate::extensions::uris::{Hierarchy, port_of, scheme};
 
-/// A part of a URI. It determines the characters that need no encoding.
+/// A part of a URI. The part determines which characters need no encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlComponent {
     Path,
@@ -139,7 +139,7 @@ impl Url {
         Some(url)
     }
 
-    /// The fields of Go's `URL`. Those of the user are private.
+    /// The fields of Go's `URL`. A user is an empty object, because the fields of Go's `Userinfo` are private.
     pub(super) fn value(&self, writer: &mut Writer) -> Value {
         let user = self.user.as_ref().map_or(Value::Null, |_| Value::new_object());
         let [opaque, host, path, raw_path, raw_query, fragment, raw_fragment] = [
@@ -222,7 +222,7 @@ impl Url {
     }
 }
 
-/// The text of a part, as written if that is valid.
+/// The encoded text of a part: `raw`, the original encoding, if it is valid; otherwise `text`, encoded anew.
 fn encoded(part: UrlComponent, raw: &[u8], text: &[u8]) -> Vec<u8> {
     let is_valid =
         !raw.is_empty() && raw.iter().all(|byte| b"!$&'()*+,;=:@[]%".contains(byte) || part.has(*byte));
@@ -262,7 +262,7 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
             let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
             let address = UrlComponent::Host.unescaped(address.as_bytes())?;
             let zone = UrlComponent::Zone.unescaped(zone.as_bytes())?;
-            // A zone has a name. The address itself may contain one, too.
+            // The zone must have a name. As in Go, a `%` in the decoded address begins a zone, too.
             let whole = [address, zone].concat();
             let (parsed, name) = match whole.iter().position(|byte| *byte == b'%') {
                 Some(at) => (&whole[..at], Some(&whole[at + 1..])),

@@ -1,4 +1,4 @@
-//! Chains of certificates, as verified by Go's package [crypto/x509](https://pkg.go.dev/crypto/x509).
+//! Verifies chains of certificates like Go's package [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use anyhow::{Result, ensure};
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -49,7 +49,8 @@ struct Search<'c, 'd> {
     chains: Vec<Chain<'c, 'd>>,
 }
 
-/// The first valid chain from the last certificate to the first one, through the others; `None` if there is none.
+/// The first valid chain that begins with the last certificate and ends with the first one. All other certificates may
+/// be between them. `None` if there is no valid chain.
 ///
 /// # Errors
 ///
@@ -118,7 +119,8 @@ impl<'c, 'd> Search<'c, 'd> {
         Ok(())
     }
 
-    /// The certificates among `pool` that may have issued `child`. Those with the key that `child` names come first.
+    /// The certificates among `pool` that may have issued `child`. Certificates with the key id that `child` names come
+    /// first.
     fn parents(&self, pool: &[&'c Certificate<'d>], child: &Certificate<'d>) -> Vec<&'c Certificate<'d>> {
         let rank = |parent: &&Certificate<'d>| {
             let named = child.details.authority_key.unwrap_or_default();
@@ -148,7 +150,7 @@ fn is_in(certificate: &Certificate<'_>, chain: &[&Certificate<'_>]) -> bool {
         if names == of_other {
             return true;
         }
-        // Go then ignores the remaining certificates.
+        // If only one certificate has alternative names, Go ends the search here.
         if names.is_none() || of_other.is_none() {
             return false;
         }
@@ -156,7 +158,7 @@ fn is_in(certificate: &Certificate<'_>, chain: &[&Certificate<'_>]) -> bool {
     false
 }
 
-/// Whether `certificate` is valid after `chain`.
+/// Whether `certificate` is valid as the next certificate of `chain`.
 fn is_valid(certificate: &Certificate<'_>, kind: Kind, chain: &[&Certificate<'_>], time: i128) -> bool {
     let details = &certificate.details;
     let is_current =

@@ -1,8 +1,9 @@
-//! The syntax trees of documents, with the JSON names of gqlparser's structs.
+//! The syntax trees of documents. Their JSON has the names of gqlparser's structs.
 //!
 //! Encoding omits null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored,
-//! null is the default, and a value of another type is an error. Fields that validation would fill in are not supported
-//! in a given tree, nor are names in another case, which Go accepts.
+//! null is the default, and a value of another type is an error.
+//!
+//! Decoding rejects two things that Go accepts: fields that only validation sets, and names that differ in case.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -26,7 +27,7 @@ pub(super) trait Node: Sized {
 
     fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, DocumentError>;
 
-    /// Whether a struct that requires this node lacks it.
+    /// Whether this node counts as missing in a struct that requires it.
     fn is_missing(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The tokens of a document, as in gqlparser's `lexer` package.
+//! Splits a document into tokens, like gqlparser's `lexer` package.
 
 use super::DocumentError;
 

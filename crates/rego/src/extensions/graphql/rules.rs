@@ -1,7 +1,8 @@
 //! Validates operations against a schema by the default rules of gqlparser's `validator/rules` package.
 //!
 //! Only the verdict matters, so the first violation ends the validation. gqlparser stores the definitions of nodes in
-//! the tree. Here they are passed along, because they depend only on the place of a node.
+//! the tree. Here, functions pass the definitions as arguments, because a definition depends only on the place of a
+//! node.
 
 mod overlaps;
 mod values;

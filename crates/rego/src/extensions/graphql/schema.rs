@@ -267,7 +267,8 @@ impl Schema {
         Ok(())
     }
 
-    /// Checks the directives at a location. Those of a type come from several places, so one may be repeated.
+    /// Checks the directives at a location. With `at_one_place`, a directive must not occur twice. The directives of a
+    /// type come from its definition and its extensions, so the same directive may occur more than once there.
     fn check_directives(
         &self,
         directives: &[Directive],

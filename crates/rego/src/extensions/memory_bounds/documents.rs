@@ -1,4 +1,4 @@
-//! Builtins that traverse a document or derive another document.
+//! Memory bounds of builtins that traverse a document or derive another document.
 
 use regorus::Value;
 
@@ -7,14 +7,15 @@ use crate::extensions::graphql::{BYTES, TOKENS};
 use crate::memory::LIMIT;
 use crate::memory::size::{ELEMENT, copied, elements, written};
 
-/// The maximum number of components in a path. Dropping the nested value uses one stack frame for each.
+/// The maximum number of components in a path. Dropping a value with this nesting uses one stack frame for each
+/// component.
 pub(super) const COMPONENTS: usize = 512;
 
 pub(super) fn json(values: &[Value]) -> Option<usize> {
     grown(written(values.first()?, LIMIT)?)
 }
 
-/// Each line is indented by its level, and has a prefix.
+/// JSON in which each line has a prefix and is indented by its level.
 pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
     let [value, options] = values else { return Some(0) };
     let option = |name: &str| length(Some(&options[name]));
@@ -37,18 +38,19 @@ fn depth(value: &Value) -> usize {
 
 /// The nodes of a YAML document, and their values. Values of aliases are checked when they are created.
 pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
-    /// A key and its value, with the positions of scalars.
+    /// The bytes for the nodes of a key and its value, with the positions of scalars.
     const NODES: usize = 10 * ELEMENT;
     let Some(Value::String(text)) = values.first() else { return Some(0) };
     let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
     Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODES)))
 }
 
-/// Documents of GraphQL as texts or trees, and their trees. Beyond the limits of a document, the call fails.
+/// GraphQL documents, given as texts or trees, and their parsed trees. A call with a document above the limits fails.
 pub(super) fn graphql(values: &[Value]) -> Option<usize> {
-    /// A token as a node, and its value. A definition without a body has two tokens.
+    /// The bytes for one token: its node in the tree, and the value of that node. A definition without a body is a node
+    /// with two tokens.
     const NODE: usize = 1_024;
-    /// The types of each schema, and the pairs of fragments that are compared.
+    /// The bytes for the built-in types of each schema, and for the pairs of fragments that are compared.
     const VALIDATION: usize = 1 << 20;
     let mut need = VALIDATION;
     for value in values {
@@ -79,9 +81,9 @@ fn tokens(text: &str) -> usize {
     starts.count() + 1
 }
 
-/// Schemas and documents during validation. Schemas and errors are checked when they are created.
+/// Schemas and documents in the form for validation. Parsed schemas and errors are checked when they are created.
 pub(super) fn schemas(values: &[Value]) -> Option<usize> {
-    /// A key and a value that is a number.
+    /// The bytes for a key and a number.
     const VALUE: usize = 3 * ELEMENT;
     let mut need = 0_usize;
     for value in values {
@@ -96,9 +98,9 @@ pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     Some(need)
 }
 
-/// The JSON, its values, and indented lines.
+/// The value as JSON, the values parsed from it, and the indented lines.
 pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
-    /// The JSON, values and quotes for each byte of a value in JSON.
+    /// The bytes for the JSON, the parsed values and the quotes, for each byte of the JSON.
     const VALUES: usize = 50;
     let value = values.first()?;
     Some(
@@ -131,7 +133,7 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
     Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
 }
 
-/// Paths in the engine's form, and as given.
+/// The paths in the form for the engine, and as given.
 pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
     let mut bytes = 0_usize;
     let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));
@@ -150,7 +152,7 @@ fn components_of(path: &Value) -> usize {
     }
 }
 
-/// The document that the engine edits, and the edits.
+/// Copies of the document and of the edits.
 pub(super) fn patch(values: &[Value]) -> Option<usize> {
     let [document, Value::Array(edits)] = values else { return Some(0) };
     for edit in edits.iter() {
@@ -163,7 +165,7 @@ pub(super) fn patch(values: &[Value]) -> Option<usize> {
     Some(copies.saturating_mul(2))
 }
 
-/// The merged objects, for keys at which both arguments have objects.
+/// A merged object for each pair of objects at the same path in both arguments.
 pub(super) fn union(values: &[Value]) -> Option<usize> {
     let mut need = 0;
     let [first, second] = values else { return Some(0) };

@@ -40,7 +40,7 @@ fn shared_parts_count_each_time_they_are_written() {
         ("json.marshal", vec![shared.clone()]),
         ("json.marshal_with_options", vec![shared.clone(), json!({"indent": " "}).into()]),
         ("walk", vec![shared.clone()]),
-        // The error would quote a value of another type.
+        // The error for a value of the wrong type would quote the value.
         ("startswith", vec![shared.clone(), "x".into()]),
         ("abs", vec![shared.clone()]),
         ("object.get", vec![shared.clone(), "a".into(), 1.into()]),
@@ -49,7 +49,7 @@ fn shared_parts_count_each_time_they_are_written() {
     ] {
         assert_eq!(of(name)(&values), None, "{name}");
     }
-    // These copy only the outermost collection.
+    // These builtins copy only the outermost collection.
     for (name, values) in [
         ("count", vec![shared.clone()]),
         ("array.concat", vec![shared.clone(), shared.clone()]),
@@ -80,7 +80,7 @@ fn documents_of_graphql_need_memory_for_each_token() {
         assert!(own >= 100 * tokens * 1_024, "{text}: {own}");
         assert!(own <= 100 * text.len() * 1_100, "{text}: {own}");
     }
-    // Beyond the limits of a document, nothing is parsed.
+    // A document above the limits is not parsed.
     assert!(need("a ".repeat(40_000).into()) <= base);
     let most = need("a ".repeat(30_000).into());
     assert!(most <= 12 << 20, "{most}");

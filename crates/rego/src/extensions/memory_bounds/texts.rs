@@ -1,4 +1,4 @@
-//! Builtins that create or search texts.
+//! Memory bounds of builtins that create or search texts.
 
 use regorus::Value;
 
@@ -9,7 +9,8 @@ use crate::extensions::replacements::SEARCHER;
 use crate::memory::LIMIT;
 use crate::memory::size::{ELEMENT, elements, written};
 
-/// The number of copies of an argument that exist while `sprintf` formats it: one text for each level, and the joined text.
+/// The number of copies of an argument that exist while `sprintf` formats it: one text for each level, and the joined
+/// text.
 pub(super) const FORMATTED: usize = 8;
 /// The maximum number of bytes that a directive of `sprintf` adds: its width and its precision.
 const DIRECTIVE: usize = 1_400;
@@ -25,17 +26,17 @@ pub(super) fn text(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(2))
 }
 
-/// Decoded bytes may be invalid UTF-8. Each such byte becomes three.
+/// A text of decoded bytes. Each byte that is not UTF-8 becomes three bytes.
 pub(super) fn lossy(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(4))
 }
 
-/// In the other case, a letter of two bytes may have three bytes, or become several letters.
+/// A text in uppercase or lowercase. There, a letter of two bytes may have three bytes, or become several letters.
 pub(super) fn cased(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// Twice the length of all texts, as in errors.
+/// Copies of all arguments that are texts.
 pub(super) fn texts(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(2))
 }
@@ -90,7 +91,8 @@ pub(super) fn pattern(values: &[Value]) -> Option<usize> {
     Some(pattern.saturating_add(texts(values)?))
 }
 
-/// Each delimiter adds two characters to the text next to it, and delimiters may repeat.
+/// A glob, and a text with delimiters. Each delimiter adds two characters to the text next to it, and delimiters may
+/// repeat.
 pub(super) fn glob(values: &[Value]) -> Option<usize> {
     let delimiters = elements(&values[1]);
     let longer = 1 + 2 * delimiters;
@@ -99,7 +101,7 @@ pub(super) fn glob(values: &[Value]) -> Option<usize> {
     Some(pattern.saturating_add(AUTOMATON).saturating_add(text))
 }
 
-/// The replacement of a match may repeat parts of the match (`$1`).
+/// A text with replaced matches. A replacement may repeat parts of its match (`$1`).
 pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     let [Value::String(text), Value::String(pattern), Value::String(new)] = values else { return Some(0) };
     let parsed = pattern.len().saturating_mul(PARSED).saturating_add(AUTOMATON);
@@ -121,12 +123,12 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
 
 /// A digest in hexadecimal. Each digit is created as a separate text.
 pub(super) fn digest(_: &[Value]) -> Option<usize> {
-    /// The digits of SHA-512, and the number of bytes before them.
+    /// The bytes for the 128 digits of SHA-512.
     const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
     Some(DIGEST)
 }
 
-/// A few parts of bounded size.
+/// The parts of a UUID, which have a fixed maximum size.
 pub(super) fn uuid(_: &[Value]) -> Option<usize> {
     listed(64)
 }
@@ -136,7 +138,7 @@ pub(super) fn uri(values: &[Value]) -> Option<usize> {
     Some(lossy(values)?.saturating_mul(2).saturating_add(listed(8)?))
 }
 
-/// Each byte may become three.
+/// A percent-encoded text, in which each byte may become three.
 pub(super) fn encoded(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
@@ -167,11 +169,11 @@ pub(super) fn parameters(values: &[Value]) -> Option<usize> {
     Some(listed(count)?.saturating_mul(2).saturating_add(lossy(values)?))
 }
 
-/// Networks as values and as texts of at most this length.
+/// The merged networks.
 pub(super) fn networks(values: &[Value]) -> Option<usize> {
-    /// Addresses, and the text of a network.
+    /// The bytes for a network: its first and last address, and its text.
     const NETWORK: usize = 256;
-    // Partially merging two networks results in up to one network per bit.
+    // The given networks, and the merged networks, which are never more than the given networks.
     const PARTS: usize = 2;
     Some(values.first().map_or(0, elements).saturating_mul(NETWORK * PARTS))
 }
@@ -186,7 +188,7 @@ pub(super) fn replacements(values: &[Value]) -> Option<usize> {
 
 /// The parts of a token, decoded and as JSON. A nested token is shorter.
 pub(super) fn token(values: &[Value]) -> Option<usize> {
-    /// The digits of the signature, and the JSON as text and value.
+    /// The bytes for each byte of a token: the digits of the signature, and the JSON as text and as value.
     const TOKEN: usize = 8;
     grown(length(values.first()).saturating_mul(TOKEN))
 }
@@ -204,7 +206,7 @@ pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
 
 /// Certificates or keys in Go's JSON. Longer arguments end the evaluation before they are parsed.
 pub(super) fn certificates(values: &[Value]) -> Option<usize> {
-    /// Two bytes of DER may be an empty URI, whose value has eleven fields.
+    /// The bytes for each byte of an argument. Two bytes of DER may be an empty URI, whose value has eleven fields.
     const PARSED: usize = 320;
     let lengths = values.iter().map(|value| length(Some(value)));
     Some(lengths.filter(|length| *length <= CERTIFICATES).sum::<usize>().saturating_mul(PARSED))
@@ -212,14 +214,14 @@ pub(super) fn certificates(values: &[Value]) -> Option<usize> {
 
 /// Keys, and the document that contains them.
 fn keys(text: Option<&Value>) -> usize {
-    /// An element of a JSON document has at least two bytes.
+    /// The bytes for each byte of the document. An element of a JSON document has at least two bytes.
     const PARSED: usize = ELEMENT / 2 * GROWTH;
     length(text).saturating_mul(PARSED)
 }
 
 /// The characters and the tokens of two patterns.
 pub(super) fn intersection(values: &[Value]) -> Option<usize> {
-    /// A character with a flag, and a token with a range.
+    /// The bytes for one character of a pattern: the character with a flag, and a token with a range.
     const TOKEN: usize = 64;
     grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(TOKEN))
 }

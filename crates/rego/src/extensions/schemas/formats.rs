@@ -1,4 +1,4 @@
-//! The formats of texts, as OPA checks them.
+//! Checks the formats of texts, as OPA does.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Schemas and documents.
+//! The JSON values of schemas and documents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -128,8 +128,8 @@ fn quote(value: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Whether a number in the JSON `text` has more digits than 64-bit numbers keep, or a fraction or an exponent although it is an integer.
-/// OPA distinguishes `2.0` from `2` in a schema.
+/// Whether the JSON `text` has a number with more digits than 64-bit numbers keep, or an integer written with a
+/// fraction or an exponent. OPA distinguishes `2.0` from `2` in a schema.
 pub(super) fn has_odd_number(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {

@@ -10,7 +10,7 @@ use super::{LEVELS, Result, SCHEMAS, SchemaError};
 use crate::memory;
 use crate::re2::PatternError;
 
-/// The types, by the names of their values.
+/// The values of the keyword `type`.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "number", "null", "object", "string"];
 
 /// The version of JSON Schema. `Hybrid` is for a schema without a known `$schema`.
@@ -67,7 +67,7 @@ pub(super) struct SchemaNode {
     pub(super) reference: Option<Id>,
     pub(super) properties: BTreeMap<String, Id>,
     pub(super) additional_properties: BoolOrSchema,
-    /// By pattern, as written.
+    /// The schemas of properties whose names match a pattern.
     pub(super) pattern_properties: Vec<(Pattern, Id)>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
@@ -85,7 +85,7 @@ pub(super) struct SchemaNode {
     pub(super) unique_items: bool,
     pub(super) contains: Option<Id>,
     pub(super) constant: Option<String>,
-    /// The texts of the values, in order and as a set.
+    /// The values of `enum` as JSON: in one text in order, and as a set.
     pub(super) values: Option<(String, HashSet<String>)>,
     pub(super) one_of: Vec<Id>,
     pub(super) any_of: Vec<Id>,

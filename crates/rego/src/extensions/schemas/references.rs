@@ -1,4 +1,4 @@
-//! References in schemas (`$ref`), and their targets.
+//! Resolves references in schemas (`$ref`).
 //!
 //! References to other documents are not supported: OPA would read files or use the network. URLs with a query, with
 //! special characters or with `.` and `..` are not supported, either.
@@ -31,7 +31,7 @@ impl Reference {
     ///
     /// # Errors
     ///
-    /// Ends the evaluation if such a reference is not supported.
+    /// Ends the evaluation if `text` has a form of reference that is not supported.
     pub(super) fn read(text: &str) -> Result<Self> {
         Self::parsed(text).ok_or_else(|| SchemaError::unsupported(&format!("the reference {text:?}")))
     }

@@ -22,7 +22,7 @@ pub(super) struct ValidationError {
     pub(super) text: String,
 }
 
-/// The errors of a value, and a score for how well it matches.
+/// The errors of a value, and a score for how well the value matches.
 #[derive(Default)]
 struct ValidationResult {
     errors: Vec<ValidationError>,
@@ -36,7 +36,7 @@ impl ValidationResult {
 
     fn add(&mut self, place: &InstancePath<'_>, kind: &'static str, text: String) -> Result<()> {
         let field = place.field();
-        // The texts become part of the result as well. The list may be copied while it grows.
+        // The result of the builtin contains the texts, too. The list may be copied while it grows.
         let list = if self.errors.len() == self.errors.capacity() { self.errors.len() } else { 0 };
         memory::check(3 * (field.len() + text.len()) + 1_024 + 3 * list * size_of::<ValidationError>())?;
         self.errors.push(ValidationError { kind, field, text });
@@ -121,7 +121,7 @@ impl<'s> Validation<'s> {
         }
     }
 
-    /// Validates `value` independently.
+    /// Validates `value` against schema `id`, with a separate result.
     fn alone(&mut self, id: Id, value: &Json, place: &InstancePath<'_>) -> Result<ValidationResult> {
         let mut outcome = ValidationResult::default();
         self.value(id, value, &mut outcome, place)?;
@@ -356,7 +356,7 @@ impl<'s> Validation<'s> {
         Ok(())
     }
 
-    /// The text of `value`. Each part of it costs a step.
+    /// The text of `value`. Each part of the value costs a step.
     fn written(&mut self, value: &Json) -> Result<String> {
         let text = value.text();
         self.step(text.len() / 8)?;
@@ -591,7 +591,7 @@ impl<'s> Validation<'s> {
         place: &InstancePath<'_>,
     ) -> Result<()> {
         if let Some(multiple) = &node.multiple_of {
-            // The numbers may have very different exponents.
+            // Comparing numbers with very different exponents takes long.
             self.step(20)?;
             if !number.is_multiple_of(multiple) {
                 outcome.add(place, "multiple_of", format!("Must be a multiple of {}", multiple.go_text()))?;

@@ -29,8 +29,8 @@ pub(super) fn formatted(float: f64, verb: char, precision: Option<usize>) -> Res
     })
 }
 
-/// Formats `float` for `%g`: with an exponent if it is small or large. Without a precision, it has as many digits as
-/// necessary.
+/// Formats `float` for `%g`: with an exponent if the number is small or large. Without a precision, the result has as
+/// many digits as necessary.
 pub(super) fn general(float: f64, precision: Option<usize>, letter: char) -> String {
     let (mut digits, exponent) = digits(float, precision.map(|precision| precision.max(1)));
     let kept = digits.trim_end_matches('0').len().max(1);
@@ -58,7 +58,7 @@ pub(super) fn general(float: f64, precision: Option<usize>, letter: char) -> Str
     }
 }
 
-/// Adds a decimal point and, for `%g` and `%x`, trailing zeros to `number`: the flag `#`.
+/// Applies the flag `#`: adds a decimal point to `number` and, for `%g` and `%x`, trailing zeros.
 pub(super) fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     if verb == 'b' {
         return number.to_owned();

@@ -1,4 +1,4 @@
-//! Cases with the results of OPA 1.22. `tests/rego` compares all verbs and values with it.
+//! Cases with the results of OPA 1.22. `tests/rego` compares the results for all verbs and values with OPA.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! PEM blocks, by the rules of Go's package [encoding/pem](https://pkg.go.dev/encoding/pem).
+//! Parses PEM blocks by the rules of Go's package [encoding/pem](https://pkg.go.dev/encoding/pem).
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -24,7 +24,7 @@ pub(in crate::extensions) fn first_block(text: &str) -> Option<(Block<'_>, &str)
     loop {
         let end = rest.find(END)?;
         let (before, after) = (&rest[..end + 1], &rest[end + END.len()..]);
-        // The last line that begins a block: earlier ones have no end.
+        // The last line that begins a block. A block that begins earlier has no end.
         let begin =
             before.rfind(BEGIN).filter(|at| before[..*at].is_empty() || before[..*at].ends_with('\n'));
         let found = begin.and_then(|at| block(&before[at + BEGIN.len()..], after));

@@ -1,4 +1,4 @@
-//! Verification of signatures by [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518), like in Go.
+//! Verifies signatures by [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518), as Go does.
 
 use hmac::{Hmac, KeyInit, Mac};
 use num_bigint::BigUint;
@@ -38,7 +38,7 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// The algorithm of this name. OPA's `io.jwt.decode_verify` accepts the second names, too.
+    /// The algorithm of this name. OPA's `io.jwt.decode_verify` accepts the second name of each algorithm, too.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "HS256" | "HMAC_WITH_SHA256" => Self::Hmac(Hash::Sha256),

@@ -1,4 +1,4 @@
-//! The values of plain scalars, as in go-yaml.
+//! Parses the values of plain scalars, as go-yaml does.
 
 /// The value of a plain scalar.
 #[derive(Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) fn resolve(text: &str) -> Plain {
     let without_underscores = text.replace('_', "");
     let float = || float(&without_underscores);
     match text.as_bytes() {
-        // Here, underscores must be between digits.
+        // In a number that begins with a point, underscores must be between digits.
         bytes @ [b'.', ..] => {
             let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
             let mut underscores = text.match_indices('_');
@@ -76,7 +76,8 @@ fn float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|float: &f64| is_float && float.is_finite())
 }
 
-/// Whether a text needs no quotes: neither this parser, nor older ones, nor those of times give it another meaning.
+/// Whether a text needs no quotes, because YAML 1.1 and 1.2 parse it as text. Words such as `yes`, times and base-60
+/// numbers need quotes.
 pub(super) fn is_text(text: &str) -> bool {
     const WORDS: [&str; 16] =
         ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF"];

@@ -136,7 +136,7 @@ fn first_document(text: &str) -> Result<Value> {
     Ok(value)
 }
 
-/// A construct in an invalid text that libyaml may accept.
+/// A construct that libyaml may accept, in a `text` that this parser rejects.
 fn odd_in_invalid(text: &str) -> Option<&'static str> {
     if text.contains("\\'") {
         return Some("escaped apostrophes");
@@ -385,7 +385,7 @@ struct Decoder<'n> {
     anchors: BTreeMap<usize, &'n Node>,
     /// The anchors of the nodes that are being decoded.
     open: Vec<usize>,
-    /// The number of nodes, and of those reached through an alias.
+    /// The number of nodes, and the number of nodes that were reached through an alias.
     nodes: usize,
     aliased: usize,
     /// The number of aliases that lead to the current node.

@@ -10,7 +10,7 @@ use super::plain::{Plain, is_text, resolve};
 
 /// The maximum length in bytes of a key that is written before its colon.
 const SIMPLE: usize = 128;
-/// The maximum number of characters of a key in JSON, which go-yaml parses before it writes.
+/// The maximum number of characters of a key in JSON. OPA writes a value as JSON, which go-yaml then parses.
 const KEY: usize = 1_024;
 
 /// Why a value has no document.

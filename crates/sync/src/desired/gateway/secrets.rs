@@ -8,13 +8,13 @@
 //!
 //! A Secret of another namespace is looked up only after a ReferenceGrant there has permitted the reference. A
 //! reference without a grant therefore reveals nothing about the Secret. On the spoke, each such Secret gets its own
-//! ReferenceGrant. A Secret that cannot be copied does not delay the Gateway: as in the Gateway API, the spoke's
-//! controller reports on the listener that its reference does not resolve.
+//! ReferenceGrant. A Secret that cannot be copied does not delay the Gateway. As in the Gateway API, the spoke's
+//! controller reports the unresolved reference on the listener.
 //!
-//! Until Secrets are listed, it is unknown which of them the works of a Gateway contain, and a plan without them would
-//! remove them. A Gateway that names Secrets is therefore frozen until Secrets are listed, and also until
-//! ReferenceGrants are listed if it names a Secret in another namespace. Once listed, Secrets are planned even while
-//! their watch fails.
+//! Until Secrets are listed, it is unknown which Secrets the works of a Gateway should contain. A plan without Secrets
+//! would remove existing copies. A Gateway that names Secrets is therefore frozen until Secrets are listed. If it names
+//! a Secret in another namespace, it is also frozen until ReferenceGrants are listed. Once listed, Secrets are planned
+//! even while their watch fails.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ use policy_sync_mirror::Source;
 /// The maximum number of Secrets whose problems are reported individually.
 const REPORTED_LIMIT: usize = 10;
 
-/// The objects that accompany a Gateway, and the problems with its other Secrets.
+/// The Secrets and ReferenceGrants that are copied with a Gateway, and the problems of Secrets that are not copied.
 #[derive(Default)]
 pub(super) struct Secrets {
     pub(super) companions: Vec<Companion>,

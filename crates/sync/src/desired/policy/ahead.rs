@@ -1,4 +1,4 @@
-//! Builds the copies of a policy before its plan if that takes long.
+//! Builds the copies of a policy before its plan is made, if building takes long.
 //!
 //! The mirror is locked during a plan. Slow work is therefore done earlier, without the lock. The following plan reads
 //! the hashes of the copies from a [cache](remembered).

@@ -23,7 +23,7 @@ use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_api::selector::ClusterSelector;
 
-/// A distinct copy of a policy, identified by the inputs in which its copies differ.
+/// A distinct copy of a policy, identified by the inputs in which the policy's copies differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Variant<'t> {
     /// The targeted Gateways that are placed on the clusters.
@@ -37,7 +37,7 @@ pub(super) struct Variant<'t> {
 /// The inputs of a resource's placement.
 pub(super) struct ResourcePlacement {
     pub(super) placed: Placed,
-    /// Whether the parameters that list its kind are known, or the problem with them.
+    /// The problem if the parameters that list the resource's kind are unknown.
     pub(super) known: Result<(), Problem>,
     pub(super) terms: Option<Arc<HashedParams>>,
     /// Whether the resource requests placement.
@@ -250,8 +250,8 @@ impl Planner<'_> {
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
     }
 
-    /// A problem for each reference into another namespace. Whether the Gateway there exists is not checked, so that it
-    /// is not disclosed.
+    /// A problem for each reference into another namespace. The existence of the Gateway there is neither checked nor
+    /// disclosed.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
         self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
     }
@@ -280,7 +280,7 @@ impl Planner<'_> {
 }
 
 impl Outline<'_> {
-    /// The problem because of which the parameters for a copy are unknown, if any.
+    /// The problem that makes the parameters for a copy unknown, if any.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
         if let Some(ResourcePlacement { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());
@@ -291,7 +291,7 @@ impl Outline<'_> {
         })
     }
 
-    /// The outcome on each cluster, and the problems because of which works cannot be built.
+    /// The outcome on each cluster, and the problems that prevent works from being built.
     pub(super) fn outcomes(
         &self,
         works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
@@ -304,7 +304,7 @@ impl Outline<'_> {
         let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
         // All overrides are in one annotation: an error in one of them freezes all copies.
         let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
-        // Shared by all clusters: a problem may repeat long user input.
+        // All clusters share this outcome, because a problem may contain long user input.
         let all_kept = bad.map(|problem| Outcome::Kept(KeepReason::by([*problem])));
         let each: BTreeMap<&Variant<'_>, Outcome> = works
             .iter()

@@ -1,10 +1,10 @@
-//! The inputs of one copy of a policy or resource: enough to build it at any time without the mirror.
+//! The inputs of one copy of a policy or resource. They suffice to build the copy at any time without the mirror.
 //!
 //! ```text
 //! spec ─▶ overrides, schema check ─▶ references (policy) or replicas (resource) ─▶ copy ─▶ work ─▶ its hashes and size
 //! ```
 //!
-//! The copies of a policy can have megabytes in total. If they are large, a plan compares their hashes and keeps no
+//! All copies of a policy together can take megabytes. If they are large, a plan compares their hashes and keeps no
 //! copy. A copy that must be written is built again when it is sent: the same recipe always builds the same work.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +43,11 @@ pub(in crate::desired) struct CommonInputs {
     pub(super) info: KindInfo,
     pub(super) role: Role,
     pub(super) downstream_namespace: String,
-    /// The prefix of its namespace on the spokes, and of the namespaces that it refers to.
+    /// The prefix of namespaces on the spokes, for the object's own namespace and for its references.
     pub(super) prefix: String,
     pub(super) schema: WorkSchema,
-    /// The hosts of the listeners of each targeted Gateway, by the Gateway's name, if the kind has values for hosts.
+    /// The hosts of the listeners of each targeted Gateway, by the Gateway's name. Only for kinds whose feedback has
+    /// values for each host.
     pub(super) hosts: BTreeMap<Arc<str>, BTreeSet<String>>,
 }
 
@@ -63,7 +64,7 @@ impl CommonInputs {
             .map_or_else(|| Ok(Overrides::default()), |text| Overrides::parse(text))
     }
 
-    /// The hash of the common inputs besides the policy, its Gateways and its overrides.
+    /// The hash of the common inputs, except the policy, its Gateways and its overrides.
     fn hash(&self) -> Hash {
         let Self { controller, gvr, info, downstream_namespace, schema, hosts, .. } = self;
         let rest = format!("{} {:?} {schema:?} {hosts:?}", info.has_ancestors, self.role);
@@ -179,7 +180,7 @@ impl Recipe {
         self.template(&self.common.name()).carry(copy, Vec::new(), &names, feedback, conflicts)
     }
 
-    /// The fields of the copy besides its metadata.
+    /// The fields of the copy, except its metadata.
     fn content(&self, mut spec: Value) -> Result<Map<String, Value>, Problem> {
         let CommonInputs { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
         if *role == Role::Policy {
@@ -195,7 +196,7 @@ impl Recipe {
         Ok(content)
     }
 
-    /// The planned work of the copy, which was built before with the properties `made`.
+    /// The planned work of the copy. `made` contains the properties of the copy from an earlier build.
     pub(super) fn planned(&self, made: BuiltCopy) -> PlannedWork {
         let BuiltCopy { spec, revision, bytes } = made;
         let name = self.common.name();
@@ -230,8 +231,8 @@ impl BuildSpec for Recipe {
     }
 }
 
-/// The `statusFields` of all classes, the first of each name, followed by the defaults of the kind with other names.
-/// Values of hosts come last, because the number of values of a work is limited.
+/// The `statusFields` of all classes, followed by the defaults of the kind. Of several fields with the same name, only
+/// the first is kept. Values of hosts come last, because the number of values that are kept of a copy is limited.
 fn fields(
     params: &[&Params],
     role: Role,

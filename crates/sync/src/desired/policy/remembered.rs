@@ -1,6 +1,6 @@
-//! Caches expensive results in the row of a policy. These are the targets and the choice of overrides if the texts are
-//! large, and the hashes of copies that were [built ahead](super::ahead). The caches are dropped with the row. Copies
-//! that are no longer current are removed from them.
+//! Caches expensive results in the row of a policy. These are the targets and the selectors of overrides, if the texts
+//! are large, and the hashes of copies that were [built ahead](super::ahead). The caches are dropped with the row.
+//! Copies that are no longer current are removed from the caches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::Hash;
 use policy_sync_api::schema::Schema;
 
-/// The length of a text in bytes from which its results are cached.
+/// The results of parsing a text are cached if it has at least this length in bytes.
 const CACHE_MIN_BYTES: usize = 16 * 1024;
 
 /// The results of parsing the spec and the overrides.
@@ -47,11 +47,11 @@ pub(super) fn targets_of(policy: &Policy, namespace: &str) -> Result<Arc<Targets
     policy.text_cache.get::<ParsedTexts>().targets.get_or_init(read).clone()
 }
 
-/// The choice of overrides by cluster for `policy`, which `read` computes if it is not cached.
+/// The selectors of the overrides of `policy`. `read` computes them if they are not cached.
 ///
 /// # Errors
 ///
-/// Those of `read`.
+/// The errors of `read`.
 pub(super) fn override_selectors_of(
     policy: &Policy,
     read: impl FnOnce() -> Result<Arc<OverrideSelectors>, Problem>,

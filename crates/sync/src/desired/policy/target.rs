@@ -80,8 +80,8 @@ impl Targets {
         all.filter(|key| (*key.namespace == *self.namespace) == here).collect()
     }
 
-    /// Removes all references from the spec except those to `gateways`, and sets their namespace to the one on the
-    /// spoke.
+    /// Removes all references from the spec except the references to `gateways`. Changes the namespace of these
+    /// references to the namespace on the spoke.
     pub(super) fn narrowed(
         &self,
         mut spec: Value,

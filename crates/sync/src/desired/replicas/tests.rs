@@ -240,8 +240,9 @@ proptest! {
         prop_assert!(of(&after) >= of(&before), "{before:?} {after:?}");
     }
 
-    /// Without rebalance, a cluster loses replicas only in three cases. There are too few in total, and then no
-    /// cluster gains any. Others need them for their minimum. Or it exceeds its maximum.
+    /// Without rebalance, a cluster loses replicas only in three cases. First, the total is lower than the number of
+    /// current replicas; then no cluster gains replicas. Second, other clusters need replicas for their minimum. Third,
+    /// the cluster exceeds its maximum.
     #[test]
     fn replicas_move_without_rebalance_only_if_necessary(
         bounds in bounds(), total in 0..120_u64, current in prop::collection::vec(0..60_u64, 5),

@@ -122,7 +122,7 @@ fn waits_of_several_runs_end_together() {
     let names = ["f", "e", "d", "c", "b", "a"];
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let world = written(world, &names).after(LIMIT);
-    // A report that some of them cannot be applied makes no difference.
+    // Reports that the copies of `e` and `f` cannot be applied make no difference.
     let failing = |world: World, name: &str| world.with_policy_report(name, "eu-1", &refused("no such kind"));
     let world = failing(failing(written(world, &["e"]), "f"), "e");
     for name in &names[2..] {
@@ -137,7 +137,7 @@ fn each_created_copy_restarts_the_wait() {
     assert_eq!(waits(&world, "a"), Some(("c".into(), Some(LIMIT))));
     let world = copied(written(world, &["c"]).after(WAIT - 2_000), "c", 0).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("b".into(), Some(LIMIT))));
-    // If a spoke stops reporting the first copy, this does not extend the wait.
+    // The wait does not become longer if a spoke stops reporting the first copy.
     let world = written(world, &["b"]).with_policy_report("c", "eu-1", &applied()).after(1_000);
     assert_eq!(waits(&world, "a"), Some(("c".into(), Some(1_000))));
     let world = copied(world, "c", 0).after(1_000);
@@ -230,7 +230,7 @@ fn policies_that_are_not_placed_there_are_not_awaited() {
     listener["sectionName"] = json!("https");
     does_not_wait(aged(policy("zzz").spec("targetRef", listener), 0));
 
-    // The run before a policy that is not placed here counts.
+    // A policy that is not placed here is skipped: `aaa` waits for the run before it.
     let skipped = world([of("zzz", 0), of("yyy", 3).annotation(CLUSTER_SELECTOR, "team=none"), of("aaa", 5)]);
     assert_eq!(waits(&skipped, "aaa").unwrap().0, "zzz");
 }
@@ -324,8 +324,8 @@ fn a_copy_without_the_target_on_the_cluster_does_not_count() {
     assert_eq!((out_of_order(&world, "zzz"), out_of_order(&world, "both")), (vec![], vec![]));
 }
 
-/// The milliseconds until the Gateway `web` checks again: `None` if it is to be created, `Some(None)` if it waits
-/// without a limit for a work that is about to be created.
+/// The milliseconds until the Gateway `web` checks again. `None` if the plan creates the Gateway. `Some(None)` if it
+/// waits without a limit for a work that is about to be created.
 fn gateway_waits(world: &World) -> Option<Option<i64>> {
     let plan = world.plan_of(&gateway_origin("web"));
     plan.waiting().next()?;

@@ -26,7 +26,7 @@ fn fold(world: &World) -> GatewayFold {
     world.see(|view| plan(view, &world.settings, gateway_origin("web").object()))
 }
 
-/// The Gateway `web` with this status, of which this controller owns the fields `owned`, in the format of
+/// The Gateway `web` with this status. This controller owns the fields `owned` of the status, in the format of
 /// `managedFields`.
 fn says(status: &Value, owned: &Value) -> crate::testing::objects::Object {
     let entry = json!({"manager": ControllerName::new(CONTROLLER).hub_field_manager(), "operation": "Apply",

@@ -12,13 +12,13 @@ use policy_sync_api::names::{GroupVersionResource, Origin};
 
 const NOTHING: [&str; 0] = [];
 
-/// The policy `limits` is on `eu-1`; then `us-1` is chosen, too.
+/// The policy `limits` is on `eu-1`. The Placement now selects `us-1`, too, but no work exists there.
 fn growing() -> World {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
     world.decisions("all", &["eu-1", "us-1"]).after(60_000)
 }
 
-/// The same after a restart in which everything but the parameters and policies has been read.
+/// The hub of `growing` after a restart, with these policies. Everything but the parameters and policies has been read.
 fn restarted(policies: &[Object]) -> World {
     let mut objects = vec![
         class("multi"),
@@ -149,7 +149,7 @@ fn disagreeing() -> World {
     growing().with(class("second")).params("second", second)
 }
 
-/// The version that the second class lists has been checked.
+/// The world after the version that the second class lists was checked, with this result.
 fn looked_up(mut world: World, resolution: Resolution) -> World {
     world.resolve("v2", "ratelimitpolicies", resolution);
     world

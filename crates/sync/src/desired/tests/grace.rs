@@ -1,4 +1,4 @@
-//! Tests of the grace period: a Gateway and its policies stay for a while on a cluster that is no longer chosen.
+//! Tests of the grace period: a Gateway and its policies stay for a while on a cluster that is no longer selected.
 
 use crate::Problem;
 use crate::testing::objects::{
@@ -19,7 +19,7 @@ fn on_two() -> World {
     world.with(policy("limits").targets("web")).written()
 }
 
-/// The cluster us-1 has left, and its work is marked.
+/// The Placement no longer selects us-1, and an annotation of the work there records since when.
 fn unplaced() -> World {
     on_two().decisions("all", &["eu-1"]).after(SETTLES).written()
 }
@@ -143,7 +143,7 @@ fn spoke_cannot_extend_the_grace_period() {
     assert_eq!(gateway_writes(&marked("1970-01-01T00:00:00Z")), ["delete us-1"]);
 }
 
-/// The spoke in us-1 replaces or removes the moment on the work.
+/// The spoke us-1 changes the start of the grace period in the work's annotation, or removes the annotation.
 fn rewritten(world: World, moment: Option<i64>) -> World {
     world.edited(&gateway_origin("web"), "us-1", |work| {
         let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();

@@ -1,5 +1,5 @@
-//! Tests that a written work equals its plan: a work that is read back from the server, with its defaults and number
-//! formats, causes no further write.
+//! Tests that a written work equals its plan. A work that is read back has the defaults and number formats of the
+//! server, but causes no further write.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Tests that names and objects that are too long, too large or reserved freeze.
+//! Tests that objects are frozen if they are too large, or if their names are too long or reserved.
 
 use serde_json::json;
 

@@ -214,7 +214,8 @@ fn selector_withdraws_while_the_placement_is_unsettled() {
     assert_eq!(world.writes("limits"), ["delete us-1"]);
 }
 
-/// Policy `limits`, for clusters in the region `eu`, is written to `eu-1`, whose ManagedCluster has that label.
+/// Policy `limits`, for clusters in the region `eu`, is written to `eu-1`, whose ManagedCluster has the label
+/// `region=eu`.
 fn selective() -> World {
     let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     shop(&["eu-1"]).with(cluster("eu-1").label("region", "eu")).with(limits).written()

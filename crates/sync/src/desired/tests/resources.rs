@@ -1,4 +1,4 @@
-//! Tests of resources: a Placement of their own namespace chooses their clusters, independent of Gateways, and they
+//! Tests of resources: a Placement in their own namespace selects their clusters, independent of Gateways. Resources
 //! are copied unchanged.
 
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ mod shares;
 
 const NOTHING: [&str; 0] = [];
 
-/// A hub whose class lists Deployments and ConfigMaps, with two clusters that the Placement `all` chooses.
+/// A hub whose class lists Deployments and ConfigMaps, with two clusters that the Placement `all` selects.
 fn fleet() -> World {
     world()
         .class("multi", &resource_listing(None))

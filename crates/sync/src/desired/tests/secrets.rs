@@ -28,8 +28,7 @@ fn of_tls(name: &str) -> Value {
     json!({"name": name, "namespace": "tls"})
 }
 
-/// The Gateway `web` on `eu-1`, of a class that copies Secrets. Secrets and grants have been listed and are
-/// `objects`.
+/// The Gateway `web` on `eu-1`, of a class that copies Secrets. The lists of Secrets and grants contain `objects`.
 fn copying(references: &[Value], objects: &[Object]) -> World {
     let mut world = shop(&["eu-1"]).class("multi", &json!({"tlsSecrets": "copy"})).with(web(references));
     for source in [SECRETS.all(), GRANTS.all()] {
@@ -51,7 +50,7 @@ fn manifests(world: &World) -> Vec<Value> {
     work(world).spec().unwrap().workload.manifests.iter().map(|manifest| manifest.0.clone()).collect()
 }
 
-/// The manifests in its work, such as `Secret kuadrant-shop/a`.
+/// The manifests in the work of the Gateway `web`, such as `Secret kuadrant-shop/a`.
 fn carried(world: &World) -> Vec<String> {
     let text = |manifest: &Value| {
         let metadata = &manifest["metadata"];

@@ -1,5 +1,5 @@
-//! Tests of cluster selectors on Gateways: they can limit the chosen clusters but add none. A deselected cluster gets
-//! a grace period.
+//! Tests of cluster selectors on Gateways: they can limit the clusters that the Placement selects, but not add any. A
+//! deselected cluster gets a grace period.
 
 use crate::testing::objects::{Object, cluster, gateway, gateway_origin, policy};
 use crate::testing::world::{World, shop};
@@ -13,7 +13,7 @@ fn web() -> Object {
     gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT)
 }
 
-/// Two clusters are chosen, and a third exists.
+/// The Placement selects two clusters, and a third exists.
 fn fleet() -> World {
     let of = |name: &str, region: &str| cluster(name).label("region", region);
     let world = shop(&["eu-1", "us-1"]).with(of("eu-1", "eu")).with(of("us-1", "us")).with(of("eu-2", "eu"));
@@ -54,7 +54,7 @@ fn deselected_cluster_keeps_its_gateway_for_the_grace_period() {
 
 #[test]
 fn changed_labels_count_at_once() {
-    // Without policies that the Gateway would wait for.
+    // No policy exists here, because the Gateway would wait for it.
     let world = fleet().without(policy("limits")).with(web().annotation(CLUSTER_SELECTOR, EU)).written();
     let world = world.with(cluster("us-1").label("region", "eu"));
     assert_eq!(gateway_writes(&world), ["create us-1"]);

@@ -18,7 +18,7 @@ use policy_sync_api::names::Origin;
 /// The sizes of the spec and overrides of the largest policy that the API accepts, in bytes.
 const WHOLE: (usize, usize) = (371_000, 254_000);
 
-/// The memory that planning the policy `limits` takes.
+/// The memory that a plan of the policy `limits` allocates.
 fn planning(world: &World) -> AllocationInfo {
     let origin = policy_origin("limits");
     world.see(|view| measure(|| drop(plan_works(view, &world.settings, &origin))))
@@ -47,7 +47,7 @@ fn distinct_copies_that_together_pass_32_mib_freeze_the_policy() {
 fn too_large_copies_are_rejected_before_one_is_built() {
     let world = fleet().with(varied(WHOLE));
     let taken = planning(&world);
-    // Both texts are parsed once, which takes about ten times their size.
+    // Both texts are parsed once. The results take about ten times the size of the texts.
     assert!(taken.bytes_total < 16 << 20, "{} bytes", taken.bytes_total);
 }
 
@@ -134,7 +134,7 @@ fn a_plan_holds_one_copy_at_a_time() {
     let one = fleet().with(policy("limits").targets("web").spec("limits", rules("own", TENTH.0 + TENTH.1)));
     let (one, all) = (planning(&one), planning(&world));
     assert_eq!((world.problems("limits"), copies(&world)), (Vec::new(), CLUSTERS));
-    // The parsed texts, the copy that is being built, and the hashes.
+    // The plan keeps only the parsed texts, the copy that is being built, and the hashes.
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
     let all = measure(|| drop(world.diff_of(&policy_origin("limits"))));
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
@@ -173,7 +173,7 @@ fn takes(made: bool, what: impl Fn(&World)) -> Duration {
 #[test]
 fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
     let (limits, web) = (policy_origin("limits"), gateway_origin("web"));
-    // The work under the lock of the mirror, for the policy and for its Gateway.
+    // The steps that lock the mirror, for the policy and for its Gateway.
     let held = [
         ("finding what to make", takes(false, |world| assert!(!world.is_made(&limits)))),
         ("works", takes(true, |world| drop(world.diff_of(&limits)))),

@@ -35,7 +35,7 @@ fn policy_work() {
     insta::assert_yaml_snapshot!(work(&policy_origin("limits")));
 }
 
-/// The feedback paths that the work of a policy of `resource` has besides those of all policies.
+/// The feedback paths in the work of a policy of `resource`, except those that all policies have.
 fn fields((resource, name): (&str, &str), status_fields: &Value) -> Vec<String> {
     let mut params = listing(&[resource]);
     params["policiesToSync"][0]["statusFields"] = status_fields.clone();

@@ -1,4 +1,4 @@
-//! Tests of the watches besides the needed kinds.
+//! Tests of the watches in addition to those of the needed kinds.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Explanations of Gateways.
+//! Tests of the explanations of Gateways.
 
 use super::*;
 use crate::testing::reports::programmed;

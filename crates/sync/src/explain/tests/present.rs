@@ -1,4 +1,4 @@
-//! Explanations of works that exist or are planned.
+//! Tests of the explanations of works that exist or are planned.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Explanations of resources.
+//! Tests of the explanations of resources.
 
 use serde_json::json;
 

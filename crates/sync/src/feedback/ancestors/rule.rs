@@ -47,7 +47,7 @@ fn message(gateways: &[&str]) -> String {
         let ancestor = format!("{} + {}", short_texts(&name), texts(&format!("[{conditions}]")));
         texts(&format!("l.map(a, {ancestor})"))
     };
-    // One character more than is kept, so that the reader can detect the cut.
+    // Messages are cut to one character more than the reader keeps, so that the reader can detect the cut.
     let words =
         texts(&format!("{asked}.map(c, {}){}", or_empty("c.message"), cut_to(TEXT_LIMIT.saturating_add(1))));
     let words = format!("l.map(a, {words}).join('')");
@@ -72,8 +72,8 @@ fn texts(list: &str) -> String {
     format!("{list}.map(s, string(size(s)) + ':' + s).join('')")
 }
 
-/// Joins names, each preceded by its length and cut to one character more than is kept, so that the reader can detect
-/// the cut.
+/// Joins names, each preceded by its length. Names are cut to one character more than the reader keeps, so that the
+/// reader can detect the cut.
 fn short_texts(items: &[String]) -> String {
     texts(&format!("[{}]{}", items.join(", "), cut_to(NAME_LIMIT.saturating_add(1))))
 }

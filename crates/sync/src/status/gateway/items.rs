@@ -1,5 +1,5 @@
-//! Collects the addresses and listeners of all clusters for the status of a Gateway, in the order of the clusters' names.
-//! An item that the API would reject is left out and counted.
+//! Collects the addresses and listeners of all clusters for the status of a Gateway, in the order of the clusters'
+//! names. An item that the API would reject is left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -103,7 +103,8 @@ impl Items {
         kinds
     }
 
-    /// The conditions of a listener. Always includes `Programmed`, because the API rejects a listener without conditions.
+    /// The conditions of a listener. Always includes `Programmed`, because the API rejects a listener without
+    /// conditions.
     fn conditions(
         &mut self,
         now: Moment,

@@ -16,7 +16,8 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::syntax::LABEL_LIMIT;
 
-/// The maximum size of all labels, in bytes. Otherwise the object could outgrow the API server's limit for requests.
+/// The maximum size of all labels, in bytes. Without this limit, the object could exceed the API server's limit for
+/// requests.
 const LABELS_LIMIT: usize = 128 * 1024;
 
 /// All labels and annotations that this controller owns on a Gateway.
@@ -63,8 +64,8 @@ pub(super) fn without_ours(found: &GatewayFields) -> Option<Metadata> {
 }
 
 impl Metadata {
-    /// Prepares the removal of keys with another owner. Leaving them out would keep them, so they first get a different
-    /// value, which makes this controller the only owner. The next write leaves them out.
+    /// Prepares the removal of keys that another owner also owns. Omitting such a key from an apply would not remove
+    /// it. So this write changes its value, which makes this controller the only owner. The next write omits it.
     fn take_over(&mut self, found: &GatewayFields, stays: impl Fn(&Arc<str>) -> bool) {
         for (key, value) in &found.labels {
             if !self.labels.contains_key(key) && stays(&key.as_str().into()) {
@@ -88,7 +89,7 @@ fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: us
     let mut bytes = GATEWAY_CLUSTERS.len() + "[]".len();
     let listed: Vec<&ClusterName> = clusters
         .take_while(|cluster| {
-            // Quotes and a comma. Names of clusters contain no character that JSON escapes.
+            // Two quotes and a comma. Names of clusters contain no character that JSON escapes.
             bytes += cluster.0.len() + 3;
             bytes <= room
         })
@@ -98,7 +99,7 @@ fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: us
     (text.into_iter().collect(), all - listed.len())
 }
 
-/// The labels for the attributes of clusters, and the names of those that are no valid labels.
+/// The labels for the attributes of clusters, and the names of attributes that are not valid labels.
 fn labels<'c>(view: View<'_>, clusters: impl Iterator<Item = &'c ClusterName>) -> (Strings, Vec<String>) {
     let (mut labels, mut left_out, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
     for cluster in clusters {

@@ -1,4 +1,5 @@
-//! The annotations stay valid JSON and within the limits for any number of clusters and any length of texts.
+//! Tests that the annotations stay valid JSON and within the limits, for any number of clusters and any length of
+//! texts.
 
 use serde_json::{Value, json};
 

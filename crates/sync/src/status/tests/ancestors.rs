@@ -1,4 +1,4 @@
-//! Feedback and entries of policy kinds with a status per ancestor.
+//! Tests of feedback and entries for policy kinds that have a status for each ancestor.
 
 use serde_json::{Value, json};
 

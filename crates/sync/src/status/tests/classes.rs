@@ -1,4 +1,4 @@
-//! The planned status of GatewayClasses.
+//! Tests of the planned status of GatewayClasses.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;

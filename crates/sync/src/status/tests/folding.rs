@@ -1,4 +1,4 @@
-//! The planned annotations of a hub policy.
+//! Tests of the planned annotations of a hub policy.
 
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ fn dropped_value_is_reported_and_missing_value_is_not() {
     assert_eq!(entry(&stale), json!({"applied": true, "pending": true}));
 }
 
-/// Otherwise the entries of all other clusters would become unreadable.
+/// With such a value, parsers would reject the whole annotation, with the entries of all other clusters.
 #[test]
 fn value_nested_too_deeply_is_left_out() {
     let mut params = listing(&["ratelimitpolicies"]);

@@ -1,4 +1,4 @@
-//! The planned status and metadata of a hub Gateway.
+//! Tests of the planned status and metadata of a hub Gateway.
 
 mod again;
 mod labels;

@@ -1,4 +1,4 @@
-//! The Events about policies.
+//! Tests of the Events about policies.
 
 use crate::testing::objects::{policy, policy_origin};
 use crate::testing::reports::{TestReport, applied, refused};
@@ -66,7 +66,8 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
         note(&by_both),
         "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
     );
-    // These names do not denote copies: a hub policy without copy there, the policy itself, policies of other namespaces.
+    // These names do not denote copies: a hub policy without copy there, the policy itself, policies of other
+    // namespaces.
     for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
         let world = on_two()
             .with(policy("zzz").targets("web"))
@@ -83,7 +84,7 @@ fn policy_not_applied_for_five_minutes_is_stuck() {
     assert_eq!(notices(&world), (vec![], Some(1)));
     let world = world.after(1);
     assert_eq!(notices(&world).0, [stuck("eu-1; us-1")]);
-    // After a change by the owner the time starts again.
+    // After the owner changes the policy, the five minutes start again.
     let changed = policy("limits").targets("web").metadata("generation", 2.into());
     assert_eq!(notices(&world.with(changed)), (vec![], Some(STUCK)));
     let now = Moment(on_two().now).rfc3339();

@@ -1,4 +1,4 @@
-//! Messages for the owner of a policy in its annotations and Events, apart from the spokes' reports.
+//! Tests of the messages for the owner of a policy in annotations and Events, except the spokes' reports.
 
 use serde_json::json;
 

@@ -38,7 +38,7 @@ pub(super) fn order(
                 let beside = neighbours.get(&draft.node).into_iter().flatten();
                 let beside: Vec<usize> = beside.filter_map(|node| before.get(node)).copied().collect();
                 let sum: usize = beside.iter().sum();
-                // A box without a neighbour on that side keeps its position.
+                // A box without a neighbour in the column on that side keeps its position.
                 let seat = own[&draft.node];
                 let mean = sum.checked_div(beside.len()).unwrap_or(seat);
                 (unattached.contains(&draft.node), mean, seat)

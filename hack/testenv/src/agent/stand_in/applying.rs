@@ -1,4 +1,5 @@
-//! The applying loop: writes a work's manifests to the spoke, and removes the objects when the work is deleted.
+//! The applying loop: writes a work's manifests to the spoke, and removes the objects when the work is deleted. A
+//! work is *held* while it has the agent's finalizer. The *record* is its AppliedManifestWork on the spoke.
 //!
 //! ```text
 //! no finalizer ──hold──▶ held ──apply──▶ Applied ──resync──▶ apply …
@@ -25,7 +26,7 @@ pub(super) enum Run {
     Settled,
     /// Objects are still terminating.
     Pending,
-    /// The agent does not hold the work: its finalizer is missing, was just added, or was removed.
+    /// The work is not held: its finalizer is missing, was just added, or was removed.
     Idle,
 }
 

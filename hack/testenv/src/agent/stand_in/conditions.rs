@@ -1,8 +1,8 @@
 //! Condition rules: conditions computed from an object with CEL, as in OCM's agent.
 //!
 //! If an expression fails, the condition is `False` with a separate reason. If a message expression fails, the
-//! condition keeps its status and its message is the error. Each condition carries the generation of the work.
-//! One from another generation belongs to a deleted rule and is removed.
+//! condition keeps its status, and its message is the error. Each computed condition carries the generation of
+//! the work. A condition of another generation belongs to a deleted rule, and is removed.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn condition(
     }
 }
 
-/// Evaluates the CEL rules for `object`; `generation` is that of the work.
+/// Evaluates the CEL rules for `object`. `generation` is the generation of the work.
 pub(super) fn computed(rules: &[ConditionRule], object: &Value, generation: i64) -> Vec<Condition> {
     // This agent has no well-known conditions.
     let rules = rules.iter().filter(|rule| rule.rule == ConditionRuleType::CEL);

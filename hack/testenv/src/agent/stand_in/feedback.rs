@@ -1,9 +1,9 @@
 //! Status feedback: reads the values that a work's feedback rules select from an object, with their types.
 //!
-//! The limits are those of OCM's agent. Without raw JSON, integers, strings and booleans have no length limit;
-//! only the first of several matches counts. A list, an object or a fraction is an error of its path, and does
-//! not affect other paths. With raw JSON these values are reported as JSON of at most 1,024 bytes, longer JSON is
-//! such an error, and several matches become a list.
+//! The limits are those of OCM's agent. Integers, strings and booleans have no length limit. Without raw JSON,
+//! only the first of several matches counts, and a list, an object or a fraction is an error. With raw JSON,
+//! several matches become a list, and lists, objects and fractions are reported as JSON. JSON of more than 1,024
+//! bytes is an error. The error of one path does not affect other paths.
 
 use policy_sync_api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
 use serde_json::Value;
@@ -15,9 +15,9 @@ use super::path::{Path, go_type};
 pub(super) struct Feedback {
     /// Whether the manifest has any feedback rules.
     pub(super) has_rules: bool,
-    /// One for each path with a value.
+    /// A value for each path that has one.
     pub(super) values: Vec<FeedbackValue>,
-    /// One for each path that failed.
+    /// An error for each path that failed.
     pub(super) errors: Vec<String>,
 }
 

@@ -41,7 +41,8 @@ pub(super) fn meta_of(ordinal: usize, manifest: &Value, mapping: Option<&Mapping
     }
 }
 
-/// Rank of a kind within its work: kinds that others depend on come first, the rest keep their order.
+/// Rank of a kind within its work. Kinds that other kinds depend on come first. All other manifests keep their
+/// order.
 pub(super) fn rank(kind: &str) -> u8 {
     match kind {
         "Namespace" | "CustomResourceDefinition" | "PriorityClass" | "StorageClass" => 0,
@@ -63,7 +64,8 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Uses the first match with rules of each kind. The last match decides `watched`.
+    /// Uses the first match with an update strategy, the first with feedback rules, and the first with condition
+    /// rules. The last match decides `watched`.
     pub(super) fn new(meta: &ResourceMeta, configs: &[ManifestConfig]) -> Self {
         let mut found = Self::default();
         for config in configs.iter().filter(|config| matches(meta, config)) {

@@ -2,8 +2,9 @@
 //! evaluated as RFC 9535.
 //!
 //! Supported are names, quoted names, escaped dots, indexes and an equality filter. Each step becomes one segment
-//! of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535). Between the steps, checks of client-go that the RFC
-//! lacks are added: an index past the end, and an index or filter on a value that is not a list.
+//! of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535). Between the steps, two checks of client-go are added
+//! that the RFC lacks. An index past the end is an error, and so is an index or a filter on a value that is not a
+//! list.
 
 use std::fmt::Write;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 /// Why a path cannot be evaluated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathError {
-    /// This agent cannot parse the path.
+    /// The path has a syntax that this agent cannot parse.
     #[error("{what} at offset {at}")]
     Syntax {
         what: String,

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Delay before a name is retried whose run panicked.
+/// Delay before the next run of a name if the last run panicked.
 const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
 /// Due times of queued names, and the names that are running.

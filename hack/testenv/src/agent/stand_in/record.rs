@@ -1,5 +1,5 @@
-//! AppliedManifestWorks: the record of a work's objects on the spoke. Created before anything is applied,
-//! released after everything is removed.
+//! AppliedManifestWorks: the record of a work's objects on the spoke. The agent creates it before it applies
+//! anything, and removes its finalizer after all objects are gone.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

@@ -7,11 +7,11 @@ use crate::api::AppliedResource;
 /// How to treat an object that the work no longer contains.
 #[derive(Debug, PartialEq)]
 pub(super) enum Removal {
-    /// Nothing: the work does not own the object, or it is another instance.
+    /// Do nothing, because the work does not own the object, or because the object is another instance.
     Forget,
     /// Remove only this work's owner reference, because another work owns the object too.
     Disown(Vec<OwnerReference>),
-    /// Wait until it is gone; it is being deleted.
+    /// Wait until the object is gone, because it is being deleted.
     Wait,
     /// Delete the object.
     Delete,

@@ -73,7 +73,7 @@ pub(super) fn resource_of(meta: &ResourceMeta) -> ApiResource {
 #[derive(Debug)]
 pub(super) struct ManifestWrite<'a> {
     pub(super) manifest: &'a Value,
-    /// The directory of the files.
+    /// The kind as the spoke serves it.
     pub(super) mapping: &'a Mapping,
     pub(super) meta: &'a ResourceMeta,
     /// The work's configuration for the manifest.
@@ -185,7 +185,8 @@ impl Spoke {
         Ok(api.create(&PostParams::default(), &object).await?)
     }
 
-    /// Removes objects that the work no longer contains. Returns those still terminating, and the errors.
+    /// Removes objects that the work no longer contains. Returns the objects that are still terminating, and the
+    /// errors.
     pub(super) async fn remove(
         &self,
         resources: &[AppliedResource],
@@ -216,7 +217,7 @@ impl Spoke {
                 match api.delete(&record.name, &DeleteParams::background().preconditions(preconditions)).await
                 {
                     Ok(_) => Ok(true),
-                    // Gone, or replaced by another instance.
+                    // The object is gone, or another instance has replaced it.
                     Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(false),
                     Err(error) => Err(error),
                 }

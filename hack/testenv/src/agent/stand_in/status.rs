@@ -2,7 +2,7 @@
 //!
 //! As in OCM's agent, two loops write the same status: the applying loop owns every `Applied`, the observing loop
 //! everything else. So `Available` can carry the new generation before the new spec is applied. Only `Applied`
-//! confirms that it is applied.
+//! confirms that the new spec is applied.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;

@@ -29,22 +29,22 @@ pub(crate) struct SpokeFixture {
 }
 
 impl SpokeFixture {
-    /// On a spoke of the shared fleet, with access to the sample policies. `_space` names the namespace that the
-    /// test uses.
+    /// A fixture on a spoke of the shared fleet, with access to the sample policies. `_space` names the namespace
+    /// that the test uses.
     pub(crate) async fn on(cluster: &str, _space: &str) -> Self {
         let fixture = Self::without_access(cluster).await;
         fixture.give_access().await;
         fixture
     }
 
-    /// On a spoke of the shared fleet.
+    /// A fixture on a spoke of the shared fleet, without access to policies.
     pub(crate) async fn without_access(cluster: &str) -> Self {
         let fleet = Fleet::shared().await.unwrap();
         let spoke = fleet.spoke(cluster).unwrap().client().unwrap();
         Self { own: None, cluster: cluster.into(), hub: fleet.hub().client().unwrap(), spoke }
     }
 
-    /// With access to a separate kind `things`, which has no policy controller.
+    /// A fixture with access to a separate kind `things`, which has no policy controller.
     pub(crate) async fn without_policy_controller(cluster: &str, space: &str, group: &str) -> Self {
         let fixture = Self::without_access(cluster).await;
         apply(&fixture.spoke, &crd(group, "things", "Thing")).await.unwrap();
@@ -52,14 +52,14 @@ impl SpokeFixture {
         fixture
     }
 
-    /// On a separate fleet with one spoke.
+    /// A fixture on a separate fleet with one spoke.
     pub(crate) async fn alone(cluster: &str) -> Self {
         let fixture = Self::with_fleet(cluster, FleetOptions::spokes([cluster])).await;
         fixture.give_access().await;
         fixture
     }
 
-    /// On a separate fleet with one spoke that has neither agent nor policy controller.
+    /// A fixture on a separate fleet with one spoke that has neither agent nor policy controller.
     pub(crate) async fn without_agents(cluster: &str) -> Self {
         let options =
             FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes([cluster]) };
@@ -173,8 +173,8 @@ impl SpokeFixture {
         }
     }
 
-    /// Waits until the agent has recorded the applied policy, which it does after it reports `Applied`. An agent
-    /// that stops in between does not remove the objects of a work deleted meanwhile.
+    /// Waits until the agent has recorded the applied policy, which it does after it reports `Applied`. If the
+    /// agent stops in between and the work is deleted, the agent does not remove the work's objects.
     pub(crate) async fn recorded(&self, work: &ManifestWork) {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
         let name = work.name_any();

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
-/// A work that grants the agent access to one kind. Several tests write the same one.
+/// A work that grants the agent access to one kind. Several tests write the same work.
 pub(crate) fn access(name: &str, group: &str, resource: &str) -> Work {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -57,7 +57,7 @@ fn document_is_flapping_after_three_changes_that_moved_objects() {
     for second in 0..2 {
         assert!(flip(&mut causes, &app, &[&bad], at(second)).is_empty());
     }
-    // One change moves many objects.
+    // One change of a document moves many objects.
     let moved = [(bad.clone(), causes.latest())].into();
     assert!(causes.moved(&moved, at(2)).is_empty(), "it counts twice");
     assert!(flip(&mut causes, &app, &[&good], at(2)).is_empty());
@@ -90,7 +90,7 @@ fn memory_is_bounded_and_untracked_changes_have_no_cause() {
         flip(&mut causes, &app, &[&document], at(0));
     }
     assert!(causes.changes.len() <= MAX_CHANGES && causes.moves.len() <= MAX_DOCUMENTS);
-    // An object evaluated before the first remembered change.
+    // The object was evaluated before the first remembered change.
     causes.record_compliant(&app, content(0), 1);
     assert!(causes.of(&app, content(0)).is_empty());
     causes.retain(|_| false);

@@ -37,7 +37,7 @@ fn reading_a_forbidden_kind_is_a_fault_at_its_place() {
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
     hub.0.change(failing(WatchFailureKind::Forbidden), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods cannot be listed: no (403)"]);
-    // Once listed, the objects are known, even if later lists are rejected.
+    // After the first complete list, the objects are known, even if the hub rejects later lists.
     hub.documents("pods", &[]);
     hub.0.change(failing(WatchFailureKind::Forbidden), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);

@@ -117,7 +117,7 @@ fn status_is_ok_once_all_modules_are_loaded() {
     advised.advice = vec![Fault::new(&id, Position { line: 1, column: 9 }, "pods are sheep")];
     let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
     assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
-    // This text is not checked yet.
+    // The verdict is about an earlier text, so this text is not checked yet.
     assert_eq!(says(&[("a.rego", verdict("other", LoadOutcome::Loaded, true))]), Value::Null);
 }
 
@@ -221,7 +221,7 @@ fn missing_webhook_is_reported_after_a_second() {
     assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
     let kept = json!({"status": "ok", "notes": ["its webhook registration cannot be updated: why"]});
     assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
-    // The earlier text in force is not evaluated either.
+    // With an external engine, the earlier text in force is not evaluated either.
     let refused = [(
         "a.rego",
         Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },

@@ -10,10 +10,11 @@ use tower::service_fn;
 
 use super::*;
 
-/// The API server's latency.
+/// The latency of the API server.
 const TAKES: Duration = Duration::from_millis(20);
 
-/// An API server that authenticates tokens beginning with `valid` or `nobody`, and authorizes the former.
+/// An API server that authenticates tokens beginning with `valid` or `nobody`, and authorizes only those beginning with
+/// `valid`.
 #[derive(Clone, Default)]
 struct ApiServer {
     reviews: Arc<AtomicUsize>,
@@ -59,7 +60,8 @@ fn address(last: u8) -> Option<IpAddr> {
     Some(Ipv4Addr::new(10, 0, 0, last).into())
 }
 
-/// The verdicts about 25 readers at `from` while 500 callers at 10.0.0.1 send bogus tokens without a pause.
+/// The verdicts about 25 readers at the address `from`, while 500 callers at 10.0.0.1 send invalid tokens without a
+/// pause.
 async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) -> Vec<Result<(), Rejection>> {
     let bogus = (0..500).map(|number| {
         let readers = readers.clone();
@@ -76,7 +78,7 @@ async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) ->
     let tokens: Vec<String> = (0..25).map(|number| format!("valid-{number}")).collect();
     let verdicts = join_all(tokens.iter().map(|token| readers.admit(token, from))).await;
     bogus.iter().for_each(tokio::task::JoinHandle::abort);
-    // Wait until they have left the queue.
+    // Wait until all callers have left the queue.
     join_all(bogus).await;
     verdicts
 }
@@ -99,14 +101,13 @@ async fn known_readers_are_admitted_despite_bogus_tokens_of_their_own_address() 
     for number in 0..25 {
         readers.admit(&format!("valid-{number}"), address(1)).await.unwrap();
     }
-    // Their verdicts are no longer fresh.
+    // The verdicts about the readers are no longer fresh.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
     assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
     assert!(server.most.load(Ordering::Relaxed) <= MAX_UNKNOWN_CALLERS + MAX_READERS);
 }
 
-/// Only the API server can distinguish a new token from a bogus one, so both share the slots of their
-/// address.
+/// Only the API server can distinguish a new token from an invalid one, so both share the slots of their address.
 #[tokio::test(start_paused = true)]
 async fn new_readers_get_429_while_bogus_tokens_come_from_their_address() {
     let readers = ApiServer::default().readers();
@@ -120,7 +121,7 @@ async fn new_readers_get_429_while_bogus_tokens_come_from_their_address() {
     for number in 0..25 {
         readers.admit(&format!("valid-{number}"), address(1)).await.unwrap();
     }
-    // From then on, their tokens are known.
+    // The readers' tokens have been accepted, so they are known from now on.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
     assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
 }

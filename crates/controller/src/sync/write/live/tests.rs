@@ -1,4 +1,4 @@
-//! Which reads are sent, and when, to a fake server with one Gateway and any number of policies.
+//! Tests which reads are sent, and when, to a fake server with one Gateway and any number of policies.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct Server {
     asked: Arc<Mutex<Vec<String>>>,
     /// The generation of all objects.
     generation: Arc<AtomicI64>,
-    /// Differs in each response, so checks must ignore it.
+    /// The resource version. It differs in each response, so checks must ignore it.
     resource_version: Arc<AtomicI64>,
     /// The response to a list of policies.
     listed: Arc<serde_json::Value>,
@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-/// The expectation that the object exists with this generation, or does not exist.
+/// The expectation that an object exists with this generation, or does not exist if `generation` is `None`.
 fn object(resource: &str, name: &str, generation: Option<i64>) -> Precondition {
     let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
     let Some(generation) = generation else { return Precondition::Absent(gvr, key) };
@@ -113,7 +113,7 @@ async fn concurrent_checks_of_one_cause_share_one_read() {
     let first = causes.check(cause("first"));
     let names: Vec<String> = (1..LIST_THRESHOLD).map(|n| n.to_string()).collect();
     let others = names.iter().map(|name| async {
-        // While the first request is in progress.
+        // The first request is still in progress.
         tokio::time::sleep(TAKES / 2).await;
         causes.check(cause(name)).await
     });

@@ -13,7 +13,7 @@ fn keys(expectations: &Expectations<Key, OwnWrites>) -> Vec<Key> {
     expectations.collect(|key, _| [key.clone()])
 }
 
-/// The actions for the policy `limits` that are not waiting for the watch.
+/// The actions for the policy `limits` that do not wait for the watch.
 fn visible(world: &World, own: &mut OwnWrites) -> Vec<WorkAction> {
     let actions = world.diff_of(&policy_origin("limits")).actions;
     world.see(|view| own.visible(view, actions))

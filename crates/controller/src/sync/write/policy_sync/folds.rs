@@ -1,5 +1,5 @@
-//! Writes the annotations of policies and the metadata and status of Gateways, and reports changes. If several Policy
-//! Sync controllers could write an object, exactly one does.
+//! Writes the annotations of policies, and the metadata and status of Gateways, and reports changes of their state. If
+//! several Policy Sync controllers could write an object, exactly one of them does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use policy_sync_sync::status::contest::Contest;
 use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::Fold;
 
-/// The delay before checking again whether another controller still has to write an object.
+/// The delay before the next check whether another controller still writes an object.
 const CONTEST_RECHECK: Duration = Duration::from_secs(30);
 
 impl PolicySync {
@@ -33,7 +33,7 @@ impl PolicySync {
             Some(plan.fold)
         });
         match fold {
-            // The mirror lacks this controller's last write. Retry in the next window.
+            // The mirror does not show this controller's last write. The key is tried again after the batching window.
             None => self.queue.add_after_window(key.clone()),
             Some(Fold::Contested { contest, ours, theirs }) => {
                 match self.wins(key, origin, &contest).await? {
@@ -64,7 +64,7 @@ impl PolicySync {
     }
 
     /// Whether this controller writes the fields of `origin` that other controllers write, too. `None` if the lookup
-    /// has no result yet; the key is queued again.
+    /// has no result yet. In that case, the key is queued again.
     async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
         let manager = self.manager();
         let wins = contest.is_won_anyway(&manager)
@@ -80,19 +80,20 @@ impl PolicySync {
         } else {
             let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
             self.reports.problems(key, regarding, [contest.problem()].into());
-            // No event reports that the works of the other controllers are gone.
+            // No event is delivered when the works of the other controllers cease to exist, so the key is queued again.
             self.queue.add_after(key.clone(), CONTEST_RECHECK);
         }
         Ok(Some(wins))
     }
 
-    /// Clears the contest problem of `key`: no other controller writes its fields, or this one wins.
+    /// Clears the problem that other controllers write the fields of `key`. Either no other controller writes them, or
+    /// this controller takes precedence.
     fn uncontested(&self, key: &Key) {
         self.reports.problems(key, None, BTreeSet::new());
     }
 
-    /// Writes the labels and the annotation of a Gateway or, if they are up to date, its status. So there is one write
-    /// in each batching window: the watch event of the first write triggers the second.
+    /// Writes the labels and the annotation of a Gateway. If they are up to date, writes its status. So there is one
+    /// write in each batching window: the watch event of the first write triggers the second.
     pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
         let plan = self.decide(key, |view, own| {
             let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
@@ -106,7 +107,8 @@ impl PolicySync {
             }
             let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
             let works = Key::Works(origin);
-            // The key of the works reports on them and on creates. It is queued only if needed, not for each report.
+            // The key for the Gateway's works reports problems of these works. It is queued only if needed, not for
+            // each report of a spoke.
             self.requeue_at(&works, view, plan.works_recheck);
             if plan.replan_works {
                 self.queue.add(works);
@@ -137,7 +139,7 @@ impl PolicySync {
                     self.expectations.note(key, |own| own.wrote_object(written));
                     return Ok(());
                 }
-                // The status can still be written and show the error.
+                // The status is still written, because it shows the error.
                 Err(error) => refused = Err(error),
             }
         }
@@ -156,7 +158,7 @@ impl PolicySync {
         refused
     }
 
-    /// Records the metrics and Events of a policy, and returns when to report again.
+    /// Records the metrics and Events of a policy, and returns the time of the next report.
     fn report(
         &self,
         view: View<'_>,

@@ -85,7 +85,7 @@ async fn new_gateway_waits_for_policy_delete_that_began_during_its_decision() {
     assert_eq!(sync.decide_works(&keys[0], &web).writes.len(), 1, "nothing passes it");
     sync.expectations.note(&keys[0], OwnWrites::clear_in_flight);
 
-    // Hold the lock as the policy's key does, so that the Gateway's key has to wait.
+    // The test holds the lock as the policy's key does, so that the Gateway's key has to wait.
     let transition_lock = sync.transition_lock.lock();
     let comes = thread::scope(|scope| {
         let comes = scope.spawn(|| sync.decide_works(&keys[0], &web).writes);

@@ -1,4 +1,5 @@
-//! Competing electors and a hub that is slow, fails, or loses requests and responses: never do two lead.
+//! Tests that two electors never lead at the same time, even if the hub is slow, fails, or loses requests and
+//! responses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +40,7 @@ fn outcomes() -> impl Strategy<Value = RequestOutcome> {
     ]
 }
 
-/// A hub with one Lease. Once the fates are used up, it works normally.
+/// A hub with one Lease. Once the `outcomes` are used up, it works normally.
 #[derive(Clone, Default)]
 struct Hub {
     lease: Arc<Mutex<(u64, Option<Value>)>>,
@@ -81,7 +82,7 @@ impl Hub {
         let hub = self.clone();
         let serve = move |request: Request<Body>| {
             let hub = hub.clone();
-            // In its own task: a request that was sent arrives even if the client no longer waits.
+            // The request is served in its own task, because it arrives even if the client no longer waits.
             let serving = tokio::spawn(async move {
                 let outcome = hub.outcomes.lock().unwrap().pop().unwrap_or(RequestOutcome::Answered(1, 1));
                 let (there, back) = match outcome {
@@ -144,7 +145,8 @@ async fn rivals(outcomes: Vec<RequestOutcome>, pauses: Vec<Vec<u64>>) -> Result<
             break Instant::now();
         }
     };
-    // Lost requests end by their time limit, and pauses continue.
+    // After the last fault, an elector must become the leader. It may take a while, because lost requests end only
+    // after their time limit, and pauses continue.
     while leaders() == 0 || well.elapsed() < 4 * DURATION {
         sleep(POLL_INTERVAL).await;
         prop_assert!(leaders() <= 1, "two lead");

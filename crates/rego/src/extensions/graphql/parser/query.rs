@@ -1,4 +1,4 @@
-//! Operations and fragments.
+//! Parses operations and fragments.
 
 use super::super::DocumentError;
 use super::super::ast::{

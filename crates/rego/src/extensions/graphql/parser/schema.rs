@@ -1,4 +1,4 @@
-//! Definitions of types.
+//! Parses definitions of types.
 
 use super::super::DocumentError;
 use super::super::ast::{
@@ -70,7 +70,8 @@ impl Parser<'_> {
         Ok(Description { text: self.next()?.text.into(), comment })
     }
 
-    /// The description of a field, an argument or an enum value. Without a text, its comments are dropped.
+    /// The description of a field, an argument or an enum value. If there is no description, the comments before it are
+    /// dropped.
     fn inner_description(&mut self) -> Result<Description, DocumentError> {
         let description = self.description()?;
         Ok(if description.text.is_empty() { Description::default() } else { description })
@@ -137,7 +138,7 @@ impl Parser<'_> {
         if kind == "OBJECT" || kind == "INTERFACE" && !is_extension {
             definition.interfaces = self.interfaces()?;
         }
-        // gqlparser accepts variables only here.
+        // gqlparser accepts variables in the directives of `extend input`, and in no other directives of a schema.
         definition.directives = self.directives(!(kind == "INPUT_OBJECT" && is_extension))?;
         match kind {
             "OBJECT" | "INTERFACE" => {

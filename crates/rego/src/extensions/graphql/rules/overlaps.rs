@@ -1,5 +1,5 @@
-//! The rule that fields with the same name in a result must be mergeable. The steps and their letters are those of
-//! gqlparser's `OverlappingFieldsCanBeMergedRule`.
+//! Checks the rule that fields with the same name in a result must be mergeable. The steps and their letters are those
+//! of gqlparser's `OverlappingFieldsCanBeMergedRule`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ struct Selected<'a> {
     parent: Option<&'a Definition>,
 }
 
-/// The fields of a set of selections by the order of their names in the result, and the fragments in it.
+/// The fields of a set of selections, by the order of their names in the result, and the fragments in the set.
 #[derive(Default)]
 struct Collected<'a> {
     names: Vec<&'a str>,
@@ -54,7 +54,7 @@ impl<'a> Overlaps<'a> {
     ///
     /// # Errors
     ///
-    /// If fields in it conflict, or the check exceeds a limit.
+    /// If fields in the set conflict, or the check exceeds a limit.
     pub(super) fn check(
         &mut self,
         walker: &'a Walker<'a>,

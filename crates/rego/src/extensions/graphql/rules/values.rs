@@ -1,11 +1,11 @@
-//! The rules for values: arguments, and defaults of variables.
+//! Checks the rules for values: arguments, and defaults of variables.
 
 use super::super::DocumentError;
 use super::super::ast::{Definition, InputValue, Type, ValueKind, VariableDefinition};
 use super::super::schema::{self, are_unique};
 use super::{Walk, Walker, valid};
 
-/// The expected type of a value. The definition is that of the innermost elements.
+/// The expected type of a value. For lists, the definition is that of the innermost elements.
 #[derive(Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub(super) of: &'a Type,

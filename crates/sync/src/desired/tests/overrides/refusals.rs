@@ -151,7 +151,7 @@ fn schema_violation_of_the_policy_itself_is_reported_as_such() {
     own.json["spec"]["limits"]["a"]["rate"] = "x".into();
     let expected = r#"annotation kuadrant.io/cluster-overrides[0].patch.limits: spec.limits.a.rate: expected an integer, found "x""#;
     assert_eq!(typed().with(own.clone()).problems("limits"), [expected]);
-    // If no override matches any of its clusters, only the hub validates the spec.
+    // If no override matches any cluster of the policy, only the API server of the hub validates the spec.
     let world = typed().with(own).with(cluster("us-1"));
     assert_eq!(world.problems("limits"), Vec::<String>::new());
 }

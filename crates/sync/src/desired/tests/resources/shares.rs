@@ -81,7 +81,7 @@ fn cluster_keeps_its_share_while_its_placement_is_unsettled() {
     assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)], "it has left");
 }
 
-/// The agent of a spoke can change its works.
+/// The agent of a spoke can change the number of replicas in its works.
 #[test]
 fn spoke_cannot_take_replicas_from_others() {
     let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;

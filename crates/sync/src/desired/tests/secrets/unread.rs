@@ -10,7 +10,7 @@ fn fails(world: World, source: Source, fault: Option<&str>) -> World {
     world
 }
 
-/// As [`copying`], but these sources have not been listed.
+/// Like [`copying`], but these sources have not been listed.
 fn without(sources: &[Source], references: &[Value], objects: &[Object]) -> World {
     let world = copying(references, objects);
     sources.iter().for_each(|source| drop(world.forget(source)));

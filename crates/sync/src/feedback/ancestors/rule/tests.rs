@@ -166,7 +166,7 @@ proptest! {
             object(texts.iter().map(entry).collect())
         };
         let mut texts = texts;
-        // One of the messages imitates the report on all of them.
+        // One of the messages imitates a report with all conditions.
         let imitation = message_of(&status(&texts));
         let liar = imitate.index(texts.len());
         texts[liar].2 = imitation.replace("False", "True");

@@ -1,4 +1,4 @@
-//! Repeated folds: unchanged fields are not written, and foreign edits are reverted.
+//! Tests of repeated folds: unchanged fields are not written, and edits by others are reverted.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The labels and the annotation about the clusters of a Gateway.
+//! Tests of the labels and the annotation about the clusters of a Gateway.
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn metadata_owned_by_another_controller_is_contested() {
     assert!(found.status.is_some());
 }
 
-/// Leaving out a label with another owner would not remove it.
+/// Omitting a label from an apply does not remove it if another owner owns it, too.
 #[test]
 fn own_label_added_by_a_user_is_removed_in_two_steps() {
     let key = "clusters.kuadrant.io/eu-1_region";

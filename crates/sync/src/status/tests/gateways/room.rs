@@ -1,4 +1,4 @@
-//! Limits of the API: items that exceed them or are invalid are left out.
+//! Tests that items are left out if they are invalid or exceed limits of the API.
 
 use super::*;
 
