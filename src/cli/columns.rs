@@ -1,7 +1,7 @@
 //! Tables in the format of `kubectl`. Control characters in cells are escaped, so that no cell can move the
 //! cursor.
 
-use super::terminal;
+use super::output::terminal_width;
 use super::text::printable;
 use policy_sync_api::text::cut;
 
@@ -35,7 +35,7 @@ impl Columns {
 /// its width.
 pub(super) fn table(headers: &[&str], names: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
-    fitted_table([headers].into_iter().chain(rows), names, terminal::width())
+    fitted_table([headers].into_iter().chain(rows), names, terminal_width())
 }
 
 /// Formats `rows`, starting with the headers, in lines of at most `width` characters. The first `names`

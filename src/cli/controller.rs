@@ -22,8 +22,7 @@ use self::rego::RegoArguments;
 use self::webhooks::{ExemptArguments, WebhookArguments};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
-use super::shutdown::shutdown_signal;
-use super::{Outcome, duration, policies};
+use super::{Outcome, duration, policies, shutdown_signal};
 use crate::version;
 use policy_sync_connections::{self as connections, Descriptors, Limits};
 use policy_sync_controller::admission::auditing::{self, AuditMetrics, Auditing};
@@ -167,7 +166,7 @@ fn address(text: &str) -> Result<BindAddress, String> {
         .map_err(|_| format!("{text:?} is not an address such as 127.0.0.1:8080"))
 }
 
-/// Converts a misplaced object for the audit.
+/// Converts a violation of placement policies for the audit.
 fn placement_violation(placed: remediation::ObjectViolation) -> PlacementViolation {
     let remediation::ObjectViolation { kind, key, why, is_deferred } = placed;
     PlacementViolation { kind, key, why, is_warning: is_deferred }
@@ -177,7 +176,7 @@ fn placement_violation(placed: remediation::ObjectViolation) -> PlacementViolati
 ///
 /// # Errors
 ///
-/// If an argument is invalid, no hub is configured, or an address cannot be opened. Also if a task panics.
+/// If an argument is invalid, no hub is configured, an address cannot be opened, or a task panics.
 pub async fn run(
     hub: &HubArguments,
     arguments: Arguments,

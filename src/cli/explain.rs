@@ -1,10 +1,8 @@
-//! `policy-sync explain`: prints why a Gateway or a policy is on a cluster of the hub or is not, with the
-//! change that would alter it.
+//! `policy-sync explain`: prints why a Gateway or a policy is on a cluster of the hub or is not, and which change would
+//! lead to another result.
 //!
 //! The explanation comes from the controller's own planning code, run on the state of the hub. The hub is
 //! only read.
-
-mod text;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -18,10 +16,11 @@ use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::named;
 use policy_sync_hub::HubClient;
 use policy_sync_report::{
-    self as report, Check, ExplainQuery, KindMatch, ObjectExplanation, ServedKind, discover, match_kind,
-    qualified_names,
+    self as report, Check, ExplainQuery, KindMatch, ObjectExplanation, Sentence, ServedKind, discover,
+    match_kind, qualified_names,
 };
 use policy_sync_sync::kinds::REQUIRED;
+use policy_sync_topology::show::PolicyReport;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +94,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ou
         explanation => explanation?,
     };
     print(&match arguments.output {
-        Format::Text => text::text(&explanation),
+        Format::Text => text(&explanation),
         Format::Json => output::json(&explanation.json())?,
         Format::Yaml => output::yaml(&explanation.json())?,
     })?;
@@ -128,3 +127,31 @@ async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
         }
     }
 }
+
+/// Formats an explanation for a terminal.
+fn text(explanation: &ObjectExplanation) -> String {
+    let mut text = format!("{}\n\n", printable(&explanation.title()));
+    text.extend(explanation.step_sentences().map(lines));
+    text.extend(explanation.on_hub.as_ref().map(of_hub));
+    for group in &explanation.groups {
+        text.push_str(&format!("\n{}\n", printable(&group.title())));
+        text.extend(group.sentences().map(lines));
+    }
+    text
+}
+
+/// The effect of a policy on the hub's own routes.
+fn of_hub(report: &PolicyReport) -> String {
+    let lines: Vec<String> =
+        report.sentences().iter().map(|sentence| printable(&format!("- {sentence}."))).collect();
+    format!("\nEffect on routes of the hub, which are not synced:\n{}\n", lines.join("\n"))
+}
+
+/// Formats a sentence, with the change that would lead to another result on a separate line.
+fn lines(Sentence { text, change }: Sentence) -> String {
+    let change = if change.is_empty() { change } else { format!("  To change: {}\n", printable(&change)) };
+    format!("- {}\n{change}", printable(&text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,9 @@
 use clap::Command;
 use clap::builder::Styles;
 
-use super::terminal;
+use super::output::terminal_width;
 
-/// A command line and its description. Without a description, the help has that of the command.
+/// A command line and its description. Without a description, the help shows the description of the command.
 type Entry = (&'static str, Option<&'static str>);
 
 /// The groups in their order.
@@ -31,10 +31,10 @@ const GROUPS: [(&str, &[Entry]); 4] = [
 /// The number of columns of help outside of a terminal, as in clap.
 const WIDTH: usize = 100;
 
-/// Lists the subcommands of `command` in groups. They are hidden for clap, so that it does not list them again:
-/// such a command cannot be used for completion.
+/// Lists the subcommands of `command` in groups, and hides them from clap, which would list them again. Completion
+/// needs a command without hidden subcommands, so do not use the result for it.
 pub(super) fn group(command: Command) -> Command {
-    let template = template(&command, terminal::width().unwrap_or(WIDTH));
+    let template = template(&command, terminal_width().unwrap_or(WIDTH));
     let styles = Styles::styled();
     let literal = styles.get_literal();
     let name = command.get_bin_name().unwrap_or(command.get_name());

@@ -21,9 +21,7 @@ mod progress;
 mod queries;
 pub mod rego;
 pub mod settings;
-mod shutdown;
 pub mod status;
-mod terminal;
 pub mod text;
 pub mod topology;
 mod usage;
@@ -32,7 +30,9 @@ pub mod web;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::version;
 pub use completion::complete;
@@ -150,7 +150,7 @@ async fn namespaces_exist(
 ) -> anyhow::Result<bool> {
     let mut all = true;
     for name in names {
-        // A user without the right to get Namespaces may have rights within one.
+        // A user without the right to get Namespaces may have rights within a namespace.
         if let Known::Known(false) = report::namespace(hub, name).await? {
             let text = format!("policy-sync: {argument}: the hub at {} has no namespace {name}", hub.url());
             output::print_message(text::printable(&text));
@@ -172,6 +172,23 @@ fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns a future that ends when the process receives SIGTERM or SIGINT. Signals are received from this call on, not
+/// only from the first poll.
+///
+/// # Errors
+///
+/// If signal handlers cannot be installed.
+fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Runs the command line. Returns the exit code: 0 for a positive result, 1 for a negative result, 2 for an

@@ -1,13 +1,20 @@
 //! Prints results to standard output, and messages to standard error.
 
 use std::fmt::Display;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 
 use anyhow::Context;
 use serde::Serialize;
 
 use super::progress;
 use super::text::{printable, printable_json, printable_yaml};
+
+/// The number of columns of the terminal; `None` if standard output is no terminal, or its size is unknown.
+pub(super) fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+    size.map(|(width, _)| width.0.into())
+}
 
 /// Prints `text`. A closed pipe, as in `… | head`, is no error.
 ///
@@ -18,11 +25,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     print_while_read(text).map(drop)
 }
 
-/// Prints `text`. Returns whether the reader still reads.
+/// Prints `text`. Returns whether the pipe is still open.
 ///
 /// # Errors
 ///
-/// As [`print()`].
+/// The errors of [`print()`].
 pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
     progress::end();
     let mut stdout = std::io::stdout().lock();
@@ -105,7 +112,7 @@ pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// If YAML cannot represent it.
+/// If YAML cannot represent the value.
 pub fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
     printable_yaml(value).context("cannot write YAML")
 }

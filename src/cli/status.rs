@@ -5,7 +5,6 @@
 //! appears as `?`, with the reason on standard error.
 
 mod cluster;
-mod copies;
 mod gateways;
 mod printer;
 #[cfg(test)]
@@ -25,11 +24,10 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use super::hub::HubArguments;
-use super::output::{self, print, print_message};
+use super::output::{self, print, print_message, terminal_width};
 use super::settings::ControllerArguments;
-use super::shutdown::shutdown_signal;
 use super::text::printable;
-use super::{Outcome, progress, terminal};
+use super::{Outcome, progress, shutdown_signal};
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
@@ -107,7 +105,7 @@ impl Arguments {
     /// The terminal on which a watch redraws its tables, if there is one.
     fn screen(&self) -> Option<Screen> {
         let draws = matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal();
-        draws.then_some(terminal::width)
+        draws.then_some(terminal_width)
     }
 }
 
@@ -161,7 +159,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ou
     }
 }
 
-/// Two clients of one hub: for requests, and for watches.
+/// Two clients for one hub: one for requests, and one for watches.
 struct HubClients {
     client: HubClient,
     watching: Client,
@@ -312,7 +310,7 @@ impl Availability {
         Ok(Self { unavailable, unread, ..Self::default() })
     }
 
-    /// The availability of the cluster `name`. An absent ManagedCluster is reported. If it may not be read, a
+    /// The availability of the cluster `name`. An absent ManagedCluster is reported. If the user may not read it, a
     /// policy that names the cluster proves that it exists.
     async fn of(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<Self> {
         let mut policies = items.iter().filter_map(Item::policy);
@@ -405,7 +403,7 @@ fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
         Format::Yaml => print(&output::yaml(&list())?),
         Format::Table | Format::Wide if items.is_empty() => Ok(()),
         Format::Table | Format::Wide => {
-            print(&view.tables(items.iter().copied(), Timestamp::now(), terminal::width()))
+            print(&view.tables(items.iter().copied(), Timestamp::now(), terminal_width()))
         }
     }
 }

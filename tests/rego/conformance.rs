@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
 use policy_sync_rego::embedded::Embedded;
-use policy_sync_rego::engine_kind::EngineKind;
+use policy_sync_rego::engine::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::queries::QueriedPackages;
 use policy_sync_testenv::binaries::opa_cases;
@@ -153,7 +153,7 @@ fn embedded(case: &Case) -> Result<EngineResult> {
     }))
 }
 
-/// Writes equal numbers alike, and sorts arrays if they are sets.
+/// Writes equal numbers in the same way, and sorts arrays if they are sets.
 fn normal(value: &Value, sort: bool) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -192,7 +192,7 @@ struct Category {
     title: String,
     /// A regular expression for the faults.
     faults: String,
-    /// One for the text of a module, if the faults are not enough.
+    /// A regular expression for the text of a module, if `faults` is not specific enough.
     #[serde(default)]
     modules: Option<String>,
     differs: String,
@@ -200,7 +200,7 @@ struct Category {
     instead: String,
 }
 
-/// The first category that has the faults of a case.
+/// All categories with their compiled expressions. A case belongs to the first category that matches.
 struct Categories(Vec<(Category, Regex, Option<Regex>)>);
 
 impl Categories {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
 use policy_sync_rego::embedded::{Embedded, EvaluationResult};
-use policy_sync_rego::engine_kind::EngineKind;
+use policy_sync_rego::engine::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;
@@ -295,7 +295,7 @@ const PATTERNS: [&str; 54] = [
     ".",
     "",
 ];
-/// Texts that the patterns are searched in.
+/// Texts to search with the patterns.
 const TEXTS: [&str; 20] = [
     "", "a", "aa", "ab", "abab", "a b\tc", "34", "٣٤", "müller", "aü", "ÄB äb", "α", "a{", "a{,2}", "a.b**",
     "[]&-+,", "A", "é<}]", "a\nb\n", "\u{b}",

@@ -1,4 +1,4 @@
-//! Filling a real OPA with modules and data, with a fault at each request of that.
+//! Fills a real OPA with modules and data, and injects a fault at each request.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,8 +13,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use policy_sync_hub::json_client::{CredentialFiles, JsonClient};
 use policy_sync_rego::bundle::Bundle;
-use policy_sync_rego::engine::{Engine, Evaluator};
-use policy_sync_rego::engine_error::EngineError;
+use policy_sync_rego::engine::{Engine, EngineError, Evaluator};
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::opa::{Opa, push};
 use policy_sync_testenv::Opa as Server;
@@ -148,8 +147,8 @@ const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok 
 const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
-/// Contents of OPA before and after a push: everything, much of it, a module, an object; a module is added, removed, or moved to another
-/// package.
+/// Contents of OPA before and after each push. A push fills an empty OPA, or changes many parts, one module, or
+/// one object. It also adds or removes a module, or moves one to another package.
 fn steps(opa: &Opa) -> Result<[(DesiredContents, DesiredContents); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});
@@ -243,7 +242,8 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     denied(&shared.engine).await.context("OPA is empty")?;
     ensure!(shared.push(&opa(false)?, None).await?, "the push fails");
     ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
-    // A private OPA must have been filled by this process: an earlier process may have left other data.
+    // Only a process that has filled a private OPA may query it, because an earlier process may have left other
+    // data.
     denied(&own.engine).await.context("another process has filled OPA")?;
     server.ask("DELETE", "/v1/data/policysync/revision", Vec::new()).await?;
     denied(&shared.engine).await.context("OPA is not marked as filled")

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::confined::checked;
 use policy_sync_rego::embedded::{Embedded, EvaluationResult};
-use policy_sync_rego::engine_kind::EngineKind;
+use policy_sync_rego::engine::EngineKind;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde_json::{Value, json};
@@ -45,10 +45,10 @@ type Values = BTreeMap<String, Result<Vec<Value>, String>>;
 enum Comparison {
     /// The check rejects the module.
     Rejected,
-    /// Only OPA rejects it: OPA has a type checker, and finds more errors.
+    /// Only OPA rejects the module, because its type checker finds more errors.
     RejectedByOpa,
     Equal,
-    /// A rule with both values.
+    /// The name of a rule, and both values.
     Different(String),
 }
 
@@ -102,8 +102,8 @@ fn embedded(module: &Module) -> Result<Option<Values>> {
     Ok(Some(values))
 }
 
-/// The values in OPA. `None` if OPA rejects the module, or if its process ends during the evaluation: OPA
-/// 1.22 overflows its stack if a variable is unified with a set that contains it.
+/// The values in OPA. `None` if OPA rejects the module, or if OPA's process ends during the evaluation. OPA 1.22
+/// overflows its stack if a variable is unified with a set that contains the variable.
 async fn opa(server: &mut Opa, module: &Module) -> Result<Option<Values>> {
     let (status, _) = server.ask("PUT", "/v1/policies/g", module.text().into_bytes()).await?;
     if !status.is_success() {
@@ -152,8 +152,8 @@ fn is_equal(module: &Module, rule: &str, own: &Values, opa: &Values) -> bool {
         (Ok(own), Ok(opa)) => own == opa,
         (Err(own), Ok(_)) => ERRORS.iter().any(|error| own.contains(error)),
         (Err(_), Err(_)) => true,
-        // A defect of OPA, or a conflict in another rule or in a comprehension of a head: OPA may evaluate these before a statement
-        // that does not hold.
+        // OPA fails because of a defect, or because of a conflict in another rule or in a comprehension of a
+        // head. OPA may evaluate these before a statement that does not hold.
         (Ok(_), Err(error)) => {
             let mut others = own.iter().filter(|(other, value)| *other != rule && value.is_err());
             let is_named = |other: &str| error.contains(&format!("rule data.g.{other}"));

@@ -5,7 +5,7 @@
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::culprits::{ExceededQuery, Excess};
 use policy_sync_rego::embedded::Embedded;
-use policy_sync_rego::engine_error::Failure;
+use policy_sync_rego::engine::Failure;
 use policy_sync_rego::module::{ModuleId, Text};
 use regorus::Value;
 use serde_json::json;
@@ -61,7 +61,7 @@ fn memory_of_all_builtins_is_limited() {
         ("deny := sprintf(\"%v\", [big])", "m.rego:3:"),
         ("deny := json.marshal(big)", "m.rego:3:"),
         ("deny := [x | some i in range; x := replace(long, \"y\", \"\")]", "m.rego:3:"),
-        // The engine's error message would contain a value of another type.
+        // The engine's error message would contain the value, which has the wrong type.
         ("deny := startswith(big, \"x\")", "m.rego:3:"),
         // Collections of the interpreter.
         ("deny := [x | some i in range; x := many | {i}]", none),
@@ -92,7 +92,7 @@ fn memory_error_that_the_engine_ignores_still_ends_the_evaluation() {
 
 #[test]
 fn memory_limit_applies_to_memory_in_use_not_to_the_total() {
-    // 12 texts of 4 MB, one after the other: 48 MB.
+    // Builds 12 texts of 4 MB one after the other, in total 48 MB.
     let text = DOUBLING.to_owned()
         + "long := d(d(d(d(input.label))))\nn := count([1 | some x in input.all; count(concat(x, [long, x])) > 0])\n";
     let input = json!({"label": "x".repeat(63), "all": vec!["0123456789abcdef"; 12]});

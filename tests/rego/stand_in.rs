@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use policy_sync_connections::{Descriptors, Limits, listen, tls};
+use policy_sync_connections::{Descriptors, Limits, listen, serve_tls};
 use policy_sync_controller::server::certificate_files::CertificateFiles;
 use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_testenv::webhooks::Webhooks;
@@ -54,7 +54,7 @@ pub(crate) struct StandIn {
 }
 
 impl StandIn {
-    /// Serves `router` at the port of the controller of `webhooks`, with the certificate in files.
+    /// Serves `router` at the port of `webhooks`, with the certificate in files.
     pub(crate) fn serving(webhooks: &Webhooks, router: Router) -> Result<Self> {
         let certificates = Arc::new(CertificateResolver::default());
         CertificateFiles::read(webhooks.folder()?, certificates.clone())
@@ -62,7 +62,7 @@ impl StandIn {
         let listener = listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
         let stop = CancellationToken::new();
         let limits = Limits::webhooks(Descriptors::raise());
-        let serving = tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));
+        let serving = tokio::spawn(serve_tls(listener, certificates, router, limits, stop.clone()));
         Ok(Self { serving, stop })
     }
 

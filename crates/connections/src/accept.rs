@@ -1,14 +1,13 @@
-//! The accept loop of all listeners: metrics, probes, webhooks and the pages of `policy-sync web`.
+//! Accepts and serves the connections of all HTTP listeners: metrics, probes, webhooks and the pages of `policy-sync
+//! web`.
 //!
-//! hyper serves each connection. Its header timeout is the same for idle connections and half-sent requests.
-//! hyper-util, axum-server and tower-http neither limit the number of connections nor close idle ones to make
-//! room, so this module does.
+//! hyper serves each connection, but its header timeout does not distinguish idle connections from half-sent requests.
+//! hyper-util, axum-server and tower-http neither limit the number of connections nor close idle connections to make
+//! room. This module does both.
 //!
-//! Only HTTP/1.1 is offered. The API server uses no other version for admission webhooks (`NextProtos` in its
-//! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791), so HTTP/2 would only serve other
-//! clients.
+//! Only HTTP/1.1 is offered, because the API server calls admission webhooks with no other version (`NextProtos` in its
+//! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791).
 
-mod descriptors;
 mod limits;
 mod streams;
 mod tracker;
@@ -40,8 +39,7 @@ use self::streams::{RequestBody, ResponseBody, TrackedStream};
 use self::tracker::{ConnectionTracker, Phase, TrackedConnection};
 use policy_sync_api::text::with_causes;
 
-pub use descriptors::Descriptors;
-pub use limits::Limits;
+pub use limits::{Descriptors, Limits};
 
 /// Maximum size of a request's head, in bytes; hyper responds with 431 to a longer one.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -49,7 +47,7 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often connections past their time limit are closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// How many evicted connections may wait for their tasks to close them, beyond the limit.
+/// How many evicted connections may exist beyond the limit, until their tasks close them.
 const MAX_CLOSING: usize = 32;
 /// How long accepting pauses when the process has no descriptor left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(10);
@@ -94,7 +92,7 @@ pub async fn serve_with<S, F>(
 {
     let connections = TaskTracker::new();
     let mut tracker = ConnectionTracker::new(limits);
-    // Evicted connections hold their descriptors until their tasks have run.
+    // An evicted connection keeps its descriptor until its task has run.
     let descriptors = Arc::new(Semaphore::new(limits.total + MAX_CLOSING));
     let mut sweep = interval(SWEEP_INTERVAL);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -165,7 +163,7 @@ async fn serve_connection<S, F>(
     let for_requests = tracked.clone();
     let service = service_fn(move |request| handle_request(router.clone(), for_requests.clone(), request));
     let connection = http1::Builder::new()
-        // [`TrackedConnection`] has the time limits of heads.
+        // `TrackedConnection` enforces the time limits of heads.
         .header_read_timeout(None)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(TrackedStream::new(stream, tracked.clone())), service);

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
 
-use crate::watch::with_response_timeout;
+use crate::request_timeout::with_response_timeout;
 use policy_sync_api::names::GroupVersionResource;
 
 /// Lists the resources in the group and version of `gvr`; `None` if the hub does not serve that version.
@@ -28,11 +28,12 @@ pub async fn group_version_resources(
     }
 }
 
-/// The resource `gvr` as the hub serves it. If the hub does not serve this version, returns the versions in which it serves the resource.
+/// The resource `gvr` as the hub serves it. If the hub does not serve this version, returns the versions in which it
+/// serves the resource.
 ///
 /// # Errors
 ///
-/// Those of the requests.
+/// If a request fails.
 pub async fn discover_resource(
     client: &Client,
     gvr: &GroupVersionResource,

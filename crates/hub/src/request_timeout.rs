@@ -1,11 +1,18 @@
-//! The time limit of a request including its response, like the `timeout` of client-go.
+//! Time limits of requests: one that users set, like the `timeout` of client-go, and a fixed one for lists and watches.
 
+use std::io;
 use std::time::Duration;
 
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use tokio::time::timeout;
 use tower::service_fn;
+
+/// The time limit for a response. It is longer than the API server's own limit for requests other than watches, which
+/// is one minute by default. Without a limit, a lost response would block everything that needs the first list. An
+/// example is a Gateway with policies of a kind that is not listed yet.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// The time limit of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +40,7 @@ impl RequestTimeout {
         let limited = service_fn(move |request: Request<Body>| {
             let client = client.clone();
             async move {
-                let response = tokio::time::timeout(limit, response(&client, request)).await;
+                let response = timeout(limit, response(&client, request)).await;
                 response.map_err(|_| kube::Error::Service(NoResponse(limit).into()))?
             }
         });
@@ -55,6 +62,20 @@ async fn response(client: &Client, request: Request<Body>) -> Result<Response<Bo
     }
     let (head, body) = response.into_parts();
     Ok(Response::from_parts(head, body.collect_bytes().await?.into()))
+}
+
+/// Limits the wait for the response of `request` to [`RESPONSE_TIMEOUT`].
+///
+/// # Errors
+///
+/// The errors of `request`, and [`kube::Error::Service`] if there is no response in time.
+pub async fn with_response_timeout<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    timeout(RESPONSE_TIMEOUT, request).await.unwrap_or_else(|_| {
+        let fault = format!("no response within {} s", RESPONSE_TIMEOUT.as_secs());
+        Err(kube::Error::Service(io::Error::new(io::ErrorKind::TimedOut, fault).into()))
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Declares kinds of rows, for a capability's registry.
+//! Declares kinds of rows and required APIs, for a capability's registry.
 
 use std::marker::PhantomData;
 
@@ -143,4 +143,21 @@ impl<R: Row> Family<R> {
     pub fn resource_of<'s>(&self, source: &'s Source) -> Option<&'s GroupResource> {
         source.resource.as_ref().filter(|_| source.is(self))
     }
+}
+
+/// A resource that the API of a hub must serve.
+#[derive(Clone, Copy, Debug)]
+pub struct RequiredApi {
+    /// Its API group.
+    pub group: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// Its plural name.
+    pub resource: &'static str,
+    /// The plural name of a resource of the same group and version that only spokes serve.
+    pub spoke_resource: Option<&'static str>,
+    /// The kind in the plural, for messages: `GatewayClasses`.
+    pub kinds: &'static str,
+    /// The project that installs it, for messages.
+    pub project: &'static str,
 }

@@ -2,16 +2,19 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use crate::change::{MirrorChange, WatchFailure, WatchFailureKind};
 use crate::kind::Family;
 use crate::row::Row;
 use crate::source::{DeclaredKind, KindDeclaration, Source};
-use crate::source_failure::SourceFailure;
 use crate::table::{AnyTable, Table};
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey};
+
+/// The time after which a repeated transient failure counts as lasting.
+const PERSISTENT_AFTER: Duration = Duration::from_secs(5);
 
 /// The rows of all watched sources, and the sources that are failing.
 #[derive(Debug, Default)]
@@ -160,5 +163,28 @@ impl Tables {
 
     pub(crate) fn forget_failure(&mut self, source: &Source) {
         self.failing.remove(source);
+    }
+}
+
+/// A source's current failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFailure {
+    /// The hub's message if it sent one, otherwise the client's.
+    pub text: String,
+    /// Whether a retry may succeed.
+    pub kind: WatchFailureKind,
+    since: Moment,
+    /// Whether the failure needs a fix, or has recurred for 5 seconds.
+    pub persistent: bool,
+}
+
+impl SourceFailure {
+    /// A further failure after `before`, or the first one.
+    fn new(failure: WatchFailure, before: Option<&Self>, now: Moment) -> Self {
+        let since = before.map_or(now, |before| before.since);
+        let needs_fix =
+            matches!(failure.kind, WatchFailureKind::Forbidden | WatchFailureKind::Unauthenticated);
+        let persistent = needs_fix || since.after(PERSISTENT_AFTER) <= now;
+        Self { text: failure.text, kind: failure.kind, since, persistent }
     }
 }

@@ -7,7 +7,7 @@ use regorus::Value;
 use super::bundle::Bundle;
 use super::check::check;
 use super::embedded::Embedded;
-use super::engine_kind::EngineKind;
+use super::engine::EngineKind;
 use super::fault::{Fault, Faults};
 use super::module::Module;
 use super::queries::query;
@@ -18,10 +18,12 @@ use super::secrets::SecretReads;
 const PACKAGES_PER_QUERY: usize = 100;
 
 /// Checks `modules` as one bundle; `unread` are the faults of modules that do not parse. For the embedded engine,
-/// evaluates each package once with an empty review. Also returns the reads of the contents of Secrets, which have the
-/// names `secrets` in modules. These reads are found in the syntax trees, which the bundle does not keep.
+/// evaluates each package once with an empty review.
 ///
-/// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
+/// Also returns the places where modules read the contents of Secrets. Modules refer to Secrets by the names
+/// `secrets`. Only the syntax trees show these places, and the bundle does not keep the trees.
+///
+/// The check may take minutes and all memory, and may end the process: see [`confined`](super::confined).
 ///
 /// # Errors
 ///

@@ -1,10 +1,13 @@
 //! Checks a bundle in a separate process with limits. Modules that end that process are rejected; the controller keeps
 //! running.
 //!
-//! The process writes the number of each module before it parses the module. If it ends early, the parent thus knows
-//! the module. The parent then has each later module parsed separately, to find all modules that end a check. It has
-//! this module parsed separately as well, unless it took too long, which does not depend on other modules. If no module
-//! ends the check alone, all together are too large: see [`selection`](super::selection).
+//! The process writes the number of each module before it parses the module. If the process ends early, the last
+//! number identifies the module. To find all modules that end a check, the parent starts further processes, which
+//! parse that module and all later ones separately. If that module exceeded its own time limit, it is not parsed again:
+//! the result would be the same. If the process ended only during the evaluation, the further processes parse and
+//! evaluate each module separately.
+//!
+//! If no module ends the check alone, the modules are too large together: see [`selection`](super::selection).
 
 mod serving;
 
@@ -23,7 +26,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use super::engine_kind::EngineKind;
+use super::engine::EngineKind;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
 use super::queries::{ADMISSION, PLACEMENT, QueriedPackages};
@@ -40,9 +43,11 @@ const FOR_OPA_FLAG: &str = "--for-opa";
 const QUERY_FLAGS: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
 /// The limit of one check in wall-clock time, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The number of modules in one object that may end a check. After that, the remaining modules of the object are rejected unread.
+/// The number of modules in one object that may end a check. After that, the remaining modules of the object are
+/// rejected unread.
 const ENDS: usize = 4;
-/// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later check.
+/// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later
+/// check.
 const MAX_CRASHES: usize = 8;
 /// The signal that ends a process which exceeds its limit of processor time.
 const SIGXCPU: i32 = 24;
@@ -69,9 +74,9 @@ pub struct Checker {
     packages: QueriedPackages,
     /// The names under which modules read Secrets.
     secrets: BTreeSet<String>,
-    /// One semaphore for each lane. Each admits one check, because a pod has no memory for more.
+    /// One semaphore for each [lane](Lane). Each semaphore admits one check, because a pod has no memory for more.
     semaphores: Arc<[Semaphore; 2]>,
-    /// The last loaded bundles without a fault.
+    /// The checked texts of the last bundles that were loaded without a fault.
     passed: Arc<Mutex<VecDeque<PassedCheck>>>,
 }
 
@@ -91,13 +96,15 @@ pub struct CheckResult {
     /// The modules that end the check process alone, each with its fault.
     #[serde(skip)]
     pub crashing: BTreeMap<ModuleId, Fault>,
-    /// The modules that were not read because others of their object ended the check process, each with its fault.
+    /// The modules that were not read because other modules of their object ended the check process, each with its
+    /// fault.
     #[serde(skip)]
     pub skipped: BTreeMap<ModuleId, Fault>,
-    /// The modules that were not read, because too many others ended the check process.
+    /// The modules that were not read, because too many other modules ended the check process.
     #[serde(skip)]
     pub postponed: BTreeSet<ModuleId>,
-    /// The processor time for each module that was read, if the modules exceed the time for all while they are read.
+    /// The processor time for each module that was read. Set only if reading the modules exceeded the time limit for
+    /// the whole bundle.
     #[serde(skip)]
     pub times: BTreeMap<ModuleId, Duration>,
     /// How the process ended, if the modules end it only in combination.
@@ -106,7 +113,8 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    /// The fault of module `id`, if it ends the check process or was not read because others of its object do.
+    /// The fault of module `id`, if the module ends the check process, or was not read because other modules of its
+    /// object do.
     #[must_use]
     pub fn fatal(&self, id: &ModuleId) -> Option<&Fault> {
         self.crashing.get(id).or_else(|| self.skipped.get(id))
@@ -116,9 +124,10 @@ impl CheckResult {
 /// The number of stored results.
 const CACHED_RESULTS: usize = 2;
 /// The factor of the time limits for texts that passed before. The same check needs more time on a busy machine, and
-/// valid texts must not prevent others from being loaded for this reason.
+/// slow checks of valid texts must not prevent new texts from being loaded.
 const PASSED_FACTOR: u32 = 4;
-/// The factor for other texts in the lane of loads, and for all texts together unless their factors are equal.
+/// The factor for all other texts in the lane [`Lane::Load`]. It is also the factor for a bundle of texts with
+/// different factors.
 const LOAD_FACTOR: u32 = 2;
 
 /// Texts without a fault, and the result of their check.
@@ -133,7 +142,7 @@ pub type CheckFn =
 pub enum Lane {
     /// The bundle to load.
     Load,
-    /// An object with modules that is about to be written.
+    /// The modules of an object that a client is writing.
     Write,
 }
 
@@ -148,14 +157,14 @@ struct Request {
     secrets: BTreeSet<String>,
 }
 
-/// The extent of the check.
+/// The steps that the check process runs.
 #[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 enum Extent {
-    /// All together, as one bundle.
+    /// Checks all texts together, as one bundle.
     Bundle,
-    /// Each module separately: parse it.
+    /// Parses each text separately.
     Each,
-    /// Each module separately: parse and evaluate it.
+    /// Parses and evaluates each text separately.
     EachEvaluated,
 }
 
@@ -173,9 +182,10 @@ struct Termination {
     at: Option<usize>,
     /// The processor time for each text that was read before, by its index.
     times: BTreeMap<usize, Duration>,
-    /// Whether the text exceeded its own limit, regardless of earlier texts.
+    /// Whether the text exceeded its own time limit, which does not depend on other texts.
     exceeded_own_limit: bool,
-    /// Whether the texts together exceeded the limit of processor time while they were read, and no text read until then exceeds its own.
+    /// Whether the texts together exceeded the limit of processor time while they were read. Each text that was read
+    /// until then was within its own limit.
     exceeded_total_limit: bool,
 }
 
@@ -250,8 +260,8 @@ impl Checker {
         Ok(CheckResult { faults: Faults::new(faults), ..checked })
     }
 
-    /// Finds the texts that end a check alone. `first` is the end of the check of all texts. Each text found costs one
-    /// process; the texts between are only parsed.
+    /// Finds the texts that end a check alone. `first` describes how the check of all texts ended. Each text in the
+    /// result costs one process.
     async fn find_crashing(
         &self,
         texts: &[Text],
@@ -278,7 +288,7 @@ impl Checker {
                 },
             };
             if termination.exceeded_total_limit {
-                // The rest takes too long for one process.
+                // The remaining texts take too long for one process.
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
@@ -299,15 +309,17 @@ impl Checker {
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
-            // The texts that remain unread at the limit should be those most likely to end the check. These are texts of objects with others
-            // that end it, and texts with many nested brackets: the engine's time for a text grows exponentially with their depth.
+            // Texts that are likely to end the check go last, because the search may stop before it reads all texts.
+            // This applies to texts whose object has another such text, and to texts with deeply nested brackets. The
+            // engine's time for a text grows exponentially with the depth of brackets.
             left.sort_by_cached_key(|text| (by_carrier.contains_key(text.id.carrier()), depth(&text.text)));
         }
         Ok(found)
     }
 
-    /// Turns the checker into a function. It stores the results for the last loaded bundles without a fault. The loader
-    /// first checks the modules that wait for no kind, and checks all of them again once their kinds are listed.
+    /// Turns the checker into a function, which stores its results for the last loaded bundles without a fault. The
+    /// loader checks two bundles: all modules, and those whose kinds are already listed. Once all kinds are listed, the
+    /// loader checks the first bundle again.
     #[must_use]
     pub fn into_check(self) -> CheckFn {
         Arc::new(move |texts, lane| {
@@ -384,7 +396,7 @@ impl Checker {
     }
 }
 
-/// How many brackets of `text` are open at the same time, without those in comments and strings.
+/// The nesting depth of the brackets of `text`, except in comments and strings.
 fn depth(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     let mut bytes = text.bytes();
@@ -414,8 +426,8 @@ fn depth(text: &str) -> usize {
     most
 }
 
-/// Describes how a process ended because of its input, while it parsed module `at` of `texts`: by a limit of time or
-/// memory, or by a stack overflow.
+/// Describes how a process ended because of its input: by a limit of time or memory, or by a stack overflow. `at` is
+/// the index in `texts` of the module that was being parsed.
 fn termination_cause(
     status: ExitStatus,
     texts: &[Text],

@@ -11,7 +11,7 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
-use super::engine_error::Failure;
+use super::engine::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
 use super::extensions::clock::FrozenClock;
@@ -58,7 +58,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// If a module conflicts with another, if `data` is not an object, or if it has a value at the path of a rule.
+    /// If a module conflicts with another, if `data` is not an object, or if `data` has a value at the path of a rule.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
         let embedded = Self::without_data(bundle)?;
         if let Some(fault) = bundle.fault_of_data(&data) {
@@ -67,8 +67,8 @@ impl Embedded {
         embedded.prepared(data).map_err(|error| embedded.explained(&error))
     }
 
-    /// Creates an engine for `bundle` without data, as a base for others. It is not prepared, because that takes as
-    /// much memory as its modules.
+    /// Creates an engine for `bundle` without data. [`Self::with_data`] creates engines for queries from this engine.
+    /// The modules are not compiled yet, because the compiled form takes as much memory as the modules themselves.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Embedded {
         let mut engine = self.engine.clone();
         engine.clear_data();
         engine.add_data(data)?;
-        // This query prepares the engine, once for all clones.
+        // This query makes the engine compile its modules, once for all clones.
         engine.eval_query("true".to_owned(), false)?;
         Ok(Self { engine, ..self.clone() })
     }
@@ -121,7 +121,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// If it is not an object, has a value at the path of a rule, or conflicts with other data.
+    /// If `more` is not an object, has a value at the path of a rule, or conflicts with other data.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
         if let Some(fault) = self.bundle.fault_of_data(&more) {
             return Err(fault);
@@ -195,7 +195,7 @@ impl Embedded {
             Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,
             _ => EvaluationError::of_engine(split_place(&error.to_string()).1),
         };
-        // The error may be in the query.
+        // If there is no module of this name, the error is in the query.
         match self.bundle.module(&module) {
             Some(_) => self.bundle.original(kind.at(&module, place)),
             None => kind.at(&self.bundle.first_module(), None),
@@ -210,7 +210,8 @@ impl Embedded {
         Failure { exceeded_time, exceeded_memory: false, fault }
     }
 
-    /// The failure of exceeding a memory limit, at the place of `error` if it has one.
+    /// The failure of an evaluation that exceeded its memory limit. The failure has the place of `error`, if `error`
+    /// has one.
     fn over_limit(&self, query: &str, over: OverLimit, error: Option<&anyhow::Error>) -> Failure {
         let fault = error
             .map_or_else(|| Fault::new(&self.bundle.first_module(), None, ""), |error| self.fault(error));
@@ -224,7 +225,7 @@ impl Embedded {
     /// The fault of a `query` that exceeded a limit, without the names of the objects under review.
     fn limit_fault(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
-        // The error does not contain the module.
+        // The engine's error does not name the module, so the fault names the package of the query.
         let package = self.bundle.package_of(query);
         let module =
             package.map_or_else(|| self.bundle.first_module(), |package| self.bundle.name_of(&package));
@@ -233,7 +234,7 @@ impl Embedded {
 }
 
 /// An empty object at the path of each package. In OPA, the value of a package without rules is an empty object; the
-/// engine omits it if there are other packages.
+/// engine omits such a package if there are other packages.
 fn packages(bundle: &Bundle) -> Value {
     let mut packages = Value::new_object();
     for (path, _) in bundle.modules().flat_map(LoadedModule::packages) {
@@ -256,7 +257,7 @@ fn add_missing(more: &Value, to: &mut Value) {
         if is_there {
             continue;
         }
-        // This copies an object that others share.
+        // `as_object_mut` copies an object that other values share.
         let Ok(fields) = to.as_object_mut() else { return };
         match fields.get_mut(key) {
             Some(found) => add_missing(more, found),

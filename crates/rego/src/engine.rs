@@ -8,8 +8,6 @@ use regorus::Value;
 use super::bundle::Bundle;
 use super::culprits::ExceededQuery;
 use super::embedded::Embedded;
-use super::engine_error::EngineError;
-use super::engine_kind::EngineKind;
 use super::external::External;
 use super::fault::Fault;
 use super::opa::{Opa, OpaEngine};
@@ -26,6 +24,16 @@ pub enum Evaluator {
     External(External),
 }
 
+/// The evaluator for which a bundle is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// The embedded engine. The check includes a trial evaluation.
+    #[default]
+    Embedded,
+    /// OPA, which has builtins that the embedded engine lacks.
+    Opa,
+}
+
 /// Modules and data of one point in time. Several threads can evaluate at once.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -38,12 +46,35 @@ pub struct Engine {
 enum Backend {
     Embedded(Box<Embedded>),
     Opa(OpaEngine),
-    /// The engine, and whether there are policies.
+    /// The engine, and whether the hub has carriers of policies.
     External(External, bool),
 }
 
+/// A failed evaluation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct Failure {
+    /// Whether it exceeded the time limit.
+    pub exceeded_time: bool,
+    /// Whether it exceeded the memory limit.
+    pub exceeded_memory: bool,
+    /// The error and its place.
+    pub fault: Fault,
+}
+
+/// An error of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The evaluation failed.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The engine is unreachable, or lacks the current modules or data.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
 impl Evaluator {
-    /// Creates an engine without data. Until it has data, the embedded engine prepares its modules for each query.
+    /// Creates an engine without data. Until it has data, the embedded engine compiles its modules for each query.
     ///
     /// # Errors
     ///
@@ -106,8 +137,8 @@ impl Engine {
         Ok(Self { backend, ..self.clone() })
     }
 
-    /// Sets whether the hub has carriers of policies. Only an external engine needs this: without carriers it is not
-    /// queried, unless [`always`](super::external::Options::always) is set.
+    /// Sets whether the hub has carriers of policies. This matters only for an external engine: without carriers, it is
+    /// not queried, unless [`always`](super::external::Options::always) is set.
     #[must_use]
     pub fn with_carriers(mut self, are_there: bool) -> Self {
         if let Backend::External(external, policies) = &mut self.backend {
@@ -116,7 +147,7 @@ impl Engine {
         self
     }
 
-    /// For an external engine, its address, and whether there are policies.
+    /// For an external engine, its address, and whether the hub has carriers of policies.
     #[must_use]
     pub fn external_endpoint(&self) -> Option<(String, bool)> {
         match &self.backend {
@@ -138,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// A query of the embedded engine that exceeded its time limit, or otherwise its memory limit.
+    /// A query of the embedded engine that exceeded its time limit or, if `exceeded_time` is false, its memory limit.
     pub(super) fn exceeded(&self, exceeded_time: bool, query: &str, input: &Value) -> Option<ExceededQuery> {
         match &self.backend {
             Backend::Embedded(embedded) => {

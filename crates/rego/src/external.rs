@@ -4,8 +4,8 @@
 //! POST <url> {"input": object}  ──▶  {"result": {"annotations": {…}, "labels": {…}, "errors": […]}}
 //! ```
 //!
-//! If the URL ends in `/annotations`, as in the published design of Kubernetes federation, the result is the
-//! annotations themselves, and the errors come from the sibling URL `/errors`.
+//! If the URL ends in `/annotations`, the result is the annotations themselves, and the errors come from the sibling
+//! URL `/errors`. The published design of Kubernetes federation has these two URLs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::runtime::Handle;
 
-use super::engine_error::EngineError;
+use super::engine::EngineError;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::json_client::{CredentialError, CredentialFiles, JsonClient, ServerAddress, Token};
 
@@ -38,7 +38,7 @@ struct Inner {
     /// The configuration file, which is reloaded when it changes; `None` if URL and token are given directly.
     file: Option<PathBuf>,
     authority: Option<PathBuf>,
-    /// The runtime for requests. Evaluations block on it from threads that may block.
+    /// The runtime that sends requests. Evaluations wait for the response on threads that may block.
     runtime: Handle,
     current: Mutex<Current>,
 }
@@ -118,7 +118,8 @@ impl External {
         Ok(Self::new(clients, Configuration::default(), options, None, None))
     }
 
-    /// The engine in a configuration file of the published design. `authority` is a file with its CA certificate.
+    /// The engine in a configuration file of the published design. `authority` is a file with the CA certificate of the
+    /// engine.
     ///
     /// # Errors
     ///
@@ -155,7 +156,7 @@ impl External {
         self.0.current.lock().clients.client.address().to_string()
     }
 
-    /// Why the configuration file cannot be used in its current state, if so.
+    /// The reason why the configuration file cannot be used in its current state; `None` if it can.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.0.current.lock().fault.clone()
@@ -200,7 +201,7 @@ impl QueryClients {
         let none = || format!("{address} returned no result");
         let result = result(&self.client, &request, until).await?.ok_or_else(none)?;
         let Some(errors) = &self.errors else { return Ok(result.into()) };
-        // Undefined errors mean that there are none.
+        // If the result of `/errors` is undefined, there are no errors.
         let errors = self::result(errors, &request, until).await?.unwrap_or_else(|| json!([]));
         Ok(json!({"annotations": result, "errors": errors}).into())
     }

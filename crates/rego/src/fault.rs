@@ -5,12 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::engine_message;
-use super::module_id::ModuleId;
+use super::module::ModuleId;
 use policy_sync_api::text::truncate_bytes;
 
 /// The maximum number of faults of a bundle that are listed.
 const MAX_LISTED_FAULTS: usize = 20;
-/// The maximum size of a fault's text, in bytes. It may quote a line of 4,096 columns.
+/// The maximum size of a fault's text, in bytes. Longer texts are cut, because a text may quote a line of 4,096
+/// columns.
 const TEXT_LIMIT: usize = 1024;
 
 /// A position in a module's text. Both numbers start at 1.

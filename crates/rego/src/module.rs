@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use self::repairs::Parsed;
 use super::edit::{Edit, EditedText, offset, place_of};
 use super::fault::{Fault, Position};
-pub use super::module_id::ModuleId;
 use super::queries::QueriedPackages;
 use super::{parentheses, template_strings, tree};
 use policy_sync_api::text::group_digits;
@@ -43,6 +42,40 @@ pub(super) const NO_VALUE: &str = "a rule must have a value or a body";
 /// The fault of a line with too many columns.
 pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
 
+/// The id of a module: `<namespace>/<name>/<key>` of a ConfigMap, `regopolicies/<name>`, or the path of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ModuleId(Arc<str>);
+
+impl ModuleId {
+    /// Creates an id from its text.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        Self(id.into())
+    }
+
+    /// The object that carries the module: `<namespace>/<name>` of a ConfigMap, the whole id of a RegoPolicy, or the
+    /// folder of a file.
+    #[must_use]
+    pub fn carrier(&self) -> &str {
+        match self.0.rsplit_once('/') {
+            Some((carrier, _)) if carrier.contains('/') => carrier,
+            _ => &self.0,
+        }
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ModuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A text to parse as a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
@@ -64,10 +97,11 @@ pub enum Syntax {
 /// The operand of `not`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Negation {
-    /// An expression. Its operands are evaluated before it, and the statement is undefined if one of them is.
+    /// An expression. Its operands are evaluated before the negation. If an operand is undefined, the statement is
+    /// undefined.
     OfExpressions,
-    /// A body: an undefined operand makes it true. A module has this with `import future.keywords` or `import
-    /// future.keywords.not`.
+    /// A body. If an operand is undefined, the negation is true. Modules with `import future.keywords` or `import
+    /// future.keywords.not` have this kind of negation.
     OfBodies,
 }
 
@@ -89,7 +123,7 @@ pub struct Module {
     pub(super) original: Arc<str>,
     /// The original with changes that let the engine parse it.
     pub(super) read: EditedText,
-    /// The text of the tree. Its lines and columns are those of `read`.
+    /// The text of the tree. The lines and columns in this text are the same as in `read`.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
     pub(super) tree: Ref<Tree>,
@@ -107,14 +141,14 @@ impl fmt::Debug for Module {
 }
 
 impl Module {
-    /// Parses `text` in the syntax since OPA 1.0 or, if that fails, in the older one.
+    /// Parses `text` in the syntax since OPA 1.0 or, if that fails, in the older syntax.
     ///
-    /// The time doubles with each nested literal. Call it only for texts that have been [checked](super::confined), or
-    /// in the process that checks them.
+    /// The time doubles with each nested literal. Call this function only for texts that have been
+    /// [checked](super::confined), or in the process that checks them.
     ///
     /// # Errors
     ///
-    /// If `text` is invalid in both syntaxes: the error that occurs later in the text.
+    /// If `text` is invalid in both syntaxes. Of the two errors, returns the one at the later place.
     pub fn parse(text: &Text) -> Result<Self, Fault> {
         if let Some(at) = text.text.find(tree::WORD) {
             let fault = "names that begin with policysync_ are reserved";
@@ -145,7 +179,7 @@ impl Module {
         }
         let read = template_strings::replaced(&text.text)
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
-        // Template strings may contain quotes and parentheses.
+        // The edits of parentheses do not support template strings, which may contain quotes and parentheses.
         let has_templates = !read.is_unchanged();
         let mut edits = if has_templates { Vec::new() } else { parentheses::edits(&text.text) };
         if text.text.starts_with(BYTE_ORDER_MARK) {
@@ -167,8 +201,8 @@ impl Module {
                 parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
             };
             let parsed = of(Syntax::V1).or_else(|newer| {
-                // Of equal faults, that of the newer syntax is returned. A rule without a value is found only after the
-                // whole text is parsed.
+                // The fault of the newer syntax is returned if both are equal. It is also returned for a rule without a
+                // value, which the engine finds only after it has parsed the whole text.
                 let is_whole = newer.0.text == NO_VALUE;
                 let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
                 of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
@@ -232,7 +266,7 @@ impl Module {
         self.read.original(place(span))
     }
 
-    /// The same module as if `text` were its original.
+    /// The same module, with `text` as its original.
     pub(super) fn of_its_text(&self) -> Self {
         Self { original: self.text.clone(), read: EditedText::unchanged(&self.text), ..self.clone() }
     }
@@ -253,7 +287,7 @@ impl Module {
     }
 }
 
-/// Syntax that the engine lacks in a text that it does not parse: its byte offset, and the fault.
+/// The place and the fault of syntax that the engine lacks, in a text that does not parse. The place is a byte offset.
 fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
     static IMPORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?m)^[ \t]*import[ \t]+(future\.keywords(?:\.(\w+))?|rego\.v[2-9])\b").ok()
@@ -294,7 +328,7 @@ fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Re
     Ok((read, tree))
 }
 
-/// Parses `text`. If it is not plain, its lines may be longer than those of its module.
+/// Parses `text`. If `text` is not plain, its lines may be longer than the lines of the original module.
 fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
     let mut engine = engine_for(syntax);
     if !is_plain {
@@ -306,8 +340,8 @@ fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<
 }
 
 /// The body for an element of a set that has none, such as `exempt["a"]`, if the next rule begins with a keyword.
-/// Without it, the engine would parse the element as the key of an object. A rule ends its line, so the columns of
-/// other rules do not change.
+/// Without this body, the engine would parse the element as the key of an object. No other rule follows on the same
+/// line, so the columns of other rules do not change.
 fn body_of_element(rule: &Rule) -> Option<Edit> {
     let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
         return None;
@@ -317,7 +351,8 @@ fn body_of_element(rule: &Rule) -> Option<Edit> {
     is_element.then(|| Edit::insert(span.end, " { true }".to_owned()))
 }
 
-/// Whether `rule` is a single word, or is named `if`: the older syntax parses `p if { … }` as the rules `p` and `if`.
+/// Whether `rule` has no value and no body: it is a single word, or is named `if`. The older syntax parses `p if { … }`
+/// as the rules `p` and `if`.
 fn is_none(rule: &Rule) -> bool {
     let Rule::Spec { head, bodies, .. } = rule else { return false };
     let is_alone = matches!(head, RuleHead::Compr { assign: None, .. }) && bodies.is_empty();

@@ -7,8 +7,7 @@ use regorus::Value;
 use tokio::sync::mpsc;
 
 use super::culprits::ExceededQuery;
-use super::engine::Engine;
-use super::engine_error::{EngineError, Failure};
+use super::engine::{Engine, EngineError, Failure};
 use super::module::ModuleId;
 use super::omitted_documents::OmittedDocuments;
 use super::queries::{PLACEMENT, QueriedPackages};
@@ -24,7 +23,7 @@ pub struct Snapshot {
     packages: QueriedPackages,
     review_inputs: Arc<ReviewInputs>,
     omitted_documents: Arc<OmittedDocuments>,
-    /// The reason why Rego policies are not loaded yet, if so.
+    /// The reason why Rego policies are not loaded yet; `None` if they are loaded.
     starting: Option<String>,
     /// Receives queries that exceeded a limit.
     exceeded: Option<mpsc::Sender<ExceededQuery>>,
@@ -131,7 +130,7 @@ impl Snapshot {
         Self { review_inputs: Arc::new(review_inputs), ..self }
     }
 
-    /// The names of `kind` in policies. If policies do not name it, its plural.
+    /// The names of `kind` in policies. If policies do not name `kind`, returns its plural.
     #[must_use]
     pub fn names_of(&self, kind: &GroupResource) -> BTreeSet<String> {
         if let Some(names) = self.review_inputs.names.get(kind) {
@@ -145,7 +144,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// If a policy may read these contents: without them it might admit an object that it should deny.
+    /// If a policy may read these contents. Without the contents, the policy might admit an object that it should deny.
     pub fn is_redacted(&self, kind: &GroupResource) -> Result<bool, RegoQueryError> {
         match &self.review_inputs.secrets {
             SecretContents::Withheld(reader) if *kind == GroupResource::secrets() => match reader {

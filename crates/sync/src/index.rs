@@ -1,7 +1,6 @@
 //! The index: state that is derived from the rows of the mirror and updated with each change.
 
 mod params;
-mod policies;
 pub(super) mod same_target;
 mod unplaced;
 mod upkeep;

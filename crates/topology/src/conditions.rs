@@ -3,7 +3,6 @@
 //!
 //! They contain the names of policies but no values, so that a changed limit does not change a condition.
 
-mod gateways;
 mod listeners;
 mod routes;
 
@@ -11,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::graph::Graph;
+use super::graph::{Graph, NodeId};
 use super::locator::Locator;
 use crate::topology::PolicyId;
 use policy_sync_api::condition::condition;
@@ -19,17 +18,16 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::text::named;
 
-pub use gateways::gateway_conditions;
 pub use listeners::ListenerConditions;
 pub use routes::{ParentConditions, RouteConditions};
 
 /// The prefix of the condition types that list the policies affecting an object.
 pub const AFFECTED_DOMAIN: &str = "policysync.kuadrant.io/";
-/// The suffix of these types, after the policies' kind.
+/// The suffix of these condition types. The kind of the policies is between prefix and suffix.
 pub const AFFECTED: &str = "Affected";
 /// The maximum number of conditions of an object, and of an entry in a route's status, that the API accepts.
 pub const CONDITIONS_LIMIT: usize = 8;
-/// The maximum number of conditions about affecting policies. Two others are always present.
+/// The maximum number of conditions about affecting policies. Two other conditions are always present.
 pub const AFFECTED_LIMIT: usize = CONDITIONS_LIMIT - 2;
 
 /// The maximum length in bytes of a message that contains text from users.
@@ -49,8 +47,8 @@ pub struct ConditionText {
 }
 
 impl ConditionText {
-    /// The complete condition for an object of this `generation`. The transition time is that in `found` if
-    /// the status is the same, otherwise `now`.
+    /// The complete condition for an object of this `generation`. `found` are the object's present conditions. The
+    /// transition time is kept if the status is the same there; otherwise it is `now`.
     #[must_use]
     pub fn dated(&self, found: &[Condition], generation: i64, now: Moment) -> Condition {
         condition(found, &self.name, (self.status, self.reason), self.message.clone(), generation, now)
@@ -95,7 +93,7 @@ impl<'f> AffectingPolicies<'f> {
         self.0.entry(kind).or_default()
     }
 
-    /// The conditions, at most `room`. The message of the last one lists the kinds without a condition.
+    /// The conditions, at most `room`. The message of the last condition lists the kinds without a condition.
     fn conditions(&self, room: usize, message: impl Fn(&KindPolicies) -> String) -> Vec<ConditionText> {
         let mut texts: Vec<ConditionText> =
             self.0.iter().take(room).map(|(kind, of)| affected_condition(kind, message(of))).collect();
@@ -106,7 +104,7 @@ impl<'f> AffectingPolicies<'f> {
             last.message =
                 format!("{}; and policies of {} more kinds: {}", last.message, more.len(), named(&more));
         }
-        // In the order of comparison with the object's present conditions.
+        // The comparison with the object's present conditions requires this order.
         texts.sort_by(|left, right| left.name.cmp(&right.name));
         texts
     }
@@ -133,4 +131,27 @@ impl Graph<'_> {
         };
         locators().map(name).collect()
     }
+}
+
+/// The conditions that list the policies on the Gateway `node` and on its own listeners, at most `room`.
+#[must_use]
+pub fn gateway_conditions(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<ConditionText> {
+    let mut affecting = AffectingPolicies::default();
+    let mut listeners: BTreeMap<PolicyId, Vec<&str>> = BTreeMap::new();
+    for place in [node].into_iter().chain(graph.sections(node)) {
+        for number in graph.topology().policies_of(place) {
+            affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
+            let on = listeners.entry(number).or_default();
+            on.extend(graph.listener(place).map(|listener| &*listener.name));
+        }
+    }
+    affecting.conditions(room, |of| {
+        let names = graph.names_of(&of.in_force).into_iter().zip(&of.in_force);
+        let names = names.map(|(name, number)| match listeners.get(number).map(Vec::as_slice) {
+            None | Some([]) => name,
+            Some([listener]) => format!("{name} on listener {listener}"),
+            Some(on) => format!("{name} on listeners {}", named(on)),
+        });
+        format!("affected by {}", named(&names.collect::<Vec<_>>()))
+    })
 }

@@ -1,4 +1,4 @@
-//! The graph of Gateway API objects: which object attaches to which, why others do not, and which policies
+//! The graph of Gateway API objects: their attachments, the reasons why objects do not attach, and the policies that
 //! target them.
 //!
 //! ```text
@@ -17,10 +17,10 @@ pub use object::{Object, ObjectRow};
 use std::collections::HashSet;
 
 use super::locator::{KindRef, Locator, Section, is_of_graph};
-pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
 use super::reason::{Reason, Unattached, Unresolved};
 use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
+pub use super::topology::NodeId;
 use super::topology::{PolicyId, Topology};
 
 /// An object, or a section of it by its index in the object.
@@ -41,11 +41,12 @@ pub struct Graph<'f> {
     knows_gateways: bool,
     /// The nodes, their links and the policies on them.
     topology: Topology<Node, PolicyNode<'f>>,
-    /// Links from a listener to a route that the listener may not allow: the decisive labels are unknown.
+    /// Links from a listener to a route if it is unknown whether the listener allows the route, because labels are
+    /// unknown.
     pub(super) uncertain: HashSet<(NodeId, NodeId)>,
     /// Objects and sections that do not attach, in the order of their locators.
     pub(super) unattached: Vec<Unattached<'f>>,
-    /// References that do not resolve or may not resolve, in the order of their locators.
+    /// References that do not resolve, or for which this is unknown, in the order of their locators.
     pub(super) unresolved: Vec<Unresolved<'f>>,
 }
 
@@ -66,7 +67,7 @@ impl<'f> Graph<'f> {
         self.knows_gateways
     }
 
-    /// The nodes of objects.
+    /// The nodes of objects, without those of their sections.
     pub fn object_nodes(&self) -> impl Iterator<Item = NodeId> {
         self.nodes().filter(|node| !self.is_section(*node))
     }
@@ -144,7 +145,7 @@ impl<'f> Graph<'f> {
     pub fn unknown(&self) -> Vec<KindRef<'f>> {
         let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
         let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind).is_some());
-        // The graph has no leaves for mirrors.
+        // The graph has no leaves for the backends of `RequestMirror` filters.
         let is_unknown = |item: &&Unresolved<'f>| item.reason == Reason::UnknownKind;
         let mirrors = self.unresolved.iter().filter(is_unknown).filter_map(|item| Some(item.to?.kind));
         let mirrors = mirrors.filter(|kind| BackendKind::named(*kind).is_some());
@@ -154,9 +155,8 @@ impl<'f> Graph<'f> {
         kinds
     }
 
-    /// The type of `node` as one word: its kind, such as `HTTPRoute`; for a section `Listener`,
-    /// `HTTPRouteRule` or `ServicePort`; `Other` for kinds that the graph has only because of references to
-    /// them.
+    /// The type of `node` as one word. For an object, it is the kind, such as `HTTPRoute`; for a section, `Listener`,
+    /// `HTTPRouteRule` or `ServicePort`. It is `Other` for kinds that the graph has only because of references to them.
     #[must_use]
     pub fn node_type(&self, node: NodeId) -> &'static str {
         let Object { locator, row } = self.object(node);
@@ -185,7 +185,7 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The listeners in force, each with its Gateway: for each Gateway its own, then those of its
+    /// The listeners in force, each with its Gateway. For each Gateway, its own listeners come before those of its
     /// ListenerSets.
     pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let is_gateway = |node: &NodeId| matches!(self.object(*node).row, ObjectRow::Gateway(_));
@@ -244,7 +244,7 @@ impl<'f> Graph<'f> {
         &self.unattached
     }
 
-    /// The references of attached objects that do not resolve or may not resolve.
+    /// The references of attached objects that do not resolve, or for which this is unknown.
     #[must_use]
     pub fn unresolved(&self) -> &[Unresolved<'f>] {
         &self.unresolved

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, Locator};
 use super::reason::Reason;
-use super::rows::namespace::{NAME_LABEL, name_label};
 use super::rows::{
-    BackendKind, Class, Gateway, Grant, Listener, ListenerSet, Namespace, Policy, Route, RouteKind, Secret,
-    Service, SetKind,
+    BackendKind, Class, Gateway, Grant, Listener, ListenerSet, NAME_LABEL, Namespace, Policy, Route,
+    RouteKind, Secret, Service, SetKind, name_label,
 };
 use super::rules::MergeBehavior;
 use policy_sync_api::names::ObjectKey;
@@ -49,7 +48,8 @@ pub struct GraphInput<'f> {
     pub grants: Rows<'f, Grant>,
     /// Policies, with their kinds.
     pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
-    /// How policies of a kind are merged, if configured or defined.
+    /// How policies of a kind are merged, if parameters configure it, or if the CustomResourceDefinition of the kind is
+    /// known.
     pub merge_behaviors: BTreeMap<&'f Kind, MergeBehavior<'f>>,
     /// The prefix of namespaces for copies; if empty, no object counts as a copy.
     pub downstream_prefix: &'f str,
@@ -61,11 +61,11 @@ pub struct GraphInput<'f> {
 /// The kinds that the known objects refer to, and that have to be read as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Services and other backends, in the order of [`BackendKind::ALL`].
+    /// Whether each kind of Services and other backends has to be read, in the order of [`BackendKind::ALL`].
     pub backends: [bool; 3],
-    /// Namespaces: a selector of namespaces uses their labels.
+    /// Whether Namespaces have to be read, because a selector uses their labels.
     pub namespaces: bool,
-    /// ReferenceGrants: an object refers to another namespace.
+    /// Whether ReferenceGrants have to be read, because an object refers to another namespace.
     pub grants: bool,
 }
 
@@ -215,8 +215,8 @@ impl<'f> Labels<'f> {
         Self { known: graph_input.namespaces.known, by_name }
     }
 
-    /// The labels of `namespace`. If it does not exist, only the label with its name; `None` if that is
-    /// unknown.
+    /// Returns the labels of `namespace`. If the Namespace does not exist, returns only the label that contains its
+    /// name. Returns `None` if it is unknown whether the Namespace exists.
     pub(super) fn of(&self, namespace: &str) -> Option<Cow<'f, BTreeMap<String, String>>> {
         match self.by_name.get(namespace) {
             Some(labels) if labels.contains_key(NAME_LABEL) => Some(Cow::Borrowed(labels)),

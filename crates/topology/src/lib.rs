@@ -10,7 +10,6 @@ mod graph_input;
 pub mod hostname;
 pub mod locator;
 pub mod merge;
-mod node_id;
 pub mod object;
 pub mod objects;
 mod paths;

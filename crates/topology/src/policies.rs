@@ -3,18 +3,18 @@
 use super::graph_input::GraphInput;
 use super::locator::Locator;
 use super::merge::MergeStrategy;
-use super::node_id::NodeId;
 use super::object::{Object, Policy, Precedence};
 use super::reason::Reason;
 use super::rows::{self, Created};
 use super::rules::{MergeBehavior, PolicyRule, PolicyRules, Strategy};
+use super::topology::NodeId;
 
 /// A policy.
 #[derive(Debug)]
 pub struct PolicyNode<'f> {
     /// Its kind, namespace and name.
     pub locator: Locator<'f>,
-    /// The fields that are read of it.
+    /// The fields that are read from it.
     pub row: &'f rows::Policy,
     /// How policies of its kind are merged.
     pub merge_behavior: MergeBehavior<'f>,
@@ -24,7 +24,7 @@ pub struct PolicyNode<'f> {
     pub targets: Vec<AttachedTarget<'f>>,
     /// The reasons why its selectors may select more targets.
     pub unknown: Vec<String>,
-    /// The reason why it has no effect, or may have none.
+    /// The reason why it has no effect, or why this is unknown.
     pub no_effect: Option<(Reason, String)>,
 }
 
@@ -60,7 +60,7 @@ impl Policy for PolicyNode<'_> {
         self.row.created
     }
 
-    /// The older first; for inherited policies of GEP-2649 the newer, as in gwctl.
+    /// The older policy comes first. Of inherited policies (GEP-2649), the newer policy comes first, as in gwctl.
     fn precedence(&self) -> Precedence {
         match self.rules.strategy {
             Strategy::Inherited => Precedence::newest_first(self.row.created, &self.locator),

@@ -3,19 +3,16 @@
 mod auth;
 mod block;
 mod configured;
-mod envoy;
 mod fields;
 mod inherited;
-mod limits;
 pub(super) mod strategy;
-mod whole;
 
 use serde_json::{Map, Value};
 
 use super::fault::Fault;
 use super::locator::KindRef;
 use super::rows::RouteKind;
-use block::Block;
+use block::{Block, Expected};
 pub use configured::MergeConfig;
 pub(super) use fields::has_overlapping_path;
 use policy_sync_api::json::Hash;
@@ -36,14 +33,14 @@ pub enum MergeBehavior<'t> {
     Limits,
     /// As Kuadrant's TokenRateLimitPolicy, which does not support GRPCRoutes.
     TokenLimits,
-    /// As a whole, at listeners: the policy of the listener replaces that of its Gateway.
+    /// Policies apply as a whole, at listeners: the policy of a listener replaces the policy of its Gateway.
     Whole,
     /// As Envoy Gateway: only the most specific policy applies, merged with its parent if it has a
     /// `mergeType`.
     Envoy,
     /// Not merged: a policy applies to its target only.
     Direct,
-    /// Field by field, the default of GEP-713. This is an assumption about kinds without a known merge.
+    /// Field by field, the default of GEP-713. For kinds whose way of merging is unknown, this is an assumption.
     Fields,
     /// As configured for the kind in parameters.
     Configured(&'t MergeConfig),
@@ -65,7 +62,7 @@ impl MergeBehavior<'_> {
         }
     }
 
-    /// Whether such policies apply to routes of `kind`.
+    /// Whether policies with this behavior apply to routes of `kind`.
     #[must_use]
     pub fn is_for(self, kind: RouteKind) -> bool {
         match self {
@@ -75,7 +72,7 @@ impl MergeBehavior<'_> {
         }
     }
 
-    /// The most specific level that such a policy may target.
+    /// The most specific level that a policy with this behavior may target.
     #[must_use]
     pub fn level(self) -> Level {
         match self {
@@ -93,7 +90,7 @@ impl MergeBehavior<'_> {
         matches!(self, Self::Whole | Self::Envoy | Self::Direct)
     }
 
-    /// Whether such a policy applies to its target only.
+    /// Whether a policy with this behavior applies to its target only.
     #[must_use]
     pub fn is_direct(self) -> bool {
         self == Self::Direct
@@ -105,8 +102,8 @@ impl MergeBehavior<'_> {
         self == Self::Fields
     }
 
-    /// Whether the keys of rules are paths in a spec. Such a rule replaces rules at paths inside its own, and
-    /// rules whose paths contain its own.
+    /// Whether the keys of rules are paths in a spec. If so, a rule replaces rules at paths inside its own path, and
+    /// rules whose paths contain its path.
     #[must_use]
     pub fn has_path_keys(self) -> bool {
         match self {
@@ -131,13 +128,14 @@ pub struct PolicyRules {
 /// A rule of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRule {
-    /// The identity of the rule, different from the keys of other rules of its policy. On a path, at most one rule with this key applies.
+    /// The identity of the rule, different from the keys of other rules of its policy. On a path, at most one rule with
+    /// this key applies.
     pub key: String,
     /// The value in the spec.
     pub value: Value,
     /// The [hash](struct@Hash) of `value`.
     pub hash: Hash,
-    /// Whether a policy with this rule counts as one with rules. False for additions such as conditions,
+    /// Whether a policy that has only this rule counts as a policy with rules. False for additions such as conditions,
     /// which have no effect alone.
     pub is_rule: bool,
     /// Whether the rule is in `spec.override` (GEP-2649).
@@ -147,7 +145,8 @@ pub struct PolicyRule {
 impl PolicyRule {
     /// A rule with this value: `is_rule` is true, and `is_override` is false.
     ///
-    /// `value` is of the crate `serde_json`, which is not needed for a number, a boolean or a text: `&limit.into()` converts it.
+    /// `value` is a type of the crate `serde_json`. For a number, a boolean or a string, callers need not depend on
+    /// this crate: `&limit.into()` converts it.
     #[must_use]
     pub fn new(key: impl Into<String>, value: &Value) -> Self {
         let hash = Hash::of_value(value);
@@ -168,9 +167,9 @@ impl PolicyRules {
         let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
         match merge_behavior {
             MergeBehavior::Whole | MergeBehavior::Direct => {
-                return Self { rules: whole::rules(&spec), ..Self::default() };
+                return Self { rules: whole_rules(&spec), ..Self::default() };
             }
-            MergeBehavior::Envoy => return envoy::read(&spec),
+            MergeBehavior::Envoy => return fields::read_envoy(&spec),
             _ if merge_behavior.has_path_keys() && inherited::has_shape(&spec) => {
                 return inherited::read(&spec);
             }
@@ -184,7 +183,7 @@ impl PolicyRules {
         };
         let rules = match merge_behavior {
             MergeBehavior::Auth => auth::rules(&block),
-            MergeBehavior::Limits | MergeBehavior::TokenLimits => limits::rules(&block),
+            MergeBehavior::Limits | MergeBehavior::TokenLimits => limit_rules(&block),
             MergeBehavior::Configured(configured) if !configured.rules.is_empty() => configured.rules(&block),
             MergeBehavior::Fields
             | MergeBehavior::Configured(_)
@@ -199,4 +198,20 @@ impl PolicyRules {
         rules.sort_by(|left, right| left.key.cmp(&right.key));
         Self { strategy: block.strategy, rules, faults }
     }
+}
+
+/// The only rule of a policy that applies as a whole or not at all: its spec without the target fields.
+fn whole_rules(spec: &Map<String, Value>) -> Vec<PolicyRule> {
+    let is_target = |key: &str| matches!(key, "targetRef" | "targetRefs" | "targetSelectors");
+    let fields = spec.iter().filter(|(key, _)| !is_target(key));
+    let whole: Map<String, Value> = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
+    vec![PolicyRule::new("spec#".to_owned(), &Value::Object(whole))]
+}
+
+/// The rules of Kuadrant's RateLimitPolicy and TokenRateLimitPolicy: one for each limit, and one for the
+/// conditions.
+fn limit_rules(block: &Block<'_>) -> Result<Vec<PolicyRule>, Fault> {
+    let mut rules = block.entries("limits", Expected::Object)?;
+    rules.extend(block.list("when", "conditions#")?);
+    Ok(rules)
 }

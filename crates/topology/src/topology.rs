@@ -1,4 +1,4 @@
-//! A directed acyclic graph of nodes with policies on them: the part of this crate that knows no kind.
+//! A directed acyclic graph of nodes with policies on them: the part of this crate that is independent of kinds.
 
 mod builder;
 pub(crate) mod dot;
@@ -14,8 +14,29 @@ use lists::AdjacencyLists;
 pub use paths::PathsBetween;
 
 use crate::merge::{EffectivePolicy, Layer};
-use crate::node_id::NodeId;
 use crate::object::Policy;
+
+/// The id of a node. Ids are in the order of the nodes' locators. An id is valid in its topology or graph only; in
+/// another one it may be the id of another node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl NodeId {
+    pub(crate) fn new(index: usize) -> Self {
+        // A cluster has fewer than four billion objects.
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The id of a policy of a [`Topology`]. Ids are in the order of the policies' locators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +44,7 @@ pub struct PolicyId(pub(crate) u32);
 
 impl PolicyId {
     pub(crate) fn new(index: usize) -> Self {
-        // A cluster has no four billion policies.
+        // A cluster has fewer than four billion policies.
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
@@ -36,13 +57,13 @@ impl fmt::Debug for PolicyId {
 
 /// Nodes `N`, the links between them, and the policies `P` that are attached to them.
 ///
-/// It is built once and not changed: a controller builds a new one from its present objects. [`Topology::builder`] makes one of any
-/// objects; [`Graph`](crate::Graph) is one of the kinds of Gateway API.
+/// It is built once and not changed: a controller builds a new one from its present objects. [`Topology::builder`]
+/// builds one from objects of any kinds. A [`Graph`](crate::Graph) is built from the kinds of Gateway API.
 pub struct Topology<N, P> {
     nodes: Vec<N>,
     /// From each node to its children.
     children: AdjacencyLists,
-    /// From each node to its parents. Few users need them.
+    /// From each node to its parents. Computed on first use, because few callers need it.
     parents: OnceLock<AdjacencyLists>,
     policies: Vec<P>,
     /// From each node to the policies that are attached to it.
@@ -64,8 +85,8 @@ impl<N, P> Default for Topology<N, P> {
 }
 
 impl<N, P> Topology<N, P> {
-    /// A topology with `links` from parents to children, and policies `attached` to nodes. The caller guarantees that the links have no
-    /// cycle.
+    /// A topology with `links` from parents to children, and policies `attached` to nodes. The caller guarantees that
+    /// the links have no cycle.
     pub(crate) fn new(
         nodes: Vec<N>,
         links: Vec<(NodeId, NodeId)>,
@@ -105,12 +126,14 @@ impl<N, P> Topology<N, P> {
         &self.nodes[node.index()]
     }
 
-    /// The nodes that `node` links to, in the order of their locators. A node of another, larger topology has no children.
+    /// The nodes that `node` links to, in the order of their locators. A node of another, larger topology has no
+    /// children.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.children.of(node.index()).iter().map(|number| NodeId(*number))
     }
 
-    /// The nodes that link to `node`, in the order of their locators. A node of another, larger topology has no parents.
+    /// The nodes that link to `node`, in the order of their locators. A node of another, larger topology has no
+    /// parents.
     pub fn parents(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         let parents = self.parents.get_or_init(|| self.children.inverted());
         parents.of(node.index()).iter().map(|number| NodeId(*number))
@@ -130,8 +153,8 @@ impl<N, P> Topology<N, P> {
         self.nodes().flat_map(|from| self.children(from).map(move |to| (from, to)))
     }
 
-    /// All paths between two nodes, both included. The path of a node to itself has that node alone. A topology may have more paths than
-    /// fit into memory, so they are found one after the other.
+    /// All paths between two nodes, both included. The path of a node to itself has that node alone. A topology may
+    /// have more paths than fit into memory, so they are found one after the other.
     ///
     /// # Panics
     ///
@@ -161,8 +184,8 @@ impl<N, P> Topology<N, P> {
         &self.policies[id.0 as usize]
     }
 
-    /// The policies that are attached to `node`, of all kinds, in the order of their locators. There are none for nodes that policies
-    /// cannot target, and for a node of another, larger topology.
+    /// The policies that are attached to `node`, of all kinds, in the order of their locators. There are none for nodes
+    /// that policies cannot target, and for a node of another, larger topology.
     ///
     /// A policy is attached to no node if all of its targets are ignored; see [`Policy::targets`].
     pub fn policies_of(&self, node: NodeId) -> impl Iterator<Item = PolicyId> {
@@ -183,7 +206,7 @@ impl<N, P> Topology<N, P> {
                 continue;
             }
             visits[start.index()] = Visit::Open;
-            // Each open node with the number of its children that were visited.
+            // The nodes of the present path, each with the number of its children that were visited.
             let mut open = vec![(start, 0)];
             while let Some((node, next)) = open.last_mut() {
                 let (node, index) = (*node, *next);
@@ -214,10 +237,12 @@ impl<N, P: Policy> Topology<N, P> {
     /// The effective policies along `path`, one for each kind of policy that counts there. They are in the order of
     /// [`KindRef`](crate::locator::KindRef).
     ///
-    /// The path leads from the least specific node to the most specific one. Any nodes are allowed: `path` may be a part of a path, and
-    /// neither the links between the nodes nor their order are checked. A node of another, larger topology has no policies.
+    /// The path leads from the least specific node to the most specific one. Any nodes are allowed: `path` may be a
+    /// part of a path, and neither the links between the nodes nor their order are checked. A node of another, larger
+    /// topology has no policies.
     ///
-    /// Inherited policies count on all nodes of `path`. Direct policies count on its last node only; see [`Policy::is_inherited`].
+    /// Inherited policies count on all nodes of `path`. Direct policies count on its last node only; see
+    /// [`Policy::is_inherited`].
     ///
     /// # Panics
     ///
@@ -241,7 +266,7 @@ impl<N, P: Policy> Topology<N, P> {
         policies.into_iter()
     }
 
-    /// The policies `stack` as layers of an effective policy.
+    /// The layers of an effective policy, one for each policy in `stack`.
     fn layers(&self, stack: &[PolicyId]) -> Vec<Layer<'_>> {
         let layer = |id: &PolicyId| {
             let layer = Layer::of(*id, self.policy(*id));

@@ -12,9 +12,9 @@ pub const SCRIPT: &str = include_str!("script.js");
 /// The notices above a page's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
-    /// The reasons why the hub cannot be watched temporarily. The page then shows the last known state.
+    /// The reasons why the hub cannot be watched at present. The page then shows the last known state.
     pub watch_errors: Vec<String>,
-    /// Objects that may not be read, one line each.
+    /// Objects that the user may not read, one line each.
     pub unread: Vec<String>,
     /// Errors in parameters or in files.
     pub faults: Vec<String>,
@@ -77,6 +77,12 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
             }
         }
     }
+}
+
+/// An error page with a reason and a hint.
+#[must_use]
+pub fn error(hub: &str, title: &str, why: &str) -> Markup {
+    page(title, hub, &Notices::default(), html! { p { (plain(why)) } })
 }
 
 /// A table in an element that scrolls separately and can be focused. `name` is its unique id on the page.

@@ -1,7 +1,7 @@
-//! The routes of `policy-sync web`. [`Guard`] authenticates requests, and the other modules of this crate render the pages.
+//! The routes of `policy-sync web`. [`Guard`] authenticates requests, and the other modules of this crate render the
+//! pages.
 
 mod change_events;
-mod connections;
 mod guard;
 mod page_cache;
 mod pages;
@@ -15,6 +15,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use form_urlencoded::parse;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate as web;
 use crate::{
@@ -24,6 +26,7 @@ use crate::{
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_api::text::with_causes;
+use policy_sync_connections::{Limits, serve_with};
 use policy_sync_report::fleet::GraphSnapshot;
 use policy_sync_report::snapshot::ReadError;
 use policy_sync_report::{FleetObjects, FleetObjectsQuery, Item, Known, RequestedKinds};
@@ -31,10 +34,10 @@ use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
 
 pub use change_events::ChangeEvents;
-pub use connections::serve;
 pub use guard::{Guard, Key};
 pub use pages::Pages;
 use pages::{ErrorPage, HubReadError, OPTIONAL_DATA_TIMEOUT, Page, html};
+use security_headers::WithSecurityHeaders;
 
 /// The routes of all pages, protected by `guard`.
 pub fn router(pages: Pages, guard: Guard) -> Router {
@@ -53,6 +56,12 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
         .fallback(async |State(pages): State<Pages>| pages.not_found(PAGE_NOT_FOUND).into_response())
         .with_state(pages)
         .layer(axum::middleware::from_fn(move |request: Request, next| guard.clone().handle(request, next)))
+}
+
+/// Serves `router` on `listener` until `stop`.
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let wrap = async |stream| Ok(WithSecurityHeaders::new(stream));
+    serve_with(listener, router, Limits::pages(), wrap, stop).await;
 }
 
 /// The message for an unknown address.

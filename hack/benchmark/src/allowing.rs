@@ -9,7 +9,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use k8s_openapi::ByteString;
 use kube::Client;
-use policy_sync_connections::{Descriptors, Limits, listen, tls};
+use policy_sync_connections::{Descriptors, Limits, listen, serve_tls};
 use policy_sync_controller::server::certificate_files::CertificateFiles;
 use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_testenv::apply::{apply, apply_all, delete};
@@ -35,8 +35,8 @@ pub(super) struct AllowWebhook {
 }
 
 impl AllowWebhook {
-    /// Starts the webhook and registers it for writes of this kind in a namespace, once for each kind of
-    /// configuration. It applies `patch` to each object.
+    /// Starts the webhook, and registers it for writes of `kind` in a namespace. `registered` has the kinds of
+    /// webhook configurations to create. The webhook applies `patch` to each object.
     pub(super) async fn start(
         hub: &Client,
         namespace: &str,
@@ -55,7 +55,7 @@ impl AllowWebhook {
         let router = Router::new().route("/placement", post(allow)).layer(DefaultBodyLimit::max(BODY));
         let stop = CancellationToken::new();
         let limits = Limits::webhooks(Descriptors::raise());
-        tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));
+        tokio::spawn(serve_tls(listener, certificates, router, limits, stop.clone()));
         let configurations = registered
             .iter()
             .map(|configuration| webhooks.configuration_for(configuration, kind.parts(), namespace))

@@ -13,10 +13,10 @@ use tracing::info;
 use super::{BindAddress, address};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_label;
-use policy_sync_connections::{Limits, listen, tls};
-use policy_sync_controller::admission::events::DenialEvents;
+use policy_sync_connections::{Limits, listen, serve_tls};
+use policy_sync_controller::admission::review::DenialEvents;
 use policy_sync_controller::manager::Manager;
-use policy_sync_controller::placement_policy::rejection_events::RejectionEvents;
+use policy_sync_controller::placement_policy::review::RejectionEvents;
 use policy_sync_controller::rego_loading::{self, RegoLoading, RegoMetrics};
 use policy_sync_controller::server::audit::{self, Audit};
 use policy_sync_controller::server::authorize::{self, AuthorizationWebhook};
@@ -101,7 +101,7 @@ impl ExemptArguments {
         namespace: Option<&str>,
         loading: &rego_loading::Settings,
     ) -> Exemptions {
-        // An empty pattern is how a user disables the default.
+        // Users disable the default with an empty pattern.
         let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
         let own = namespace.map(str::to_owned).into_iter().chain(loading.namespaces.iter().cloned());
         Exemptions::new(own.chain(exempt.cloned()))
@@ -109,7 +109,7 @@ impl ExemptArguments {
 }
 
 fn object_name(text: &str) -> Result<String, String> {
-    // The name of the Service is restricted most: it is a DNS label.
+    // The name of the Service has the strictest syntax: it is a DNS label.
     if is_dns_label(&format!("{text}-webhook")) && is_dns_label(text) {
         Ok(text.to_owned())
     } else {
@@ -142,8 +142,8 @@ impl WebhookArguments {
         &self.webhook_name
     }
 
-    /// Prepares the server of webhooks and their registration, for the controller in `namespace` with the
-    /// Rego settings `loading`. Returns `None` if webhooks are disabled.
+    /// Prepares the server of webhooks and the writer of their configurations. The controller is in `namespace`, and
+    /// has the Rego settings `loading`. Returns `None` if webhooks are disabled.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl WebhookArguments {
 }
 
 impl PreparedWebhooks {
-    /// Serves webhooks that evaluate the policies of `loading`, until `stop`. The handle ends after the
-    /// running requests.
+    /// Serves webhooks that evaluate the policies of `loading`, until `stop`. The task of the returned handle ends when
+    /// all requests in progress are done.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl PreparedWebhooks {
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
         }
-        let serving = tls::serve(listener, certificates, router, limits, stop.clone());
+        let serving = serve_tls(listener, certificates, router, limits, stop.clone());
         Ok(tokio::spawn(tasks.clone().watch("webhooks", serving)))
     }
 }

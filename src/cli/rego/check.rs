@@ -10,7 +10,7 @@ use crate::cli::output::{print, print_message};
 use crate::cli::queries::{QueryArguments, plural};
 use crate::cli::text::printable;
 use policy_sync_rego::confined;
-use policy_sync_rego::engine_kind::EngineKind;
+use policy_sync_rego::engine::EngineKind;
 use policy_sync_rego::fault::Fault;
 use policy_sync_rego::secrets::SecretReads;
 
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Check the JSON on standard input in this process, within its limits. For internal use.
     #[arg(long, hide = true)]
     confined: bool,
-    /// Check it for OPA.
+    /// Check the modules for OPA.
     #[arg(long, hide = true)]
     for_opa: bool,
 }

@@ -12,7 +12,7 @@ use crate::cli::Outcome;
 use crate::cli::output::{print, print_message};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use policy_sync_controller::admission::sample::check_patches;
+use policy_sync_controller::admission::patches::check_patches;
 use policy_sync_rego::embedded::{Embedded, EvaluationResult};
 use policy_sync_rego::prefixed_rules::{PrefixedRule, SAMPLE_PREFIX, TEST_PREFIX};
 use policy_sync_rego::queries::ADMISSION;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::printer::Printer;
 use super::view::{Rows, View};
 use super::{Arguments, Format, HubClients, check_items, filter, unknown_availability, watch};
-use crate::cli::output::{self, print, print_message};
+use crate::cli::Outcome;
+use crate::cli::output::{self, print, print_message, terminal_width};
 use crate::cli::text::printable;
-use crate::cli::{Outcome, terminal};
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_mirror::Scope;
@@ -95,7 +95,7 @@ pub(super) async fn answer(
         Format::Yaml => print(&output::yaml(&list())?)?,
         Format::Table | Format::Wide if shown.is_empty() => {}
         Format::Table | Format::Wide => {
-            print(&view.tables(shown.iter().copied(), Timestamp::now(), terminal::width()))?;
+            print(&view.tables(shown.iter().copied(), Timestamp::now(), terminal_width()))?;
         }
     }
     crate::cli::outcome(fine, &unread)

@@ -14,7 +14,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
-use policy_sync_controller::sync::metrics::testing::measured;
+use policy_sync_controller::sync::metrics::measured;
 use policy_sync_report::fleet_objects_from_view;
 use policy_sync_report::testing::report;
 use policy_sync_report::{
@@ -226,7 +226,7 @@ fn every_output_uses_the_same_word_for_a_state() {
         let (case, word) = (Case::of(state), state.as_str());
 
         let expected = match state {
-            // Its condition `Enforced` is counted as well.
+            // The condition `Enforced` of such a policy is counted as well.
             PolicyState::Frozen | PolicyState::PartiallyEnforced => vec![word, "Enforced"],
             PolicyState::NotApplied | PolicyState::Removing => vec!["Pending"],
             // The annotations do not show availability.
@@ -247,7 +247,7 @@ fn every_output_uses_the_same_word_for_a_state() {
 
         let expected = FailOn::default().check_state(state);
         assert_eq!(Item::from(case.report()).check(None, FailOn::default()), expected, "{word}: status");
-        // It is planned for no cluster.
+        // In this state, the policy is planned for no cluster.
         if state != PolicyState::Removing {
             assert_eq!(explanation.check(), expected, "{word}: explain");
         }
@@ -284,7 +284,7 @@ fn every_output_uses_the_same_word_for_a_state() {
     }
 }
 
-/// The cluster lacks it until the old work is gone and a new one is applied.
+/// The cluster lacks the policy until the old work is deleted and the new one is applied.
 #[test]
 fn policy_that_is_planned_again_is_pending_while_its_old_work_is_removed() {
     let case = Case::new().enforced();
@@ -323,7 +323,7 @@ fn explain_and_status_have_the_same_exit_code_if_cluster_labels_are_unknown() {
     assert_eq!(checks, [Check::Passed; 2]);
 }
 
-/// Other clusters that have not applied it do not matter.
+/// The state on other clusters that have not applied the policy does not matter.
 #[test]
 fn removing_passes_on_a_cluster_while_another_one_is_pending() {
     let entry = |cluster: &str, rest: &str| {

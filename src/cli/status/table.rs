@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use policy_sync_api::annotations::{Summary, Synced, SyncedCondition};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
-use policy_sync_report::{AnnotationValue, Detail, PolicyOnCluster, PolicyReport};
+use policy_sync_report::{AnnotationValue, CopyReport, Detail, PolicyOnCluster, PolicyReport};
 
 /// The maximum number of clusters in a cell, unless the output is wide.
 const CLUSTERS: usize = 10;
@@ -94,9 +94,27 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     state
 }
 
-/// The cells for: whether the cluster has applied the copy, the status of its condition `main`, and the
+pub(super) const COPY: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
+
+/// The row of a copy or of an agent's access rights. `since` is the moment in the column SINCE.
+pub(super) fn copy(report: &CopyReport, since: Option<Timestamp>) -> Row {
+    let object = report.origin.as_ref().map(|origin| origin.object());
+    let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
+    let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
+    let main = if report.is_gateway() { "Programmed" } else { ENFORCED };
+    let mut state = vec![report.word().to_owned()];
+    state.extend(match &report.work {
+        Some(entry) => cells(Some(entry), Detail::Full, main),
+        None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
+    });
+    state.push(since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
+    state.push(message(report.message(), true));
+    Row { of, state }
+}
+
+/// Returns cells that show whether the cluster has applied the copy, the status of its condition `main`, and the
 /// reason.
-pub(super) fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<String> {
+fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<String> {
     let Some(entry) = state else { return vec!["?".to_owned(); 3] };
     let applied = match (entry.applied, entry.deleting) {
         (_, true) => "deleting",

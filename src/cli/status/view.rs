@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use super::gateways;
 use super::table::{self, Row};
-use super::{copies, gateways};
 use crate::cli::columns::fitted_table;
 use policy_sync_api::annotations::Synced;
 use policy_sync_report::{
@@ -16,7 +16,7 @@ use policy_sync_report::{
 
 /// The column with the fields that overrides change.
 const DIFFERS: &str = "DIFFERS";
-/// The additional columns for items that are out of sync, which precede this one.
+/// The additional columns for items that are out of sync. They precede the column [`MESSAGE`].
 const WAITS: [&str; 2] = ["MISSING", "SINCE"];
 const MESSAGE: &str = "MESSAGE";
 
@@ -140,9 +140,9 @@ impl View {
     /// The additional columns of `table` with a filter.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
         match (&self.out_of_sync_times, table, &self.rows) {
-            // Copies have such a column already. For the clusters of a policy, the moment is unknown.
+            // Copies already have such a column. For the clusters of a policy, the moment is unknown.
             (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
-            // The missing cluster is the selected one.
+            // The column MISSING would name only the selected cluster.
             (Some(_), _, Rows::OnCluster(_)) => &WAITS[1..],
             (Some(_), ..) => &WAITS,
         }
@@ -177,7 +177,7 @@ impl View {
 
     fn own_headers(&self, table: Table) -> Vec<&'static str> {
         let (of, state): (&[&str], &[&str]) = match (table, &self.rows) {
-            (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &copies::ROW),
+            (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &table::COPY),
             (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateways::ON_CLUSTER_WIDE),
             (Table::Gateways, Rows::OnCluster(_)) => (&["NAME"], &gateways::ON_CLUSTER),
             (Table::Gateways, _) if self.wide => (&["NAME"], &gateways::ROW_WIDE),
@@ -216,7 +216,7 @@ impl View {
                     .out_of_sync_times
                     .as_ref()
                     .map_or(report.since, |out_of_sync_times| out_of_sync_times.since(item));
-                vec![copies::row(report, since)]
+                vec![table::copy(report, since)]
             }
             Item::Gateway(report) => self.gateway_rows(report),
             Item::Policy(report) => self.policy_rows(report),

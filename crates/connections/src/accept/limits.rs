@@ -1,6 +1,10 @@
-//! The maximum number of connections of a listener.
+//! The maximum number of connections of a listener, and the limit of open file descriptors. Listeners leave a reserve
+//! for the hub client.
 
-use super::Descriptors;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tracing::warn;
+
+use policy_sync_api::text::with_causes;
 
 /// The maximum for webhooks. An API server opens one connection for each concurrent review, 600 by default
 /// (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle ones.
@@ -9,6 +13,9 @@ const WEBHOOKS: usize = 2_048;
 const METRICS_AND_PROBES: usize = 256;
 /// The maximum for `policy-sync web`.
 const PAGES: usize = 256;
+/// How many descriptors listeners leave free. The reserve is for 64 concurrent requests to the hub, the connections of
+/// up to about 200 watches, files, and child processes.
+const RESERVED: usize = 512;
 
 /// The maximum number of concurrent connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +24,12 @@ pub struct Limits {
     pub(super) total: usize,
     /// From one address.
     ///
-    /// Three quarters of the total: a pod, which has one address, leaves a quarter to others. 1,536
-    /// connections are more than two API servers with default limits need behind one address (a load
-    /// balancer, konnectivity). At the limit, a new connection replaces the oldest idle one of the same
-    /// address. It is refused only while all of them are in the middle of a request.
+    /// The limit is three quarters of the total. A pod has one address, so it leaves a quarter to other addresses.
+    /// 1,536 connections are more than two API servers with default limits need behind one address (a load balancer,
+    /// konnectivity).
+    ///
+    /// At the limit, a new connection replaces the oldest idle connection of its address. It is refused only while all
+    /// connections of the address are in the middle of a request.
     pub(super) per_peer: usize,
 }
 
@@ -45,6 +54,37 @@ impl Limits {
 
     fn shared(total: usize) -> Self {
         Self { total: total.max(1), per_peer: (total / 4 * 3).max(1) }
+    }
+}
+
+/// How many descriptors this process may have open (RLIMIT_NOFILE).
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptors(usize);
+
+impl Descriptors {
+    /// Raises the soft limit to the hard limit, as Go's runtime does.
+    #[must_use]
+    pub fn raise() -> Self {
+        let limit = getrlimit(Resource::Nofile);
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        let current = match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => limit.maximum,
+            Err(error) => {
+                warn!(error = with_causes(&error), "cannot raise the limit of open files");
+                limit.current
+            }
+        };
+        // `None`: no limit.
+        Self::of(current.and_then(|limit| limit.try_into().ok()).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn of(limit: usize) -> Self {
+        Self(limit)
+    }
+
+    /// How many descriptors all listeners together may use. With a low limit, the reserve is half of it.
+    fn available(self) -> usize {
+        self.0 - RESERVED.min(self.0 / 2)
     }
 }
 

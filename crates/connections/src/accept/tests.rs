@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::{listen, serve, tls};
+use crate::{listen, serve, serve_tls};
 use policy_sync_hub::certificates::{CertificateAndKey, CertificateResolver};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -106,7 +106,7 @@ async fn idle_connections_are_closed_for_reviews() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let router = Router::new().route("/review", post(async || "reviewed\n"));
-    let serving = tokio::spawn(tls::serve(
+    let serving = tokio::spawn(serve_tls(
         listener,
         certificates,
         router,
@@ -166,7 +166,7 @@ async fn idle_connections_make_room_and_requests_in_hand_stay() {
     assert!(answer(&mut last, "GET /fast HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().contains("200"));
     goes_on.notify_one();
     assert!(answer(&mut slow, "").await.unwrap().contains("200"), "the request in hand was ended");
-    // Its connection is idle now, and was used more recently than the other.
+    // The connection of `slow` is idle now, but it was used more recently than the connection of `last`.
     let _third = connect().await;
     assert!(answer(&mut slow, "GET /fast HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().contains("200"));
     stop.cancel();

@@ -4,14 +4,20 @@
 use json_patch::Patch;
 use serde_json::Value;
 
-use super::denial::Denial;
+use super::denial::{Denial, ResourceRef, sorted_unique};
 use super::operation::Operation;
+use super::review_query::at;
+use policy_sync_rego::embedded::Embedded;
+use policy_sync_rego::queries::expected;
 
 /// Maximum number of operations in a review.
 const OPERATIONS: usize = 1_000;
-/// Maximum size of the merged patch, in bytes of JSON. The API server accepts objects of 3 MiB, etcd of 1.5
-/// MiB.
+/// Maximum size of the merged patch, in bytes of JSON. The API server accepts objects of up to 3 MiB, and etcd up to
+/// 1.5 MiB.
 const BYTES: usize = 1 << 20;
+/// The expected format of samples, for error messages.
+const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";
+
 /// Merges the patches of `denials` for `object`, in the order of the denials. Equal operations are applied
 /// once.
 ///
@@ -46,7 +52,7 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     Ok(patch)
 }
 
-/// All operations of `denials`, each with the number of its denial.
+/// All operations of `denials`, each with the index of its denial.
 fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(usize, &'d Operation)> {
     let of = |(number, denial): (usize, &'d Denial)| {
         denial.patches.iter().map(move |operation| (number, operation))
@@ -76,13 +82,13 @@ pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<
 
 /// Two conflicting operations.
 struct OperationConflict {
-    /// The numbers of their denials.
+    /// The indexes of their denials.
     between: [usize; 2],
     /// A description of both.
     text: String,
 }
 
-/// The first conflict between operations with different numbers.
+/// The first conflict between operations of different denials.
 fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<OperationConflict> {
     let describe = |(of, one): (usize, &Operation), (by, other): (usize, &Operation)| OperationConflict {
         between: [of, by],
@@ -117,6 +123,31 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Operat
         }
     }
     None
+}
+
+/// Checks a sample of a review in a Rego test. Evaluates the package `admission` of `engine` for the sample `input`,
+/// `{"reviewed": [kind, namespace, name, object]}`, and merges the patches of all denials.
+///
+/// # Errors
+///
+/// If the sample is malformed, the evaluation fails, or the patches conflict or cannot be applied.
+pub fn check_patches(engine: &Embedded, admission: &str, input: &regorus::Value) -> Result<(), String> {
+    let reviewed = input["reviewed"].as_array().map_err(|_| expected(SAMPLE, input))?;
+    let [kind, namespace, name, object] = reviewed.as_slice() else { return Err(expected(SAMPLE, input)) };
+    let [kind, namespace, name] = [kind, namespace, name].map(|part| part.as_string().map(AsRef::as_ref));
+    let (Ok(kind), Ok(namespace), Ok(name)) = (kind, namespace, name) else {
+        return Err(expected(SAMPLE, input));
+    };
+    let query = format!("data.{admission}.deny{}", at(kind, namespace, name));
+    let evaluated = engine.evaluate(&query, input).map_err(|failure| failure.to_string())?;
+    let Some(answer) = evaluated.into_value() else { return Ok(()) };
+    let denials = sorted_unique(Denial::read(&answer, ResourceRef { kind, namespace, name })?);
+    if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
+        return Err(fault.text());
+    }
+    let denials: Vec<&Denial> = denials.iter().filter(|denial| !denial.patches.is_empty()).collect();
+    let object = serde_json::to_value(object).map_err(|error| error.to_string())?;
+    merge(&denials, &object).map(drop)
 }
 
 #[cfg(test)]

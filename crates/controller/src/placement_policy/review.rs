@@ -1,14 +1,18 @@
 //! The review of an AdmissionRequest by placement policies: sets labels and annotations, or rejects the
-//! object.
+//! object. Events report rejections.
 
 use serde_json::Value;
 
 use super::evaluation::{PACKAGE, PlacementDecision, evaluate};
 use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest};
 use policy_sync_api::placed_by_policy::{PlacedByPolicy, strings};
+use policy_sync_hub::reconcile::Events;
 use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
-/// Reviews `request` with the placement policies of `snapshot`. Takes one evaluation.
+/// The reason of the Event about a rejected write.
+const REFUSED: &str = "PlacementRefused";
+
+/// Reviews `request` with the placement policies of `snapshot`. Runs one evaluation.
 ///
 /// # Errors
 ///
@@ -30,8 +34,8 @@ pub fn review(snapshot: &Snapshot, request: &AdmissionRequest) -> Result<Admissi
 }
 
 /// The original form of `object`, which replaces `old`. The record of original values is taken from the stored object,
-/// because the record in the request may be forged. The request's own record counts only if the same original results
-/// from both records: then the sender has evaluated placement policies, too.
+/// because the record in the request may be forged. The record in the request is used only if both records yield the
+/// same original. In that case, the sender has evaluated placement policies itself.
 pub(super) fn original(object: &Value, old: &Value) -> Value {
     let (stored, sent) = (PlacedByPolicy::from_object(old), PlacedByPolicy::from_object(object));
     if !old.is_null() && sent != stored {
@@ -42,6 +46,27 @@ pub(super) fn original(object: &Value, old: &Value) -> Value {
         }
     }
     stored.original(object)
+}
+
+/// Publishes Kubernetes Events about rejected writes. Each process reports the writes that it rejects.
+#[derive(Clone, Debug)]
+pub struct RejectionEvents(Events);
+
+impl RejectionEvents {
+    /// Creates a publisher that sends Events through `events`.
+    #[must_use]
+    pub fn new(events: Events) -> Self {
+        Self(events)
+    }
+
+    /// Publishes an Event if `verdict` denies `request`. Denials of dry runs are not reported.
+    pub(crate) fn publish(&self, request: &AdmissionRequest, verdict: &AdmissionDecision) {
+        if let AdmissionDecision::Denied { message, .. } = verdict
+            && !request.dry_run
+        {
+            self.0.warn_rate_limited(request.tenant.clone(), (request.reference(), None), REFUSED, message);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::kinds::documents;
 use super::metrics::RegoMetrics;
 use super::plan;
 use super::plan::reading;
-use super::rego_usage::RegoUsage;
+use super::review_metadata::RegoUsage;
 use super::settings::Settings;
 use super::shared::{ComponentKinds, LoadResults, RejectedByOpa, Shared, WebhookProblem};
 use super::slow;
@@ -93,14 +93,13 @@ impl Loaded {
         })))
     }
 
-    /// From now on, notifies `follower` of changes of the kinds that the component `by` keeps. The callback must not
-    /// block.
+    /// From now on, calls `follower` for changes of the kinds that the component `by` keeps. `follower` must not block.
     pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(DocumentEvent) + Send + Sync + 'static) {
         self.0.followers.write().push((by, Arc::new(follower)));
     }
 
-    /// Replaces the set of kinds that are kept for the component `by`, besides those that modules read. Also looks up
-    /// the served versions of the `named` kinds.
+    /// Replaces the set of kinds that are kept for the component `by`, in addition to those that modules read. Also
+    /// looks up the served versions of the `named` kinds.
     pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
         let keeps = ComponentKinds { kinds, named };
         self.0.kept.send_if_modified(|kept| {
@@ -137,7 +136,8 @@ impl Loaded {
         }
     }
 
-    /// The kind, the namespace and a message for each group of left-out objects.
+    /// For each group of left-out objects: the kind, the namespace and a message. Objects are left out if their
+    /// namespace exceeds its share of a limit.
     #[must_use]
     pub fn left_out(&self) -> Vec<(GroupResource, Arc<str>, String)> {
         let guard = self.0.mirror.read();
@@ -149,7 +149,7 @@ impl Loaded {
         messages.collect()
     }
 
-    /// Whether the objects of `kind` are about to be listed.
+    /// Whether the objects of `kind` are not listed yet, and nothing is known to prevent it.
     #[must_use]
     pub fn is_awaited(&self, kind: &GroupResource) -> bool {
         let (guard, plural) = (self.0.mirror.read(), kind.to_string());
@@ -166,7 +166,7 @@ impl Loaded {
         guard.view(self.0.clock.now()).document(kind, key)?.object().cloned()
     }
 
-    /// The resource with its version, and the highest resource version seen in its watch.
+    /// The resource with its version, and the highest resource version that its watch has delivered.
     #[must_use]
     pub fn gvr_and_version(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
         let guard = self.0.mirror.read();
@@ -180,14 +180,14 @@ impl Loaded {
         self.0.rego_usage.subscribe()
     }
 
-    /// Records a problem with the webhook registration of `package`, for the status of carriers; `None` if
-    /// there is none.
+    /// Records a problem with the registration of the webhooks that serve `package`. The status of carriers reports it.
+    /// `None` if there is no problem.
     pub fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.0.registered(package, fault);
     }
 
-    /// Records pairs of Rego policies with conflicting patches. The newer of each pair reports the conflict
-    /// in its status.
+    /// Records pairs of Rego policies with conflicting patches. The status of the newer Rego policy of each pair
+    /// reports the conflict.
     pub fn record_conflicts(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
         let mut conflicts = BTreeMap::new();
         {
@@ -237,7 +237,7 @@ impl Loaded {
         guard.view(self.0.clock.now()).refused(&self.0.settings)
     }
 
-    /// Whether all Rego policies that existed at the start are loaded, and a text with the ones that are missing.
+    /// Whether all Rego policies that existed at the start are loaded, and a text that lists the missing ones.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();

@@ -12,9 +12,8 @@ use tracing::{info, warn};
 use super::key::{CarrierKey, Key};
 use super::plan;
 use super::plan::reading;
-use super::plan::status::{CarrierState, desired_status, status_due_at};
+use super::plan::status::{CarrierState, desired_status, status_due_at, status_request};
 use super::shared::{ComponentKinds, LoadResults, Shared};
-use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::reconcile::{
@@ -30,9 +29,9 @@ use policy_sync_rego::queries::PLACEMENT;
 use policy_sync_rego::secrets::{SecretContents, SecretReads};
 use policy_sync_rego::selection::{Candidate, LoadOutcome, SelectedModules, select_modules};
 
-/// The time for which a kind with too many objects is not watched.
+/// The time for which a kind is not watched after it had too many objects.
 const RETRY_INTERVAL: Duration = Duration::from_secs(600);
-/// The delay before the next check of modules that the last check skipped.
+/// The delay before the next check after a check that did not cover all modules.
 const RECHECK_DELAY: Duration = Duration::from_secs(1);
 /// The reason of the Event about a rejected Rego policy.
 const REFUSED: &str = "PolicyRefused";
@@ -40,7 +39,8 @@ const REFUSED: &str = "PolicyRefused";
 const CONFLICT: &str = "PatchConflict";
 /// The reason of the Event on a Namespace with left-out documents.
 const LEFT_OUT: &str = "DocumentsLeftOut";
-/// The maximum number of left-out objects, as a multiple of the limit. Their rows take little memory.
+/// The maximum number of left-out objects, as a multiple of the limit for objects. Rows of left-out objects need little
+/// memory.
 const LEFT_OUT_FACTOR: usize = 4;
 
 /// Loads Rego policies.
@@ -135,7 +135,7 @@ impl Loader {
         let candidates = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            // After the first load, an unreadable source does not block the others.
+            // After the first load, a source that cannot be listed does not block the modules of other sources.
             let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
             let candidates = || match self.shared.settings.evaluator.external() {
                 // An external engine ignores the texts.
@@ -175,7 +175,7 @@ impl Loader {
         self.shared.publish()?;
         self.queue.enqueue(changed.into_iter().map(Key::Status));
         if is_partial {
-            // The next check skips the modules that ended this one.
+            // The next check skips the modules that crashed this one, and covers the rest.
             self.queue.add_after(Key::Bundle, RECHECK_DELAY);
         }
         if engine_changed {
@@ -206,7 +206,7 @@ impl Loader {
         for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
             let known = before.modules.get(&id);
-            // If only the awaited kinds differ, the outcome is the same.
+            // A module that is pending in both results has the same outcome, even if it waits for other kinds.
             let same = known
                 .filter(|known| known.text == text && discriminant(&known.outcome) == discriminant(&outcome));
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
@@ -246,8 +246,8 @@ impl Loader {
         }
     }
 
-    /// Stops watching a kind if there are too many cluster-scoped objects or too many left-out objects.
-    /// Excess namespaced objects are left out before that.
+    /// Stops watching a kind if there are too many cluster-scoped objects or too many left-out objects. Before that
+    /// limit is reached, excess namespaced objects are left out.
     fn limit(&self) {
         let limit = self.shared.settings.limit;
         let (readable, largest) = {
@@ -258,7 +258,7 @@ impl Loader {
             let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
             let of_cluster: usize = cluster_scoped.values().sum();
             let largest = if of_cluster > limit {
-                // Prefer kinds that no Rego policy reads.
+                // Kinds that no Rego policy reads are chosen first.
                 cluster_scoped.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count))
             } else if left_out.values().sum::<usize>() > limit.saturating_mul(LEFT_OUT_FACTOR) {
                 left_out.into_iter().max_by_key(|(_, count)| *count)
@@ -280,7 +280,8 @@ impl Loader {
         self.queue.add(Key::Bundle);
     }
 
-    /// Schedules retries for states that end after some time: unwatched kinds, and modules or documents that wait.
+    /// Schedules retries for states that end after some time: kinds that are not watched, texts that are too large,
+    /// left-out documents, and pending modules.
     fn schedule_retries(&self) {
         let now = self.shared.clock.now();
         let results = self.shared.results.lock();
@@ -299,7 +300,7 @@ impl Loader {
         }
     }
 
-    /// Whether to check texts again that exceeded the total size. If so, records the time.
+    /// Whether to check the texts again that together exceeded the size limit. If so, records the time.
     fn is_retry_due(&self, now: Moment) -> bool {
         let mut results = self.shared.results.lock();
         let is_due = results.retried.after(RETRY_INTERVAL) <= now;
@@ -309,13 +310,13 @@ impl Loader {
         is_due
     }
 
-    /// Watches kinds again after the pause for too many objects.
+    /// Starts to watch kinds again once the pause after too many objects is over.
     fn rewatch_paused_kinds(&self) {
         let now = self.shared.clock.now();
         self.shared.results.lock().too_large.retain(|_, (_, since)| since.after(RETRY_INTERVAL) > now);
     }
 
-    /// Lists the kinds again whose left-out documents fit now.
+    /// Lists kinds again if their left-out documents now fit the limits.
     fn relist(&self) {
         let now = self.shared.clock.now();
         let is_changed = {
@@ -382,7 +383,7 @@ impl Loader {
         }
         let now = self.shared.clock.now();
         if let Some(wait) = self.repeats.wait(key, &status.without_times(), now) {
-            // Another writer keeps changing the status.
+            // Another writer repeatedly changes the status.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }

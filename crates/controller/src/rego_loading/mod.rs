@@ -5,7 +5,7 @@
 //! ```text
 //! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, status ────▶ loader ─▶ hub (leader only)
 //!            ▲                                                                        │ ╰─▶ Snapshot (each replica)
-//!   hub (API discovery)                                                 settle (checks in a separate process)
+//!   hub (API discovery)                                                 check (in a separate process)
 //! ```
 //!
 //! This capability has its own mirror, because documents are many and large, and must not delay the sync of Gateway API
@@ -22,7 +22,6 @@ mod loader;
 mod metrics;
 mod opa_pusher;
 mod plan;
-mod rego_usage;
 mod review_metadata;
 mod rows;
 mod settings;
@@ -31,7 +30,6 @@ mod shared;
 mod shares;
 mod sharing;
 mod slow;
-mod status_request;
 mod triggers;
 mod usage;
 mod verdict;
@@ -42,7 +40,7 @@ pub use carrier_check::CarrierCheck;
 pub use followers::{ChangeCause, DocumentEvent};
 pub use loaded::Loaded;
 pub use metrics::RegoMetrics;
-pub use rego_usage::{AdmissionKinds, RegoUsage};
+pub use review_metadata::{AdmissionKinds, RegoUsage};
 pub use rows::document;
 pub use settings::{DEFAULT_ALIAS, Settings};
 pub use setup::RegoLoading;

@@ -1,17 +1,56 @@
-//! Metadata of loaded Rego policies for reviews: names of kinds, kinds that can be denied, and enforcement.
+//! Metadata of loaded Rego policies for reviews, webhooks and audits: names of kinds, kinds whose objects may be
+//! denied, and enforcement.
+
+use std::collections::BTreeSet;
 
 use super::plan;
-use super::rego_usage::AdmissionKinds;
 use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::View;
+use policy_sync_api::names::GroupResource;
 use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_mirror::plurals::ResolvedPlural;
-use policy_sync_rego::queries::ADMISSION;
+use policy_sync_rego::queries::{ADMISSION, PLACEMENT};
 use policy_sync_rego::review::DeniedKinds;
 use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 
-/// The names that Rego policies use for kinds, and the modules with an enforcement other than `deny`.
+/// A summary of the existing Rego policies. It determines the webhooks to register and the kinds to audit. Invalid
+/// policies count too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegoUsage {
+    /// Whether there are placement policies.
+    pub placement: bool,
+    /// The kinds covered by admission policies; `None` without such policies.
+    pub admission: Option<AdmissionKinds>,
+    /// Whether any carrier exists.
+    pub carriers: bool,
+}
+
+impl RegoUsage {
+    /// Whether there is a Rego policy of the purpose `what`.
+    pub(super) fn has_policies_for(&self, what: &str) -> bool {
+        match what {
+            PLACEMENT => self.placement,
+            ADMISSION => self.admission.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// The kinds whose objects Rego policies may deny.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionKinds {
+    /// The kinds that Rego policies name.
+    pub kinds: BTreeSet<GroupResource>,
+    /// Whether a Rego policy names no kind, so that it may deny objects of any kind.
+    pub any: bool,
+    /// A plural that Rego policies name and that is not resolved yet.
+    pub unresolved: Option<String>,
+    /// Whether all Rego policies are valid. If not, the invalid policies may cover more kinds.
+    pub is_whole: bool,
+}
+
+/// The names that Rego policies use for kinds, and the enforcement of each module whose enforcement is not `deny`.
 pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> ReviewInputs {
     let mut gates = ReviewInputs::default();
     let read = plan::read(settings, verdicts);

@@ -11,8 +11,7 @@ use super::followers::{self, ChangeCause, DocumentEvent, Follower, PlacementInpu
 use super::index::Index;
 use super::plan;
 use super::plan::reading;
-use super::rego_usage::RegoUsage;
-use super::review_metadata;
+use super::review_metadata::{self, RegoUsage};
 use super::settings::Settings;
 use super::shares::NamespacedKind;
 use super::slow::SlowModule;
@@ -44,7 +43,7 @@ pub struct WebhookProblem {
 }
 
 impl WebhookProblem {
-    /// Not registered yet, or unknown.
+    /// The webhooks are not registered yet, or their state is unknown.
     #[must_use]
     pub fn not_registered() -> Self {
         Self { why: "it is not registered yet".to_owned(), is_still_registered: false }
@@ -69,12 +68,12 @@ pub(super) struct Shared {
     pub(super) followers: RwLock<Vec<(&'static str, Follower)>>,
 }
 
-/// The kinds that a component keeps, beside those that modules read.
+/// The kinds that a component keeps in memory, in addition to those that modules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ComponentKinds {
     /// Kinds whose objects are watched.
     pub kinds: BTreeSet<GroupResource>,
-    /// Kinds of which only the served version is looked up.
+    /// Kinds for which only the served version is looked up.
     pub named: BTreeSet<GroupResource>,
 }
 
@@ -90,12 +89,12 @@ impl ComponentKinds {
     }
 }
 
-/// The state after loading: webhook registration, OPA, and later findings.
+/// The state after loading: of the webhook registration, of OPA, and of conflicting or slow modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServingState {
     /// The problem with the registration of each package, if any.
     pub packages: BTreeMap<&'static str, Option<WebhookProblem>>,
-    /// Why OPA is out of date, if it is.
+    /// Why OPA is out of date; `None` if it is up to date.
     pub opa_problem: Option<String>,
     /// The time of the last change of the fields above.
     pub since: Moment,
@@ -105,7 +104,7 @@ pub(super) struct ServingState {
     pub slow: BTreeMap<ModuleId, SlowModule>,
 }
 
-/// The results of this process.
+/// The results of loading in this process.
 #[derive(Debug)]
 pub(super) struct LoadResults {
     pub(super) verdicts: Arc<Verdicts>,
@@ -115,14 +114,14 @@ pub(super) struct LoadResults {
     pub(super) read: Bundle,
     /// Kinds not watched because they have too many objects: the count, and since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
-    /// When texts that exceeded the total size were last checked again.
+    /// When the texts that together exceeded the size limit were last checked again.
     pub(super) retried: Moment,
-    /// The parts that are left out, with the time of their last check.
+    /// The parts (documents of one kind in one namespace) that are left out, with the time of their last check.
     pub(super) left_out: BTreeMap<NamespacedKind, Moment>,
     /// Left-out parts that are not reported yet.
     pub(super) newly_left_out: BTreeSet<NamespacedKind>,
-    /// Kinds that are listed again so that left-out documents return, each with whether its watch has
-    /// stopped.
+    /// Kinds that are listed again because their left-out documents now fit the limits. Each has a flag for whether its
+    /// watch has stopped.
     pub(super) relisted: BTreeMap<GroupResource, bool>,
     /// The objects published last, by plural. They are used while a kind is listed again.
     pub(super) known: BTreeMap<String, Value>,
@@ -132,15 +131,15 @@ pub(super) struct LoadResults {
     pub(super) changed: BTreeSet<GroupResource>,
     /// The objects that have changed since the last publication.
     pub(super) documents: ChangeCause,
-    /// The inputs of placement at the last publication.
+    /// The inputs of placement policies at the last publication.
     pub(super) placement_inputs: PlacementInputs,
-    /// The change of placement of which followers are notified once OPA has the published data.
+    /// The change of placement inputs that followers learn of once OPA has the published data.
     pub(super) pending_change: Option<ChangeCause>,
     /// Modules that OPA rejects although the check accepted them.
     pub(super) rejected_by_opa: RejectedByOpa,
 }
 
-/// Modules that OPA rejects, valid for one set of texts. When the set changes, they are tried again.
+/// Modules that OPA rejects, for one set of texts. When the set changes, OPA gets them again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RejectedByOpa {
     texts: Vec<Text>,
@@ -175,7 +174,7 @@ impl Shared {
     pub(super) fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.registered.send_if_modified(|known| {
             let before = known.packages.insert(package, fault.clone());
-            // A different reason is not a new problem.
+            // The time stays if only the reason of a problem changes.
             if before.as_ref().is_none_or(|before| before.is_some() != fault.is_some()) {
                 known.since = self.clock.now();
             }
@@ -276,7 +275,7 @@ impl Shared {
             admission: snapshot
                 .has_policies_for(ADMISSION)
                 .then(|| review_metadata::admission_kinds(view, &verdicts, &snapshot)),
-            // With an external engine, carriers need no check.
+            // With an external engine, carriers are not checked.
             carriers: verdicts.external_engine.is_none() && !(texts.is_empty() && others.is_empty()),
         });
         self.snapshot.send_replace(Arc::new(snapshot));
@@ -286,7 +285,7 @@ impl Shared {
                 && !self.rego_usage.borrow().as_ref().is_some_and(is_asked)
                 && self.registered.borrow().packages.contains_key(package);
             if is_first {
-                // The writer of webhooks has not seen the Rego policy yet.
+                // The webhook writer has not processed the new Rego policy yet.
                 self.registered(package, Some(WebhookProblem::not_registered()));
             }
         }
@@ -308,12 +307,12 @@ impl Shared {
         self.snapshot.subscribe()
     }
 
-    /// Takes the change of placement of which followers are notified once OPA has the published data.
+    /// Takes the change of placement inputs that followers learn of once OPA has the published data.
     pub(super) fn take_pending_change(&self) -> Option<ChangeCause> {
         self.results.lock().pending_change.take()
     }
 
-    /// Notifies followers of placement.
+    /// Notifies all followers that the result of placement policies may have changed because of `by`.
     pub(super) fn notify_followers(&self, by: &ChangeCause) {
         for (_, follower) in &*self.followers.read() {
             follower(DocumentEvent::Placement(by.clone()));

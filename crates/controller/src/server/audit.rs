@@ -1,5 +1,5 @@
-//! The endpoint `/audit`: reports existing objects that violate Rego policies. Readers authenticate with a
-//! bearer token and need `get` on this path; the hub's API server decides both.
+//! The endpoint `/audit`, which reports existing objects that violate Rego policies. Readers authenticate with a bearer
+//! token and need the permission `get` on this path. The hub's API server checks both.
 
 mod readers;
 
@@ -35,7 +35,7 @@ const PATH: &str = "/audit";
 const MAX_WAITING: usize = 64;
 /// The time limit of an audit.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a report is served again.
+/// How long a report is served before a new audit runs.
 const CACHE_DURATION: Duration = Duration::from_secs(10);
 
 /// The state of the endpoint. Clones share it.
@@ -63,7 +63,7 @@ impl Audit {
         Self { audit_runner, readers: Readers::new(client), leadership, clock, waiting, last }
     }
 
-    /// A fresh report, or one of the last seconds, as JSON.
+    /// A report as JSON: the last report if it is recent, otherwise a new one.
     async fn report(&self) -> Result<Bytes, Rejection> {
         let mut last = self.last.lock().await;
         if let Some((at, report)) = &*last
@@ -73,7 +73,7 @@ impl Audit {
         }
         let unknown = |why: String| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
         let audit_runner = self.audit_runner.clone();
-        // Dropped with this future, so an audit ends when its requester disconnects.
+        // The guard is dropped with this future, so an audit ends when its client disconnects.
         let (asked, leads) = (CancellationToken::new(), self.leadership.leads());
         let (_asks, now) = (asked.clone().drop_guard(), self.clock.now());
         let auditing = run_in_background("audit", move || {
@@ -84,7 +84,7 @@ impl Audit {
             let findings = findings.sorted();
             let mut report = findings.report_at(now);
             if !leads && audit_runner.has_placement_policies() {
-                let why = "objects that placement policies reject: only the leader knows them";
+                let why = "objects that violate placement policies: only the leader knows them";
                 report.left_out = vec![why.to_owned()];
             }
             serde_json::to_string(&report).map_err(|error| error.to_string())
@@ -113,7 +113,7 @@ impl Audit {
         if let Some(caller) = caller {
             caller.prefer();
         }
-        // After authorization, so that strangers cannot use up the slots.
+        // The slot is taken after authorization, so that unauthorized clients cannot use up the slots.
         let too_many = |_| (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
         let _waiting = self.waiting.try_acquire().map_err(too_many)?;
         self.report().await

@@ -1,5 +1,5 @@
-//! Bearer tokens from a file, which is read again when it changes. The file may have several tokens, one per
-//! line, so that tokens can be rotated without rejecting clients.
+//! Bearer tokens from a file, which is read again when it changes. The file has one token per line. With several
+//! tokens, tokens can be rotated while clients still use the old one.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::follow::follow;
+use super::follow;
 use policy_sync_hub::tasks::send_if_changed;
 
 /// How often the file is checked for changes.
@@ -28,13 +28,13 @@ const SHORTEST: usize = 16;
 /// The file has no valid tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] io::Error),
-    /// It is too large.
+    /// The file is too large.
     #[error("{0} has {1} bytes: expected one token per line, at most {SIZE} bytes in all")]
     Large(PathBuf, u64),
-    /// It contains no token.
+    /// The file contains no token.
     #[error("{0} has no token: expected one token per line")]
     Empty(PathBuf),
     /// A line is not a valid token.
@@ -72,7 +72,7 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// If it has no valid tokens.
+    /// If the file has no valid tokens.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let tokens = Self { path: path.into(), known: watch::channel(Arc::default()).0 };
         tokens.reload()?;
@@ -88,7 +88,7 @@ impl Tokens {
         self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == presented_token))
     }
 
-    /// Reads the file again when it changes, until `stop`. If it becomes invalid, the last tokens stay
+    /// Reads the file again when it changes, until `stop`. If the file becomes invalid, the last valid tokens stay
     /// accepted.
     pub async fn follow(self, stop: CancellationToken) {
         let reload = || {

@@ -1,5 +1,5 @@
-//! The certificate files in a folder, as mounted from a cert-manager Secret: `tls.crt`, `tls.key` and
-//! optionally `ca.crt`. They are read again when they change.
+//! The certificate files in a folder: `tls.crt`, `tls.key` and optionally `ca.crt`, as in a mounted cert-manager
+//! Secret. They are read again when they change.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::server::follow::follow;
+use super::follow;
 use policy_sync_hub::certificates::{CertificateAndKey, CertificateError, CertificateResolver};
 use policy_sync_hub::tasks::send_if_changed;
 
@@ -42,7 +42,7 @@ impl CertificateFiles {
     ///
     /// # Errors
     ///
-    /// If they cannot be served.
+    /// If the files cannot be served.
     pub fn read(folder: &Path, certificates: Arc<CertificateResolver>) -> Result<Self, CertificateFileError> {
         let files = Self { folder: folder.to_owned(), certificates, authority: watch::channel(None).0 };
         files.reload()?;
@@ -74,7 +74,7 @@ impl CertificateFiles {
             |name: &str| fs::read(path(name)).map_err(|error| CertificateFileError::Read(path(name), error));
         let (certificate, key) = (read("tls.crt")?, read("tls.key")?);
         let authority = match fs::read_to_string(path("ca.crt")) {
-            // cert-manager leaves it empty for publicly trusted issuers.
+            // cert-manager leaves `ca.crt` empty for publicly trusted issuers.
             Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(CertificateFileError::Read(path("ca.crt"), error)),

@@ -1,23 +1,25 @@
-//! The HTTP servers of the controller: probes, metrics, webhooks and the audit. Handlers only decode, call a
-//! service without HTTP, and encode.
+//! The HTTP servers of the controller: probes, metrics, webhooks and the audit. A handler only decodes the request,
+//! calls a service that knows nothing of HTTP, and encodes the result.
 
 pub mod audit;
 pub mod authorize;
 pub mod bearer;
 mod bodies;
 pub mod certificate_files;
-mod follow;
 mod query_runner;
 pub mod webhooks;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use tokio_util::sync::CancellationToken;
 
 use crate::health::{self, Health};
 use crate::placement_policy::remediation::RemediationStatus;
@@ -25,6 +27,7 @@ use crate::rego_loading::{Loaded, RegoMetrics};
 use crate::stored_topology::StoredTopology;
 use crate::sync::metrics::HubMetrics;
 use crate::webhook_config::{WebhookConfigMetrics, WebhookConfigStatus};
+use policy_sync_api::text::with_causes;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::telemetry::metrics::Metrics;
@@ -116,4 +119,26 @@ async fn ready(State(server_state): State<ServerState>) -> (StatusCode, String) 
 
 async fn gather(State(server_state): State<ServerState>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], server_state.metrics())
+}
+
+/// Reads files again at the interval `every`, by `reload`, until `stop`. Passes each new error to `on_error` once. If
+/// the files become invalid, their last valid contents stay in use.
+async fn follow<E: Error + 'static>(
+    every: Duration,
+    stop: CancellationToken,
+    mut reload: impl FnMut() -> Result<(), E>,
+    on_error: impl Fn(&str),
+) {
+    let mut fault = String::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        let found = reload().map_or_else(|error| with_causes(&error), |()| String::new());
+        if !found.is_empty() && found != fault {
+            on_error(&found);
+        }
+        fault = found;
+    }
 }

@@ -1,5 +1,5 @@
-//! The admission webhooks: routes only. Bodies are limited in size and time. Each review gets a response,
-//! with a reason, before the API server's timeout.
+//! Serves the admission webhooks: decodes requests, runs reviews and encodes responses. Bodies are limited in size and
+//! time. Each review gets a response with a reason before the API server's timeout.
 
 mod metrics;
 
@@ -17,9 +17,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::bodies::{self, Bodies};
 use super::query_runner::{QueryRunner, ReviewError};
-use crate::admission::events::DenialEvents;
-use crate::admission::review::{AdmissionPhase, ReviewResult};
-use crate::placement_policy::rejection_events::RejectionEvents;
+use crate::admission::review::{AdmissionPhase, DenialEvents, ReviewResult};
+use crate::placement_policy::review::RejectionEvents;
 use crate::rego_loading::{CarrierCheck, Loaded, RegoMetrics};
 use crate::webhook_config::{ADMIT, ADMIT_VALIDATING};
 use crate::{admission, placement_policy};
@@ -31,8 +30,8 @@ use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;
 
-/// Maximum size of a request body, in MiB. The API server accepts objects of 3 MiB, and a review may contain
-/// two.
+/// Maximum size of a request body, in MiB. The API server accepts objects of up to 3 MiB, and a review may contain two
+/// objects.
 const MAX_BODY_MIB: usize = 8;
 /// Maximum total size of large bodies in memory, in MiB.
 pub const BODIES: usize = 32;
@@ -104,7 +103,7 @@ async fn policies(State(webhooks): State<AdmissionWebhooks>, request: HttpReques
     webhooks.answer("/policies", request, check).await
 }
 
-/// The verdict for metrics.
+/// The label value of the verdict, for metrics.
 fn word(ReviewResult { verdict, dryrun_denials }: &ReviewResult) -> &'static str {
     match verdict {
         AdmissionDecision::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
@@ -140,9 +139,8 @@ impl AdmissionWebhooks {
         answer
     }
 
-    /// Checks Rego policies that are being written, one object at a time. If the check fails to run, the
-    /// write is allowed with a warning: the loader checks the policies again, and a failure must not block
-    /// their repair.
+    /// Checks Rego policies while they are written, one object at a time. If the check itself fails, the write is
+    /// allowed with a warning. The loader checks the Rego policies again, and a failure must not prevent their repair.
     async fn check(&self, asked: &AdmissionReview, began: Instant) -> AdmissionDecision {
         let unchecked =
             |why: &str| AdmissionDecision::warned(vec![format!("this policy is not checked yet: {why}")]);
@@ -196,7 +194,7 @@ impl AdmissionWebhooks {
         self.answer(path, request, gate).await
     }
 
-    /// Runs `review` once a slot is free, and passes each result to `publish`, which reports denials.
+    /// Runs `review` once a slot is free. Passes each result to `publish`, which reports denials.
     async fn review(
         &self,
         query: &'static str,

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::index::{self, OwnRows};
+use super::index::{self, OwnRows, Versions};
+use super::key::StatusKey;
 use super::metrics::Counts;
 use super::pending::DesiredStatus;
 use super::status_diff::differing;
-use super::status_key::StatusKey;
 use super::text::{DotText, LIMIT, text};
-use super::versions::Versions;
 use policy_sync_api::json::Hash;
 use policy_sync_sync as sync;
 use policy_sync_sync::topology::TopologyInputs;
@@ -36,15 +35,15 @@ pub struct TopologyBuild {
 }
 
 impl TopologySnapshot {
-    /// Copies the inputs from the mirror of the `sync` and from the topology's `own` mirror. `None` if the former is
-    /// not completely read.
+    /// Copies the inputs from the mirror of the sync, `sync`, and from the topology's `own` mirror. `None` if the
+    /// mirror of the sync is not completely listed.
     #[must_use]
     pub fn take(sync: sync::View<'_>, own: index::View<'_>) -> Option<Self> {
         TopologyInputs::is_read(sync).then(|| Self { inputs: TopologyInputs::new(sync), rows: own.rows() })
     }
 
-    /// Builds the topology. `None` unless `is_known` returns true for the kinds that its objects refer to. Without
-    /// `route_status`, entries in route statuses are removed.
+    /// Builds the topology. `is_known` must return true for the kinds that the objects refer to; otherwise the result
+    /// is `None`. If `route_status` is false, the controller's entries in the status of routes are removed.
     #[must_use]
     pub fn build(self, route_status: bool, is_known: impl FnOnce(Needs) -> bool) -> Option<TopologyBuild> {
         let Self { mut inputs, rows } = self;

@@ -1,16 +1,15 @@
-//! A read-only view of the mirror for plans, and the copy of its rows for a build.
+//! A read-only view of the mirror for plans, and a copy of the mirror's rows for a build.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::gateway_status::GatewayStatus;
+use super::key::StatusKey;
 use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
 use super::route_status::RouteStatus;
 use super::rows::{
     GrpcRoutes, HttpRoutes, Parsed, RouteMarker, RouteRow, StoredConfigMap, TcpRoutes, TlsRoutes, UdpRoutes,
 };
-use super::status_key::StatusKey;
-use super::versions::Versions;
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
@@ -31,7 +30,7 @@ pub struct Index(Shared);
 impl Index {
     fn share<K: RouteMarker>(&mut self, row: &mut AnyRow) -> bool {
         let Some(row) = row.get_mut::<RouteRow<K>>() else { return false };
-        // The new row is not shared yet, so it can be changed.
+        // The row is not shared yet, so it can still be changed.
         if let Some(route) = row.read.as_mut().ok().and_then(Arc::get_mut) {
             route.share(&mut self.0);
         }
@@ -40,7 +39,7 @@ impl Index {
 }
 
 impl policy_sync_mirror::Index for Index {
-    /// All kinds are discovered or watched on demand.
+    /// All kinds are discovered, or watched only if an object refers to them.
     const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
@@ -82,7 +81,7 @@ impl<'m> View<'m> {
         self.0.get(&RESOLVED_PLURALS, &plural_key(plural)).is_some()
     }
 
-    /// Whether `source` is listed, or known to be unavailable.
+    /// Whether `source` is listed, or is known to be unavailable.
     pub(super) fn is_settled(&self, source: &Source) -> bool {
         self.0.is_settled(source)
     }
@@ -108,7 +107,7 @@ impl<'m> View<'m> {
         self.0.get(&GATEWAYS, key)
     }
 
-    /// If only the status of a Gateway or route `changed`: the key of the object, and the hash of its status.
+    /// The key and the status hash of the Gateway or route that `changed` concerns, if only its status changed.
     pub(super) fn changed_status(&self, changed: &MirrorChange) -> Option<(StatusKey, Hash)> {
         self.changed_gateway(changed)
             .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
@@ -222,7 +221,7 @@ impl<T> ObjectRows<T> {
     }
 }
 
-/// A route with its status; `route` is `None` if it cannot be parsed.
+/// A route with its status. `route` is `None` if the route cannot be parsed.
 #[derive(Debug)]
 pub(super) struct RouteWithStatus {
     pub(super) key: ObjectKey,
@@ -246,6 +245,30 @@ impl RouteRows {
     /// The index of a route in `all`.
     pub(super) fn position(&self, namespace: &str, name: &str) -> Option<usize> {
         self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
+    }
+}
+
+/// The highest resource version seen from each source.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Versions {
+    gateways: u64,
+    /// The versions of routes, in the order of `RouteKind::ALL`.
+    routes: [u64; 5],
+}
+
+impl Versions {
+    /// Has `version` for all sources.
+    #[cfg(test)]
+    pub(super) fn at(version: u64) -> Self {
+        Self { gateways: version, routes: [version; 5] }
+    }
+
+    /// The version of the source of `key`.
+    pub(super) fn of(&self, key: &StatusKey) -> u64 {
+        match key {
+            StatusKey::Gateway(_) => self.gateways,
+            StatusKey::Route(kind, _) => self.routes[*kind as usize],
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Stores the topology on the hub: the attachments between Gateways, routes and policies. Writes a ConfigMap,
-//! metrics, and the statuses of Gateways and routes.
+//! Stores the topology on the hub: the attachments between Gateways, routes and policies. This capability writes a
+//! ConfigMap, metrics, and the status of Gateways and routes.
 //!
 //! ```text
 //! sync's mirror (classes, Gateways, policies) ─┐
@@ -9,9 +9,8 @@
 //! ```
 //!
 //! Changes are batched: the graph is rebuilt at most once a second, on a low-priority thread, and dropped after use.
-//! While works are planned and written, builds and status writes wait for a limited time.
+//! While the sync plans and writes works, builds and status writes are delayed for a limited time.
 
-mod affected;
 mod build;
 pub mod config_map;
 mod digest;
@@ -24,28 +23,22 @@ mod pending;
 mod reconciler;
 mod route_status;
 mod rows;
-mod settings;
 mod setup;
 mod status_diff;
-mod status_key;
 mod status_writer;
 mod statuses;
 mod text;
 mod throttle;
-mod versions;
 mod watches;
 
-pub use affected::is_affected;
 pub use build::{TopologyBuild, TopologySnapshot};
 pub use gateway_status::GatewayStatus;
-pub use index::{Index, OwnRows, View};
+pub use index::{Index, OwnRows, Versions, View};
+pub use key::{StatusKey, StatusWriteKey};
 pub use metrics::TopologyMetrics;
-pub use pending::{Desired, DesiredStatus, PendingStatuses, PendingWrite, ReplaceResult};
+pub use pending::{Desired, DesiredStatus, PendingStatuses, PendingWrite, ReplaceResult, is_affected};
 pub use route_status::{RouteStatus, route_status_request};
 pub use rows::{Parsed, RouteRow, StoredConfigMap};
-pub use settings::Settings;
 pub(crate) use setup::Sources;
-pub use setup::StoredTopology;
-pub use status_key::{StatusKey, StatusWriteKey};
+pub use setup::{Settings, StoredTopology};
 pub use text::{DotText, LIMIT, text};
-pub use versions::Versions;

@@ -1,4 +1,5 @@
-//! The status writes that are pending after the last build. This is a state machine without client and clock.
+//! The status writes that are pending after the last build, and whether a change requires another build. This is a
+//! state machine that uses neither a client nor a clock.
 //!
 //! ```text
 //! graph ──▶ waits ──▶ written at a version ──┬──▶ the watch delivers this status: removed
@@ -9,9 +10,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::status_key::{StatusKey, StatusWriteKey};
-use super::versions::Versions;
+use super::index::{Index, Versions};
+use super::key::{StatusKey, StatusWriteKey};
+use super::kinds::CONFIG_MAPS;
+use super::rows::StoredConfigMap;
 use policy_sync_api::json::Hash;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_mirror::Changes;
 use policy_sync_topology::conditions::{Conditions, ParentConditions};
 
 /// A desired status.
@@ -58,10 +63,10 @@ impl DesiredStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PendingStatuses {
     writes: BTreeMap<StatusKey, PendingWrite>,
-    /// The text and detail of the ConfigMap in the last graph.
+    /// The text and the level of detail of the ConfigMap in the last graph.
     text: Option<(Hash, String)>,
-    /// During a build: own writes that the watch has delivered since the start of the build. The build may not include
-    /// them.
+    /// During a build, this process's writes that the watch has delivered since the build started. The build may not
+    /// include them.
     unseen: Option<Unseen>,
 }
 
@@ -78,7 +83,7 @@ struct Unseen {
 pub struct PendingWrite {
     /// The desired status.
     pub status: DesiredStatus,
-    /// The resource version of the object's kind that the graph was built from.
+    /// The resource version of the object's kind when the graph was built.
     seen: u64,
     state: WriteState,
 }
@@ -86,7 +91,7 @@ pub struct PendingWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WriteState {
     Waiting,
-    /// Written; the object then had this resource version.
+    /// The status was written. The object then had this resource version.
     Written(u64),
 }
 
@@ -94,25 +99,25 @@ enum WriteState {
 #[derive(Debug)]
 #[must_use]
 pub struct ReplaceResult {
-    /// The writes to queue.
+    /// The keys of the writes to queue.
     pub turns: Vec<StatusWriteKey>,
-    /// Whether to rebuild: the watch has delivered writes that the graph does not include, and no other
+    /// Whether to rebuild the graph, because the watch has delivered writes that the graph does not include. No other
     /// change would trigger a rebuild.
     pub rebuild: bool,
 }
 
 impl PendingStatuses {
-    /// Starts a build. Rows are read after this call.
+    /// Starts a build. The caller must read rows only after this call.
     pub fn begin_build(&mut self) {
         self.unseen = Some(Unseen::default());
     }
 
-    /// Aborts a build. Returns whether another one is needed.
+    /// Aborts a build. Returns whether another build is needed.
     pub fn abort_build(&mut self) -> bool {
         self.unseen.take().is_some_and(|unseen| unseen.text || !unseen.statuses.is_empty())
     }
 
-    /// Replaces the desired statuses by those of a new graph, built from rows of these versions.
+    /// Replaces the desired statuses by those of a new graph that was built from rows of these versions.
     pub fn replace(
         &mut self,
         desired: BTreeMap<StatusKey, DesiredStatus>,
@@ -142,7 +147,7 @@ impl PendingStatuses {
         ReplaceResult { turns, rebuild }
     }
 
-    /// Forgets everything, because leadership changed.
+    /// Forgets all writes, because leadership changed.
     pub fn forget(&mut self) {
         self.writes = BTreeMap::new();
         self.text = None;
@@ -162,13 +167,13 @@ impl PendingStatuses {
         is_it
     }
 
-    /// Handles a status that the watch delivered at `version`. Returns whether it is the desired status, or older than
-    /// this process's own write.
+    /// Handles a status that the watch delivered at `version`. Returns true if it is the desired status, or if it is
+    /// older than this process's own write.
     pub fn status_delivered(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
         if write.status.digest != digest {
-            // An older version was replaced by the own write, which is not delivered yet. A newer one has
-            // overwritten it.
+            // At an older version, this process's write has already replaced the status, but is not delivered yet. At a
+            // newer version, another client has overwritten the write.
             return matches!(write.state, WriteState::Written(written) if version < written);
         }
         self.writes.remove(key);
@@ -200,13 +205,14 @@ impl PendingStatuses {
         }
     }
 
-    /// Removes `write`, because the object at `version` is newer than the graph or has the desired status already. If a
-    /// later graph includes that the status was overwritten since, the write remains, and its turn is returned.
+    /// Removes `write` after the object was read at `version`, because the object is newer than the graph or already
+    /// has the desired status. If a later graph shows that the status has been overwritten since this read, the write
+    /// stays pending, and its key is returned.
     #[must_use]
     pub fn settle(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) -> Option<StatusWriteKey> {
         let known = self.writes.get(key).filter(|known| known.status.is_same(&write.status))?;
         match known.state {
-            // Another turn has written it.
+            // Another attempt has written the status.
             WriteState::Written(_) => None,
             WriteState::Waiting if known.seen > version => {
                 Some(StatusWriteKey { key: key.clone(), changed: known.status.changed })
@@ -228,6 +234,28 @@ impl PendingStatuses {
     pub fn waiting(&self) -> usize {
         self.writes.values().filter(|write| write.state == WriteState::Waiting).count()
     }
+}
+
+/// Whether the topology must be rebuilt after `changes`. Changes that only contain this process's own writes do not
+/// count. These writes are removed from `pending`.
+pub fn is_affected(
+    changes: &Changes<'_, Index>,
+    pending: &mut PendingStatuses,
+    config_map: &ObjectKey,
+) -> bool {
+    let view = changes.view();
+    // All changes are visited, because each own write must be removed from `pending`.
+    let others = changes.iter().filter(|changed| match view.changed_status(changed) {
+        Some((key, digest)) => !pending.status_delivered(&key, digest, view.version_of(&key)),
+        None if changed.object_of(&CONFIG_MAPS).is_some() => {
+            let mut is_it = |StoredConfigMap { is_ours, text, detail, .. }: &StoredConfigMap| {
+                *is_ours && pending.text_delivered(*text, detail)
+            };
+            !view.stored(config_map).is_some_and(&mut is_it)
+        }
+        None => true,
+    });
+    others.count() > 0
 }
 
 #[cfg(test)]

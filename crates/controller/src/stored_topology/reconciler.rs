@@ -16,7 +16,7 @@ use super::key::Key;
 use super::kinds::{self, CONFIG_MAPS};
 use super::metrics::TopologyMetrics;
 use super::rows::StoredConfigMap;
-use super::settings::Settings;
+use super::setup::Settings;
 use super::statuses::Statuses;
 use super::watches;
 use policy_sync_api::names::ControllerName;
@@ -30,7 +30,7 @@ use policy_sync_hub::reconcile::{
 use policy_sync_mirror::WatchedSources;
 use policy_sync_sync as sync;
 
-/// The maximum time that a build waits for works to be planned and written.
+/// The maximum time for which a build waits while works are planned and written.
 const MAX_IDLE_WAIT: Duration = Duration::from_secs(1);
 
 /// Builds the topology and writes the ConfigMap.
@@ -57,11 +57,11 @@ pub(super) struct TopologyReconciler {
 pub(super) struct LastActions {
     /// The time of the last write.
     written: Option<Instant>,
-    /// The uid of the foreign ConfigMap that a warning was logged about.
+    /// The uid of the ConfigMap of another owner about which a warning was logged.
     foreign: Option<String>,
 }
 
-/// The ConfigMap could not be written. It is retried with backoff.
+/// The ConfigMap could not be written. The write is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write ConfigMap {object}")]
 pub(super) struct StoreError {
@@ -95,7 +95,7 @@ impl Capability for TopologyReconciler {
         BTreeSet::from([Key])
     }
 
-    /// Each process watches, so that a new leader is ready at once; only the leader builds and writes.
+    /// Each process watches, so that a new leader is ready at once. Only the leader builds and writes.
     fn runs_on_followers(&self, _: &Key) -> bool {
         true
     }
@@ -119,7 +119,7 @@ impl Capability for TopologyReconciler {
         let leads = self.leadership.leads();
         let built = match compute_in_background("topology", move || task.build(leads)).await {
             Ok(Some(built)) => built,
-            // The missing objects will trigger another build.
+            // Once the missing objects are listed, another build starts.
             Ok(None) => return self.abort_build(key),
             Err(error) => {
                 warn!(error = with_causes(&error), "the topology cannot be built");
@@ -135,8 +135,8 @@ impl Capability for TopologyReconciler {
         let (statuses, versions) = (std::mem::take(&mut build.statuses), build.versions);
         let rebuild = self.statuses.replace(|pending| {
             let replaced = pending.replace(statuses, &versions);
-            // Even if the ConfigMap is up to date: an aborted write may still succeed and must then be
-            // recognized.
+            // The text is recorded even if the ConfigMap is up to date. An aborted write may still succeed, and the
+            // watch event must then be recognized as this process's own write.
             pending.expect_text(build.digest, &build.text.detail.to_string());
             replaced
         });
@@ -148,7 +148,8 @@ impl Capability for TopologyReconciler {
 }
 
 impl TopologyReconciler {
-    /// Ends an aborted build. Queues another build if the watch has delivered own writes meanwhile.
+    /// Ends an aborted build. Queues another build if the watch has delivered this process's writes since the build
+    /// started.
     fn abort_build(&self, key: &Key) -> Result<(), StoreError> {
         if self.statuses.change(|pending| pending.abort_build()) {
             self.queue.add_after_window(*key);
@@ -225,7 +226,7 @@ struct BuildTask {
 }
 
 impl BuildTask {
-    /// Updates the watches, and builds the topology if this process `leads`. `None` while inputs are missing.
+    /// Updates the watches. If this process `leads`, also builds the topology. `None` while inputs are missing.
     fn build(self, leads: bool) -> Option<BuildResult> {
         let began = Instant::now();
         let Self { settings, snapshot, mirror, clock, wanted } = self;

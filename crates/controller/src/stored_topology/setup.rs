@@ -1,4 +1,4 @@
-//! Starts the stored topology.
+//! The settings and the start of the stored topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,19 +8,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::affected::is_affected;
 use super::index::Index;
-use super::key::Key;
+use super::key::{Key, StatusWriteKey};
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
+use super::pending::is_affected;
 use super::reconciler::TopologyReconciler;
-use super::settings::Settings;
-use super::status_key::StatusWriteKey;
 use super::status_writer::{Logged, PER_SECOND, StatusWriter};
 use super::statuses::Statuses;
 use super::throttle::Throttle;
 use super::watches;
-use policy_sync_api::names::ControllerName;
+use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{CapabilityContext, Expectations, Queue, Requests, Worker, WriteThrottle};
 use policy_sync_hub::telemetry::metrics::Metrics;
@@ -30,8 +28,27 @@ use policy_sync_sync::topology::affects_topology;
 use policy_sync_sync::{self as sync, Changes};
 use policy_sync_topology::Needs;
 
+/// The name of the ConfigMap.
+const NAME: &str = "topology";
 /// Changes within this time are handled together.
 const WINDOW: Duration = Duration::from_secs(1);
+
+/// Settings of the stored topology.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The namespace and name of the ConfigMap.
+    pub(super) config_map: ObjectKey,
+    /// Whether to write entries to the status of routes. If false, existing entries of this controller are removed.
+    pub(super) route_status: bool,
+}
+
+impl Settings {
+    /// Uses the ConfigMap `topology` in `namespace`. `route_status`: whether to write the status of routes, too.
+    #[must_use]
+    pub fn new(namespace: &str, route_status: bool) -> Self {
+        Self { config_map: ObjectKey::new(namespace, NAME), route_status }
+    }
+}
 
 /// The inputs from the sync.
 pub(crate) struct Sources {
@@ -95,7 +112,7 @@ impl StoredTopology {
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
-        // Sources watched only on demand are reported once they are listed.
+        // Sources that are watched only on demand are reported once they are listed.
         let all = Needs { backends: [true; 3], namespaces: true, grants: true };
         let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
         let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
@@ -124,7 +141,7 @@ impl StoredTopology {
         let definitions = supervisor.definitions();
         let looking = resolve_plurals(looked_up, BTreeMap::new(), client.clone(), feed, definitions);
         supervisor.spawn(async move {
-            // Holds the sender, so that discovery continues.
+            // The task owns the sender, so that discovery continues.
             let _plurals = plurals;
             looking.await;
         });

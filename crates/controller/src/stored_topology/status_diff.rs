@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::digest;
 use super::index::{OwnRows, RouteWithStatus};
+use super::key::StatusKey;
 use super::pending::{Desired, DesiredStatus};
 use super::route_status::{ENTRIES_LIMIT, RouteStatus};
-use super::status_key::StatusKey;
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_sync::topology::OurGateway;
@@ -19,8 +19,8 @@ use policy_sync_topology::{Graph, NodeId};
 
 type OurGateways = HashMap<ObjectKey, OurGateway>;
 
-/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. Without `route_status`,
-/// entries are removed from all routes.
+/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. If `route_status` is
+/// false, this controller's entries are removed from all routes.
 pub(super) fn differing(
     graph: &Graph<'_>,
     rows: &OwnRows,
@@ -43,11 +43,12 @@ fn of_gateways(
     let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
     for (key, current) in &rows.gateways {
         let (generation, conditions) = match ours.get(key) {
-            // The other watch of Gateways is at another version. It will catch up and trigger a rebuild.
+            // The sync's watch of Gateways has delivered another version. Once both watches have the same version, the
+            // topology is rebuilt.
             Some(ours) if ours.uid != current.uid || ours.generation != current.generation => continue,
             Some(ours) => {
                 let room = AFFECTED_LIMIT.saturating_sub(current.others);
-                // A Gateway that cannot be parsed has no conditions, like its routes.
+                // A Gateway that cannot be parsed gets no conditions, and neither do its routes.
                 let node = nodes.get(&Locator::of(GATEWAY, key));
                 let texts = node.map(|node| gateway_conditions(graph, *node, room)).unwrap_or_default();
                 (ours.generation, Conditions::from(texts))

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use tracing::{debug, warn};
 
 use super::index::Index;
+use super::key::{StatusKey, StatusWriteKey};
 use super::kinds::{self, GATEWAYS};
 use super::pending::{Desired, PendingWrite};
 use super::route_status::route_status_request;
-use super::status_key::{StatusKey, StatusWriteKey};
 use super::statuses::Statuses;
 use super::throttle::Throttle;
 use policy_sync_api::json::Hash;
@@ -30,8 +30,8 @@ use policy_sync_mirror::Projection;
 use policy_sync_sync as sync;
 use policy_sync_topology::rows::RouteKind;
 
-/// Maximum number of routes written per second. These writes are never urgent, and one policy on a Gateway
-/// affects all of its routes.
+/// Maximum number of routes whose status is written per second. These writes are never urgent, and one policy on a
+/// Gateway affects all of the Gateway's routes.
 pub(super) const PER_SECOND: u32 = 20;
 
 const FORBIDDEN: u16 = 403;
@@ -51,7 +51,7 @@ impl ReconcileError for StatusError {
         self.source.category()
     }
 
-    /// Thousands of objects may be rejected for the same reason, so only the first rejection is logged.
+    /// Only the first rejection is logged, because thousands of objects may be rejected for the same reason.
     fn is_expected(&self) -> bool {
         self.source.is_expected()
             || self.source.code() == FORBIDDEN
@@ -70,7 +70,7 @@ pub(super) struct StatusWriter {
     pub(super) throttle: Throttle,
     /// The queue of the sync, which has precedence.
     pub(super) syncing: Arc<Queue<sync::Key>>,
-    /// The last writes: the hash of the status, and of the object's uid.
+    /// The last write of each object: the hashes of the status and of the object's uid.
     pub(super) repeats: WriteThrottle<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
 }
@@ -97,7 +97,7 @@ impl Capability for StatusWriter {
     type Key = StatusWriteKey;
     type Error = StatusError;
 
-    /// The next graph queues the writes.
+    /// A new leader needs no list of keys, because its first graph queues the writes.
     fn all_keys(&self) -> BTreeSet<StatusWriteKey> {
         BTreeSet::new()
     }

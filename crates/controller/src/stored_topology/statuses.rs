@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::key::StatusWriteKey;
 use super::metrics::TopologyMetrics;
 use super::pending::{PendingStatuses, ReplaceResult};
-use super::status_key::StatusWriteKey;
 use policy_sync_hub::reconcile::Queue;
 
-/// The delay of a turn that remains because the read before it was too old.
+/// The delay before a write is tried again because the object was read at too old a version.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
-/// The pending statuses with the queue of their turns.
+/// The pending statuses, and the queue of their writes.
 #[derive(Debug)]
 pub(super) struct Statuses {
     pending: Mutex<PendingStatuses>,
@@ -39,7 +39,7 @@ impl Statuses {
         changed
     }
 
-    /// Handles watch events. Most of them do not concern pending statuses.
+    /// Handles a watch event. Most events do not concern pending statuses.
     pub(super) fn show<T>(&self, show: impl FnOnce(&mut PendingStatuses) -> T) -> T {
         let mut pending = self.pending.lock();
         let before = pending.len();
@@ -58,7 +58,8 @@ impl Statuses {
         rebuild
     }
 
-    /// Settles a write. If a turn remains, it is queued with a delay, so that the watch can catch up.
+    /// Settles a write. If the write stays pending, its key is queued with a delay, so that the watch can deliver a
+    /// newer version.
     pub(super) fn settle(&self, settle: impl FnOnce(&mut PendingStatuses) -> Option<StatusWriteKey>) {
         if let Some(turn) = self.change(settle) {
             self.queue.add_after(turn, SETTLE_DELAY);

@@ -1,8 +1,8 @@
 //! Prometheus metrics about the hub. Only the leader exports real values. Followers export 0, so a sum over all
 //! replicas is correct.
 //!
-//! [`HubMetrics::measure`] counts objects of the mirror at each scrape. The states of policies and Gateways are results
-//! of their folds, which record them in a tally.
+//! [`HubMetrics::measure`] counts objects of the mirror at each scrape. The states of policies and Gateways are known
+//! only when their status is computed (*folded*). Folds record them in a tally.
 
 mod tally;
 
@@ -35,7 +35,8 @@ const CLASSES: [&str; 3] = ["accepted", "invalid", "unread"];
 /// The `state` labels of clusters that have works.
 const CLUSTERS: [&str; 2] = ["available", "silent"];
 
-/// The states of a policy on a cluster that the metrics export. States that only readers derive are left out.
+/// The states of a policy on a cluster that the metrics export. States that only commands and web pages derive are
+/// omitted.
 const POLICY_STATES: [PolicyState; 11] = [
     PolicyState::Rejected,
     PolicyState::NotEnforced,
@@ -158,8 +159,8 @@ impl HubMetrics {
         self.0.tally.begin(view);
     }
 
-    /// Records the state of `origin` that its fold found in `view`. `None` removes an object that this controller no
-    /// longer handles.
+    /// Records the state of `origin` that its fold found in `view`. With `None`, removes the object, because this
+    /// controller no longer handles it.
     pub(super) fn record_state(&self, view: View<'_>, origin: &Origin, sync_state: Option<SyncState>) {
         self.0.tally.note(view, origin, sync_state);
     }
@@ -174,14 +175,14 @@ impl HubMetrics {
         self.0.propagation.observe(seconds);
     }
 
-    /// Records which Gateways and policies have new spoke reports among `changes`. Their status on the hub is now
-    /// outdated.
+    /// Records which Gateways and policies have new reports from spokes among `changes`. Their status on the hub is
+    /// outdated from now on.
     pub fn reported(&self, changes: &Changes<'_>) {
         self.0.tally.reported(changes);
     }
 
     /// Records that the hub shows all spoke reports of `origin`. If this required a write, which finished at `written`,
-    /// observes the time from the first report in the write until then.
+    /// observes the time from the first of these reports to `written`.
     pub(super) fn status_written(&self, origin: &Origin, written: Option<Moment>) {
         if let (Some(reported), Some(written)) = (self.0.tally.take_reported(origin), written) {
             self.0.status_delay.observe(written.since(reported).as_secs_f64());
@@ -223,7 +224,7 @@ impl HubMetrics {
     }
 }
 
-/// The counts behind the gauges, by label value.
+/// The values of the gauges, by label value.
 #[derive(Debug, Default)]
 struct Counted {
     classes: BTreeMap<&'static str, usize>,
@@ -271,7 +272,7 @@ impl Counted {
 }
 
 /// The `state` label of `gvr`, which a class lists in the parameters for `role`. It equals the reason in the condition
-/// of the class. `None` while the hub has not been queried.
+/// of the class. `None` if the hub has not been queried yet.
 fn resolved(view: View<'_>, role: Role, gvr: &GroupVersionResource) -> Option<&'static str> {
     if not_in_role(view, role, &gvr.kind).is_some() {
         return Some(KindReason::NotSyncable.as_str());
@@ -296,7 +297,19 @@ fn stuck_access(view: View<'_>) -> usize {
     clusters.filter(|cluster| !is_silent(view, cluster)).count()
 }
 
+/// All metrics of `world` as text, once the status of `origin`, a policy or resource, is planned. For the tests of
+/// other crates.
 #[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[allow(clippy::unwrap_used)]
+pub fn measured(world: &policy_sync_sync::testing::world::World, origin: &Origin) -> String {
+    let metrics = Metrics::new().unwrap();
+    let hub = HubMetrics::new(&metrics).unwrap();
+    world.see(|view| {
+        let plan = policy_sync_sync::status::policy::plan(view, &world.settings, origin);
+        hub.record_state(view, origin, plan.sync_state)
+    });
+    metrics.gather(|| world.see(|view| hub.measure(view, true)))
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Plans the webhook entries of this controller in the two configurations, from the Rego policies, the kinds that are
-//! synced and the stored entries.
+//! Plans the webhook entries of this controller in the two webhook configurations. The inputs are the Rego policies,
+//! the synced kinds and the stored entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::inputs::EntryInputs;
 use super::kinds::ConfigurationKind;
 use super::rows::{Configuration, entry_suffix};
 use super::settings::{FailurePolicy, Settings};
+use crate::rego_loading::RegoUsage;
 use policy_sync_api::gateway;
 use policy_sync_api::names::{ControllerName, GroupResource};
 use policy_sync_api::rego_policy;
 use policy_sync_rego::exemptions::{Exemptions, quoted};
+use policy_sync_sync::desired::covered::ControllerScope;
 
 /// The path of the mutating admission webhook.
 pub(crate) const ADMIT: &str = "/admit";
@@ -23,13 +24,35 @@ pub(crate) const ADMIT: &str = "/admit";
 pub(crate) const ADMIT_VALIDATING: &str = "/admit/validating";
 /// The timeout of the API server for a webhook, in seconds. This process responds sooner.
 const TIMEOUT: u8 = 5;
+/// The prefix of the user name of a ServiceAccount.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// The inputs of the plan that other parts of the controller provide. An input is `None` if it is not known yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct EntryInputs {
+    /// A summary of the existing Rego policies.
+    pub rego_usage: Option<RegoUsage>,
+    /// The kinds synced to the spokes.
+    pub covered: Option<ControllerScope>,
+    /// The user name of this process on the hub.
+    pub user: Option<String>,
+}
+
+impl EntryInputs {
+    /// The user whose requests are not reviewed. This is the user of this process, if it is a ServiceAccount. A shared
+    /// user such as `admin` is not exempt.
+    #[must_use]
+    fn exempt_user(&self) -> Option<&str> {
+        self.user.as_deref().filter(|user| user.starts_with(SERVICE_ACCOUNT))
+    }
+}
 
 /// The change that a configuration needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plan {
-    /// None; the entries are up to date.
+    /// No change: the entries are up to date.
     Nothing,
-    /// None for now: the desired entries are unknown, for this reason.
+    /// No change for now: the desired entries are unknown, for this reason.
     Wait(String),
     /// Apply all entries of this controller, because some are missing.
     Apply(Vec<Value>),
@@ -41,7 +64,7 @@ pub(super) enum Plan {
 }
 
 /// Plans the entries of the configuration of the kind `sort`. `stored` is its present content. `ca_bundle` is the CA
-/// bundle (PEM), `None` if another controller injects it, or the reason why it is unknown.
+/// bundle (PEM), `None` if another controller injects it, or the reason why the bundle is unknown.
 pub(super) fn plan(
     sort: ConfigurationKind,
     stored: &Configuration,
@@ -59,7 +82,7 @@ pub(super) fn plan(
         };
     let mut entries = Vec::new();
     if wanted {
-        // The user name comes first: otherwise the webhook would review the controller's own writes.
+        // The user name must be known first. Otherwise the webhook would review the controller's own writes.
         if inputs.user.is_none() {
             return waits("the user name of this controller");
         }
@@ -75,7 +98,7 @@ pub(super) fn plan(
                 };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
-                    // If the parameters of a class cannot be read, it may still list these kinds.
+                    // If the parameters of a class cannot be read, they may still list these kinds.
                     kinds.extend(reviewed_kinds(stored, &entry.name("placement")));
                 }
                 if !covered.classes.is_empty() {
@@ -126,7 +149,7 @@ pub(super) fn plan(
     }
 }
 
-/// `entry`, with the stored `caBundle` if it has none, because another controller injects it.
+/// Returns `entry`. If it has no `caBundle` because another controller injects it, adds the stored one.
 fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
     let mut entry = entry.clone();
     if entry["clientConfig"].get("caBundle").is_none()
@@ -170,7 +193,7 @@ fn kinds_of_rules(entry: &Value) -> Vec<GroupResource> {
     entry["rules"].as_array().into_iter().flatten().flat_map(of_rule).collect()
 }
 
-/// The CA bundle of each stored entry; empty if it is not valid text.
+/// The CA bundle of each stored entry. Empty if the bundle is not valid base64 text.
 pub(super) fn bundles(stored: &Configuration) -> impl Iterator<Item = String> {
     let bundle = |entry: &Value| {
         let bytes = STANDARD.decode(entry["clientConfig"]["caBundle"].as_str()?).ok()?;
@@ -214,8 +237,8 @@ impl Entry<'_> {
         Some(entry)
     }
 
-    /// The entry for `/policies`, which checks Rego policies when they are written. It fails open, so that Rego
-    /// policies can always be repaired.
+    /// The entry for `/policies`, which checks Rego policies when they are written. If the webhook fails, the API
+    /// server allows the write, so that Rego policies can always be repaired.
     fn policies(&self, inputs: &EntryInputs) -> Value {
         let kinds = [
             GroupResource::new("", "configmaps"),

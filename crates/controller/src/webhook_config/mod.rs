@@ -9,16 +9,14 @@
 //!                                          └─▶ certificate: renewal ─▶ Secret (leader only) ─▶ served (each replica)
 //! ```
 //!
-//! If an input is unknown, no entry is removed and no kind is removed from a rule; kinds may be added. The serving
-//! certificate is renewed a month before it expires, if its CA is in the `caBundle` of every entry.
+//! If an input is unknown, no entry is removed, and no kind is removed from a rule. Kinds may be added. The serving
+//! certificate is renewed a month before it expires, once the `caBundle` of every entry contains the CA.
 
 mod certificate;
 mod entries;
 mod index;
-mod inputs;
 mod key;
 mod kinds;
-mod metrics;
 mod reconciler;
 mod rows;
 mod settings;
@@ -26,8 +24,7 @@ mod setup;
 mod shared;
 
 pub(crate) use entries::{ADMIT, ADMIT_VALIDATING};
-pub use metrics::WebhookConfigMetrics;
 pub use settings::{Authority, FailurePolicy, Settings, Url, UrlFault};
 pub(crate) use setup::Sources;
 pub use setup::WebhookConfigWriter;
-pub use shared::WebhookConfigStatus;
+pub use shared::{WebhookConfigMetrics, WebhookConfigStatus};

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::inputs::EntryInputs;
+use super::entries::EntryInputs;
 use super::key::{Key, affected};
 use super::kinds::wanted;
 use super::reconciler::WebhookConfigReconciler;
@@ -29,7 +29,7 @@ use policy_sync_hub::watch::{Feed, Supervisor, with_response_timeout};
 use policy_sync_rego::queries::{ADMISSION, PLACEMENT};
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// The interval between checks whether the watch has delivered an own write.
+/// The interval between checks whether the watch has delivered this process's last write.
 const WINDOW: Duration = Duration::from_millis(50);
 
 /// The writer of webhook configurations, before its start.
@@ -48,8 +48,7 @@ pub(crate) struct Sources {
 }
 
 impl WebhookConfigWriter {
-    /// Creates the writer for `controller`. `certificates` serves the certificate, if this controller issues
-    /// it.
+    /// Creates the writer for `controller`. If this controller issues the certificate, `certificates` serves it.
     #[must_use]
     pub fn new(
         controller: ControllerName,
@@ -104,7 +103,7 @@ impl WebhookConfigWriter {
     }
 }
 
-/// Updates the inputs of the plan when one changes; never returns.
+/// Updates the inputs of the plan when one of them changes. Never returns.
 async fn follow_inputs(shared: Arc<Shared>, client: Client, sources: Sources, queue: Arc<Queue<Key>>) {
     let Sources { loaded, mut covered } = sources;
     let mut rego_usage = loaded.rego_usage();
@@ -128,14 +127,14 @@ async fn follow_inputs(shared: Arc<Shared>, client: Client, sources: Sources, qu
     }
 }
 
-/// Returns at the next change; never, if the sender is gone.
+/// Returns at the next change. If the sender is dropped, never returns.
 async fn changed<T>(receiver: &mut watch::Receiver<T>) {
     if receiver.changed().await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Queries the user name of this process until the hub returns it.
+/// Queries the hub for the user name of this process, until the hub returns it.
 async fn own_user_name(client: Client) -> String {
     let (api, mut backoff) = (Api::<SelfSubjectReview>::all(client), DefaultBackoff::default());
     loop {

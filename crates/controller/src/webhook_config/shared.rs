@@ -5,19 +5,21 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use prometheus::Gauge;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::entries::EntryInputs;
 use super::index::{Index, View};
-use super::inputs::EntryInputs;
 use super::key::Key;
 use super::kinds::ConfigurationKind;
-use super::metrics::WebhookConfigMetrics;
 use super::rows::CertificateSecret;
 use super::settings::{Authority, Settings};
+use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_hub::clock::Clock;
+use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_mirror::Mirror;
 
 /// The state of the webhook configurations. Clones share it.
@@ -47,8 +49,8 @@ impl WebhookConfigStatus {
         Self(Arc::new(Shared { mirror, settings, clock, certificates, inputs, faults }))
     }
 
-    /// Readiness (there is a certificate to serve) and the text of the health check, with a line for each
-    /// failing watch or write.
+    /// Whether there is a certificate to serve, and the text of the health check, which has a line for each failing
+    /// watch or write.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();
@@ -93,7 +95,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// If it is not known yet, with the reason.
+    /// If the bundle is not known yet, with the reason.
     pub(super) fn ca_bundle(&self, view: View<'_>) -> Result<Option<String>, String> {
         if self.certificates.expires().is_none() {
             let why = self.faults.lock().get(&Key::Certificate).cloned();
@@ -109,10 +111,9 @@ impl Shared {
         }
     }
 
-    /// Whether this process is ready without a certificate. The leader issues it, but the leader may be
-    /// waiting for this process to replace it in a rollout. So this one is ready while no webhook is
-    /// registered, and when the Secret exists but is empty, because another process issued the certificate
-    /// before.
+    /// Whether this process is ready although it has no certificate to serve. The leader issues the certificate, but in
+    /// a rollout the leader may wait until this process is ready and replaces it. So this process is ready while no
+    /// webhook is registered. It is also ready while the Secret is empty.
     fn is_ready_without_certificate(&self, view: View<'_>) -> bool {
         let has_no_entries = |sort: ConfigurationKind| {
             let stored = view.configuration(&self.settings, sort);
@@ -123,7 +124,7 @@ impl Shared {
             || matches!(view.secret(&self.settings), Ok(Some(kept)) if is_empty(kept))
     }
 
-    /// Records why `key` is not up to date (`None` if it is). Returns whether this is new.
+    /// Records why `key` is not up to date; `None` if it is. Returns whether this differs from the last record.
     pub(super) fn note(&self, key: &Key, fault: Option<String>) -> bool {
         let mut faults = self.faults.lock();
         let before = match fault.clone() {
@@ -138,13 +139,37 @@ impl Shared {
         self.faults.lock().get(key).cloned()
     }
 
-    /// Whether the configuration has an entry of this controller whose name begins with `of`; false if
-    /// unknown.
+    /// Whether the configuration has an entry of this controller whose name begins with `of`. False if this is unknown.
     pub(super) fn has_entry(&self, sort: ConfigurationKind, of: &str) -> bool {
         let guard = self.mirror.read();
         let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);
         let is_of =
             |(_, entry): &(usize, Value)| entry["name"].as_str().is_some_and(|name| name.starts_with(of));
         stored.is_ok_and(|stored| stored.is_some_and(|stored| stored.entries.iter().any(is_of)))
+    }
+}
+
+/// Metrics of the webhook certificate. Every process sets them, because each serves webhooks. Clones share the values.
+#[derive(Clone, Debug)]
+pub struct WebhookConfigMetrics {
+    expiry: Gauge,
+}
+
+impl WebhookConfigMetrics {
+    /// Registers the metrics with `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// If they are registered already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let expiry = metrics.factory().seconds(
+            "policy_sync_certificate_expiry_seconds",
+            "Time until the certificate of the webhooks expires; 0 if it has expired or does not exist.",
+        )?;
+        Ok(Self { expiry })
+    }
+
+    fn measure(&self, expires: Option<Moment>, now: Moment) {
+        self.expiry.set(expires.map_or(0.0, |at| at.since(now).as_secs_f64()));
     }
 }

@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use futures::future::pending;
 use futures::stream;
 use http::StatusCode;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::*;
 use crate::root_cause;

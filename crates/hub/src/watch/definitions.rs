@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::follow::back_off;
-use super::response_timeout::with_response_timeout;
+use crate::request_timeout::with_response_timeout;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::text::with_causes;
 

@@ -1,7 +1,7 @@
 //! Lists and watches one kind.
 //!
-//! kube's own watcher does not fit: a list older than a version already seen must be rejected, which needs the list's
-//! own resource version. Also, one page is pruned while the next one is requested.
+//! kube's own watcher does not fit. A list that is older than a version already seen must be rejected, which requires
+//! the resource version of the list. Also, one page must be pruned while the next page is requested.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use tracing::{debug, error, warn};
 
 use super::feed::Feed;
 use super::page::{ListHeader, PageError, StreamedPage};
-use super::response_timeout::with_response_timeout;
 use crate::pages::Pages;
+use crate::request_timeout::with_response_timeout;
 use crate::tasks::{RestartReason, Tasks};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::object::{HubObject, WithText};
@@ -36,21 +36,21 @@ const WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// A watch that ends within this time without an event counts as a failure.
 const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
-/// If all lists of a kind are older than a version already seen for this long, the hub was restored from a backup. Its
-/// resource versions will not catch up soon, and until then the mirror is not updated.
+/// If all lists of a kind have been older than a version already seen for this time, the hub was restored from a
+/// backup. Its resource versions will not catch up soon, and until then the mirror is not updated.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// One source to list and watch.
 #[derive(Debug)]
 pub struct SourceWatcher {
-    /// The source whose rows it provides.
+    /// The source of the rows.
     pub source: Source,
     /// The resource to list and watch.
     pub gvr: GroupVersionResource,
     tasks: Tasks,
     /// The maximum number of objects per page.
     page: u32,
-    /// Since when its lists have been older than a version already seen.
+    /// The time since which the lists have been older than a version already seen.
     stale: Mutex<Option<Instant>>,
 }
 
@@ -82,7 +82,7 @@ pub enum SourceWatchError {
 }
 
 enum WatchEnd {
-    /// It can resume at the last version.
+    /// The watch can resume at the last version.
     Resume,
     /// The API server no longer has the version to resume from: a new list is necessary.
     Expired,
@@ -170,7 +170,8 @@ impl SourceWatcher {
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
-            // The request for the next page is sent first, so that the hub prepares it meanwhile.
+            // The request for the next page is sent first, so that the hub prepares that page while this one is
+            // processed.
             let take = async {
                 tokio::task::yield_now().await;
                 self.apply_page(feed, page).await
@@ -292,8 +293,8 @@ fn version_of(header: &ListHeader) -> u64 {
     header.version().parse().unwrap_or_default()
 }
 
-/// Backs off before a watch is restarted, unless it `received` events or lasted longer than [`MIN_WATCH_DURATION`]. A server that
-/// ends each watch at once is thus contacted less and less often.
+/// Backs off before a watch is restarted, unless it `received` events or lasted longer than [`MIN_WATCH_DURATION`]. A
+/// server that ends each watch at once is thus contacted less and less often.
 pub(super) async fn back_off(backoff: &mut DefaultBackoff, started: Instant, received: bool) {
     if received || started.elapsed() >= MIN_WATCH_DURATION {
         backoff.reset();
@@ -318,7 +319,7 @@ fn kind_of(error: &SourceWatchError) -> WatchFailureKind {
     }
 }
 
-/// The error message; for an error status, the API server's own.
+/// The error message. For an error status, the message of the API server.
 pub(super) fn describe(error: &SourceWatchError) -> String {
     match error {
         SourceWatchError::Request(kube::Error::Api(status)) => {

@@ -7,20 +7,18 @@
 //! definitions ────────────┘ a CustomResourceDefinition was created, deleted or changed
 //! ```
 //!
-//! The tasks do not interpret objects: they prune them, pass them to the mirror, and forward the changes.
+//! The tasks do not interpret objects. They prune the objects, pass them to the mirror, and forward the changes.
 
 mod definitions;
 mod feed;
 mod follow;
 mod page;
 mod plurals;
-mod response_timeout;
 mod supervisor;
 
+pub use crate::request_timeout::{RESPONSE_TIMEOUT, with_response_timeout};
 pub use definitions::CrdNotifications;
 pub use feed::Feed;
 pub use follow::{SourceWatchError, SourceWatcher};
 pub use plurals::resolve_plurals;
-pub use response_timeout::RESPONSE_TIMEOUT;
-pub use response_timeout::with_response_timeout;
 pub use supervisor::{Supervisor, WatchFn};

@@ -1,6 +1,6 @@
 use super::*;
 use crate::bundle_check;
-use crate::engine_kind::EngineKind;
+use crate::engine::EngineKind;
 use crate::fault::Faults;
 
 fn texts(texts: &[&str]) -> Vec<Text> {

@@ -7,7 +7,7 @@ use regorus::unstable::{Expr, Literal};
 use super::Rules;
 use super::variables::declared;
 use crate::builtins::{Builtin, builtin};
-use crate::engine_kind::EngineKind;
+use crate::engine::EngineKind;
 use crate::fault::Fault;
 use crate::module::{Module, name_of};
 use crate::names::{Names, Path};
@@ -20,14 +20,14 @@ pub(super) struct Callee<'t> {
     kind: Option<CalleeKind>,
 }
 
-/// The position of a call.
+/// The context of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallContext {
-    /// A statement.
+    /// The call is a statement.
     Statement,
-    /// A negated statement.
+    /// The call is a negated statement.
     Negated,
-    /// A part of an expression.
+    /// The call is a part of an expression.
     Value,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn callee<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Exp
 }
 
 impl Callee<'_> {
-    /// Whether the last of this number of arguments is the output of the call.
+    /// Whether the last argument of a call with this number of arguments receives the result.
     pub(super) fn has_output(&self, arguments: usize) -> bool {
         match &self.kind {
             Some(CalleeKind::BundleFunction(arities)) => arities.iter().any(|arity| arity + 1 == arguments),
@@ -58,8 +58,8 @@ impl Callee<'_> {
         }
     }
 
-    /// The fault of a call with this number of arguments at this position. A statement may have one more, for the
-    /// result.
+    /// The fault of a call with this number of arguments in this context. A call that is a statement may have one more
+    /// argument, for the result.
     fn fault(&self, arguments: usize, context: CallContext, evaluator: EngineKind) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
@@ -93,14 +93,14 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
-/// References to functions without a call. OPA rejects them; in the embedded engine they are undefined.
+/// References to functions without a call. OPA rejects such references; in the embedded engine they are undefined.
 fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for rule in &module.tree.policy {
         let declared = declared(rule);
         let mut replacements = HashSet::new();
         tree::each_statement(rule, &mut |statement| {
-            // `with f as g` names functions.
+            // In `with f as g`, the name of a function is valid without a call.
             replacements
                 .extend(statement.with_mods.iter().map(|with| std::ptr::from_ref::<Expr>(&with.r#as)));
         });

@@ -1,9 +1,8 @@
-//! Checks for faults that the engine reports only during an evaluation, and for recursion, which would overflow its
-//! stack.
+//! Checks for faults that the engine reports only during an evaluation, and for recursion, which would overflow the
+//! stack of the engine.
 
 mod calls;
 mod engine;
-mod packages;
 mod recursion;
 mod safety;
 mod scopes;
@@ -14,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regorus::unstable::{Rule, RuleHead};
 
-use super::engine_kind::EngineKind;
+use super::engine::EngineKind;
 use super::fault::Fault;
 use super::metadata;
 use super::module::Module;
@@ -33,7 +32,7 @@ pub fn check(modules: &[Module], evaluator: EngineKind) -> Vec<Fault> {
         faults.extend(metadata::faults(modules));
     }
     for module in modules {
-        faults.extend(packages::faults(module));
+        faults.extend(reserved_package(module));
         faults.extend(calls::faults(module, &rules, evaluator));
         faults.extend(safety::faults(module, &rules));
         if evaluator == EngineKind::Embedded {
@@ -43,6 +42,18 @@ pub fn check(modules: &[Module], evaluator: EngineKind) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// The fault of a module whose package has a reserved path in `data`. OPA rejects rules there, and the embedded engine
+/// would ignore them.
+fn reserved_package(module: &Module) -> Option<Fault> {
+    let words = match module.path().iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["system", ..] => "this path is reserved for OPA",
+        ["policysync", ..] => "this path is reserved for the controller",
+        ["kubernetes"] => "objects of the hub have this path",
+        _ => return None,
+    };
+    Some(module.fault_of_package(words))
 }
 
 /// The rules of a bundle.
@@ -73,7 +84,7 @@ impl<'m> Rules<'m> {
         rules
     }
 
-    /// Functions that share their name with another rule, or with a function of another number of arguments.
+    /// Functions that share their name with another rule, or with a function that has another number of arguments.
     fn mixed(&self) -> Vec<Fault> {
         let fault = |rules: &Vec<(&Module, &Rule)>| {
             let (_, first) = rules.first()?;
@@ -89,8 +100,9 @@ impl<'m> Rules<'m> {
         self.by_path.values().filter_map(fault).collect()
     }
 
-    /// Rules with several values whose path may also come from a rule with a variable in its path, such as `s.a
-    /// contains 1` and `s[k] contains 2`. The embedded engine looks up only one of them.
+    /// Finds rules with several values at a path that another rule may also define, because that rule has a variable in
+    /// its path. An example is `s.a contains 1` with `s[k] contains 2`. The embedded engine looks up only one of these
+    /// rules.
     fn overlapping(&self) -> Vec<Fault> {
         let has_variable = |rule: &Rule| tree::indexes(tree::reference(rule)).next().is_some();
         let is_partial =

@@ -1,4 +1,4 @@
-//! The check process: its limits and its work.
+//! Runs in the check process: sets the limits of the process, checks the texts, and writes progress.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Write};
@@ -12,26 +12,27 @@ use super::{CheckResult, Extent, Request};
 use crate::bundle::{self, Bundle};
 use crate::bundle_check;
 use crate::embedded::Embedded;
-use crate::engine_kind::EngineKind;
+use crate::engine::EngineKind;
 use crate::module::{Module, ModuleId, Text};
 use crate::queries::{QueriedPackages, query};
 use crate::secrets;
 
-/// The processor time for reading one module, before the share for its bytes (see [`MODULE_BYTES_PER_SECOND`]).
+/// The base processor time for reading one module. Its size adds more (see [`MODULE_BYTES_PER_SECOND`]).
 pub(super) const MODULE_READ_TIME: Duration = Duration::from_millis(500);
-/// Each further second allows this many bytes of a module.
+/// Each second beyond the base time allows this many bytes of a module.
 const MODULE_BYTES_PER_SECOND: u32 = 256 << 10;
 /// The additional processor time for evaluating one module.
 const MODULE_EVALUATION_TIME: Duration = Duration::from_secs(2);
-/// The processor time for a bundle in seconds, before the shares for bytes and modules.
+/// The base processor time for a bundle, in seconds. Its bytes and modules add more.
 const BUNDLE_SECONDS: u64 = 2;
-/// Each further second allows this many bytes of a bundle: about five times the usual need.
+/// Each second beyond the base time allows this many bytes of a bundle. Most bundles need a fifth of this time.
 const BUNDLE_BYTES_PER_SECOND: usize = 64 << 10;
-/// Each further second allows this many modules of a bundle.
+/// Each second beyond the base time allows this many modules of a bundle.
 const BUNDLE_MODULES_PER_SECOND: usize = 250;
 /// The most processor time for a bundle, in seconds.
 const MAX_BUNDLE_SECONDS: u64 = 60;
-/// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its libraries.
+/// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its
+/// libraries.
 pub const MEMORY_LIMIT: u64 = 384 << 20;
 /// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice as much.
 const STACK_BYTES: usize = 1 << 20;
@@ -39,8 +40,8 @@ const STACK_BYTES: usize = 1 << 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The exit code if one module exceeds its time.
 pub(super) const TIME_LIMIT_EXIT_CODE: i32 = 75;
-/// The first word of a progress line. The number of the next module follows, and the processor time that was used until then, in
-/// microseconds.
+/// The first word of a progress line. The number of the next module follows, and the processor time that was used until
+/// then, in microseconds.
 const AT: &str = "at";
 /// The first word of the progress line after the last module. The processor time follows.
 const READ: &str = "read";
@@ -57,8 +58,8 @@ pub(super) fn bundle_time_limit(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_BYTES_PER_SECOND + texts.len() / BUNDLE_MODULES_PER_SECOND)
         .unwrap_or(u64::MAX);
-    // With mixed factors, all texts get the load factor. Otherwise a new module would be blamed for the time of modules
-    // that passed before.
+    // If the factors differ, all texts get the factor for loads. With the factors of the texts, a new module would be
+    // rejected because modules that passed before take long.
     let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
     let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
     Duration::from_secs(
@@ -102,20 +103,23 @@ impl<'w> ProcessOutput<'w> {
     }
 }
 
-/// Runs one check: reads the request from standard input, writes progress to standard output, and returns the result as JSON.
+/// Runs one check: reads the request from standard input, writes progress to standard output, and returns the result as
+/// JSON.
 ///
 /// # Errors
 ///
 /// When a limit cannot be set, or the request is invalid.
 pub fn serve(evaluator: EngineKind, packages: QueriedPackages) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
-    // The hard limit is higher than the soft one. With equal limits the kernel would send SIGKILL, which does not show the cause.
+    // The hard limit is higher than the soft one. With equal limits the kernel would send SIGKILL, which does not show
+    // the cause.
     let cpu_rlimit = |seconds: u64| Rlimit { current: Some(seconds), maximum: Some(2 * MAX_BUNDLE_SECONDS) };
     setrlimit(Resource::Cpu, cpu_rlimit(BUNDLE_SECONDS))?;
     setrlimit(Resource::Data, limit(MEMORY_LIMIT))?;
     // A text that ends the process leaves no core dump.
     setrlimit(Resource::Core, limit(0))?;
-    // If the node is short of memory, the kernel kills this process first. If the write fails, the check runs without this protection.
+    // If the node is short of memory, the kernel kills this process first. If the write fails, the check runs without
+    // this protection.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
@@ -139,7 +143,8 @@ pub fn serve(evaluator: EngineKind, packages: QueriedPackages) -> anyhow::Result
     Ok(serde_json::to_string(&checked)?)
 }
 
-/// Checks `texts` as one bundle in this process, without aliases for Secrets. It may take minutes and all memory, and may end the process.
+/// Checks `texts` as one bundle in this process, without aliases for Secrets. The check may take minutes and all
+/// memory, and may end the process.
 #[must_use]
 pub fn checked(texts: &[Text], evaluator: EngineKind, packages: &QueriedPackages) -> CheckResult {
     check_bundle(texts, evaluator, packages, &secrets::names(&BTreeMap::new()), Progress::default())
@@ -152,7 +157,7 @@ fn check_bundle(
     secrets: &BTreeSet<String>,
     mut progress: Progress,
 ) -> CheckResult {
-    // If the time ends, the unread modules should be those most likely to need it.
+    // Modules that may need much time are read last. If the time limit ends the process, most other modules are read.
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by_cached_key(|number| super::depth(&texts[*number].text));
     let ordered: Vec<Text> = order.iter().map(|number| texts[*number].clone()).collect();
@@ -173,8 +178,8 @@ fn check_bundle(
     }
 }
 
-/// Parses each of `texts`, and evaluates it if `extent` requires that. Ignores their faults: the parent only needs to know whether the
-/// process ends.
+/// Parses each of `texts`, and evaluates it if `extent` requires that. Ignores the faults of texts: the parent only
+/// needs to know whether the process ends.
 fn each(
     texts: &[Text],
     extent: Extent,
@@ -217,7 +222,7 @@ impl Progress {
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(POLL_INTERVAL);
-                // The lock is held until the end, so that no other module is named.
+                // The lock is held until the process ends, so that no other thread writes the number of another module.
                 let until = looking.lock();
                 if until.is_some_and(|until| until < cpu_time()) {
                     std::process::exit(TIME_LIMIT_EXIT_CODE);
@@ -246,7 +251,7 @@ impl Progress {
 
 /// The processor time that this process has used.
 fn cpu_time() -> Duration {
-    // Only a negative time has no duration.
+    // The conversion fails only for a negative time.
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::bundle::Bundle;
 use crate::check::check;
 use crate::embedded::Embedded;
-use crate::engine_kind::EngineKind;
+use crate::engine::EngineKind;
 use crate::prefixed_rules::TEST_PREFIX;
 
 const LIBRARY: &str = "package lib.names

@@ -1,6 +1,5 @@
 //! Builtins for JSON Web Tokens ([RFC 7519](https://www.rfc-editor.org/rfc/rfc7519)), as in OPA.
 
-mod der;
 pub(super) mod keys;
 pub(super) mod pem;
 pub(super) mod signatures;
@@ -21,7 +20,8 @@ use super::{clock, parsed_json, text};
 const DECODE: &str = "io.jwt.decode";
 const DECODE_VERIFY: &str = "io.jwt.decode_verify";
 
-/// The maximum number of signatures that a call verifies: one for each key that may fit, and for each nested token.
+/// The maximum number of signatures that a call verifies: one for each key that may have signed the token, and for each
+/// nested token.
 const VERIFICATIONS: usize = 64;
 
 /// The parts of a token, encoded.
@@ -86,7 +86,7 @@ impl Header {
         field("typ")?;
         let is_understood = match &header["crit"] {
             Value::Undefined => true,
-            // OPA ignores the fields after one that is not a text.
+            // OPA ignores the fields after a field that is not a text.
             Value::Array(names) => {
                 let names: Vec<&str> = names.iter().map_while(text).collect();
                 (!names.is_empty()).then_some(())?;
@@ -119,8 +119,8 @@ pub(super) fn decode(values: Vec<Value>) -> Result<Value> {
     }
 }
 
-/// The implementation of `builtin`, which verifies a token with the algorithm of this name and a secret or one of the
-/// keys in a text.
+/// Implements `builtin`: verifies a token with the algorithm of this name, and with a secret or one of the keys in a
+/// text.
 pub(super) fn verify(builtin: &str, algorithm: &str, values: &[Value]) -> Result<Value> {
     match Algorithm::of_name(algorithm) {
         Some(Algorithm::Hmac(hash)) => verify_code(hash, values),
@@ -145,7 +145,7 @@ fn verify_signature(builtin: &str, algorithm: Algorithm, values: &[Value]) -> Re
 }
 
 /// Whether one of the `keys` `verifies` the token with this header. If a key has the key ID of the header, only that
-/// one is tried; otherwise each key that may have this algorithm.
+/// key is tried. Otherwise, each key that may have this algorithm is tried.
 fn is_signed(
     builtin: &str,
     keys: &[Key],
@@ -291,7 +291,7 @@ pub(super) fn decode_verify(values: Vec<Value>) -> Result<Value> {
             Some(algorithm) => is_signed(DECODE_VERIFY, &keys, &header, &mut left, |key| {
                 key.verifies(DECODE_VERIFY, algorithm, Lengths::Standard, parts.message, &signature)
             })?,
-            // For example `none`.
+            // Other algorithms, for example `none`.
             None => false,
         };
         if !is_signed {

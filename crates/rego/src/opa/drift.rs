@@ -1,4 +1,4 @@
-//! Finds changes that others have made to this project's modules and data in OPA.
+//! Finds changes that other clients have made to this project's modules and data in OPA.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::contents::{OpaContents, PREFIX};
 use super::installed::MARKED;
-use super::push::{REQUEST_TIMEOUT, part};
-use super::push_error::PushError;
+use super::push::{PushError, REQUEST_TIMEOUT, part};
 use super::responses::{decision, lacks_modules};
 use super::server::Opa;
 use policy_sync_hub::json_client::{JsonClient, JsonClientError};
@@ -19,7 +18,7 @@ use policy_sync_hub::json_client::{JsonClient, JsonClientError};
 /// The maximum size of a response, in bytes. OPA lists modules with their syntax trees, which are far larger than their
 /// texts.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
-/// The time limit for one comparison of data. The next comparison continues at its end.
+/// The time limit for one comparison of data. The next comparison continues at the part at which this one stopped.
 const COMPARISON_TIMEOUT: Duration = Duration::from_millis(250);
 /// Data with more objects is compared in parts.
 const MAX_PART_OBJECTS: usize = 1_000;
@@ -33,7 +32,7 @@ pub(super) struct ListedPolicy {
     raw: String,
 }
 
-/// All policies in OPA, including those of others.
+/// All policies in OPA, including the policies of other clients.
 pub(super) async fn policies(client: &JsonClient) -> Result<Vec<ListedPolicy>, JsonClientError> {
     #[derive(Deserialize)]
     struct ListPoliciesResponse {
@@ -146,7 +145,8 @@ fn is_same(value: &Value, body: &[u8]) -> Result<bool, serde_json::Error> {
     if response.result.as_ref() == Some(value) {
         return Ok(true);
     }
-    // The engine has several representations of numbers, and does not treat all equal ones as equal.
+    // The engine has several representations of a number, and may treat equal numbers as different. So the values
+    // are also compared as JSON.
     let response: DataResponse<Json> = serde_json::from_slice(body)?;
     Ok(response.result == Some(serde_json::to_value(value)?))
 }

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntCounterVec};
 
-use super::push_error::PushError;
+use super::push::PushError;
 use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// The values of the label `result`.
@@ -47,7 +47,7 @@ impl OpaMetrics {
         self.pushes.with_label_values(&[result]).inc();
     }
 
-    /// Counts a change by others.
+    /// Counts a change by another client.
     pub(super) fn count_drift(&self) {
         self.changed.inc();
     }

@@ -5,11 +5,12 @@
 //!     └─ query ─────────────────▶ decision and marker; without the marker, the decision is not used
 //! ```
 //!
-//! OPA also rejects a query unless all modules are installed, and changes by others are reverted. So an OPA that was
-//! restarted without contents, or is being filled, admits nothing.
+//! The marker is the value of `data.policysync.revision`: the hash of all modules. OPA also rejects a query unless all
+//! modules are installed, and changes by other clients are reverted. So an OPA that was restarted without contents, or
+//! is being filled, admits nothing.
 //!
 //! An OPA at a loopback address belongs to this process, and must have exactly the contents of this process. Any other
-//! is shared: the leader fills it, and all replicas query it.
+//! OPA is shared: the leader fills it, and all replicas query it.
 
 mod contents;
 mod drift;
@@ -17,7 +18,6 @@ mod installed;
 mod metrics;
 mod opa_engine;
 mod push;
-mod push_error;
 mod responses;
 mod server;
 pub(super) mod text;
@@ -25,6 +25,5 @@ pub(super) mod text;
 pub use contents::OpaContents;
 pub use metrics::OpaMetrics;
 pub use opa_engine::OpaEngine;
-pub use push::push;
-pub use push_error::PushError;
+pub use push::{PushError, push};
 pub use server::Opa;

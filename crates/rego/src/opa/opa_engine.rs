@@ -1,4 +1,4 @@
-//! Queries of OPA, with a check that it has the expected contents.
+//! Queries OPA, and checks that OPA has the expected contents.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::installed::MARKED;
 use super::responses::{decision, failure, lacks_modules};
 use super::server::Opa;
 use crate::bundle::Bundle;
-use crate::engine_error::{EngineError, Failure};
+use crate::engine::{EngineError, Failure};
 
 /// The time limit of a query. Callers wait for four seconds.
 const QUERY_TIMEOUT: Duration = Duration::from_millis(3_500);
@@ -81,7 +81,7 @@ impl OpaEngine {
             let response = match opa.client.send_with_retries(Method::POST, "/v1/query", &request, left).await
             {
                 Ok(response) => response,
-                // The last attempt has too little time.
+                // OPA lacked the contents in earlier attempts, and this attempt had too little time left.
                 Err(_) if is_lacking && Instant::now() >= until => return Err(lacks()),
                 Err(error) => return Err(unreached(error.to_string())),
             };
@@ -114,7 +114,7 @@ impl OpaEngine {
     }
 
     /// Whether OPA's modules, which `revision` identifies, may be used. An OPA of this process must have exactly the
-    /// expected ones; a shared one may have others.
+    /// expected modules. A shared OPA may have other modules.
     fn is_in_force(&self, revision: &str) -> bool {
         !self.opa.0.is_own || (self.opa.is_ready() && revision == self.contents.revision())
     }

@@ -1,11 +1,13 @@
 //! Pushes contents to OPA: only the changes if its contents are known, otherwise everything.
 //!
-//! OPA accepts a single module or document completely or not at all. For a change of several, the marker is removed
-//! first, and set again once all are complete. Meanwhile, a random token of the writer takes its place. A writer sets
-//! the marker only if its token is still present, so an OPA that was restarted in between gets no marker.
+//! OPA accepts a single module or document completely or not at all. A change of several of them begins with the
+//! removal of the marker, and ends with setting it again. Meanwhile, a random token of the writer is in place of the
+//! marker. A writer sets the marker only if its token is still present, so an OPA that was restarted in between gets no
+//! marker.
 //!
-//! The module that proves that all modules are `installed` calls each of them. Calls of a new module are added after
-//! the module itself. Calls of a module that is to be deleted or moved to another package are removed before.
+//! The proof module ([`installed`]) calls a function of each module, which proves that all are installed. The call for
+//! a new module is added after the module. If a module is deleted, or moved to another package, its call is removed
+//! first.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +23,6 @@ use serde_json::{Value as Json, json};
 use super::contents::{ModuleDiff, OpaContents, PREFIX};
 use super::drift::{ListedPolicy, policies};
 use super::installed;
-use super::push_error::PushError;
 use super::responses::compile_errors;
 use super::server::Opa;
 use crate::bundle::Bundle;
@@ -34,12 +35,23 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The path of this project's records in OPA, and of the marker.
 const OURS: &str = "/v1/data/policysync";
 
-/// The records of this project in OPA: the modules and roots that it has written.
+/// The records of this project in OPA: the modules and the roots of data that this project has written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct OwnedRecords {
     modules: BTreeSet<String>,
     roots: BTreeSet<String>,
+}
+
+/// Why a push to OPA failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// OPA is unreachable or rejected a request.
+    #[error(transparent)]
+    Ask(#[from] JsonClientError),
+    /// OPA rejected modules, with the faults of each.
+    #[error("it refuses {}", .0.values().flatten().next().map(ToString::to_string).unwrap_or_default())]
+    Rejected(BTreeMap<ModuleId, Vec<Fault>>),
 }
 
 /// Uploads `contents` to `opa`: the modules of `bundle`, and data. `before` has the present contents of OPA, if known.
@@ -110,7 +122,7 @@ struct PushSession<'p> {
 }
 
 impl PushSession<'_> {
-    /// Pushes all of `contents`. Returns the modules of others in OPA.
+    /// Pushes all of `contents`. Returns the modules of other clients in OPA.
     async fn push_all(&self, contents: &OpaContents) -> Result<Vec<String>, PushError> {
         let owned_records = self.owned_records().await?;
         let known = owned_records.modules.iter().map(String::as_str);
@@ -150,8 +162,8 @@ impl PushSession<'_> {
         Ok(())
     }
 
-    /// Changes modules. OPA rejects a module that does not compile with the present ones, so rejected modules are tried
-    /// again after the others.
+    /// Changes modules. OPA rejects a module that does not compile with the present modules, so rejected modules are
+    /// tried again after all others.
     async fn apply_diff(&self, diff: ModuleDiff) -> Result<(), PushError> {
         let ModuleDiff { mut deleted, mut written } = diff;
         loop {
@@ -217,7 +229,7 @@ impl PushSession<'_> {
         self.patch(&[filled, revision]).await
     }
 
-    /// Changes the marker, which is set, to that of `contents`.
+    /// Changes the marker, which is set, to the marker of `contents`.
     async fn mark_again(&self, contents: &OpaContents) -> Result<(), PushError> {
         let revision = json!({"op": "replace", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[revision]).await
@@ -241,7 +253,8 @@ impl PushSession<'_> {
         Ok(())
     }
 
-    /// Records these roots as well, and replaces all records and the marker.
+    /// Begins a complete push: replaces all records and removes the marker. Also records these further modules and
+    /// roots.
     async fn begin<'m>(
         &self,
         contents: &'m OpaContents,
@@ -259,11 +272,11 @@ impl PushSession<'_> {
         let response = self.send(Method::GET, OURS, Bytes::new()).await?;
         let response: Json =
             serde_json::from_slice(&response.body).map_err(|error| self.client.parse_error(&error))?;
-        // Values that other clients have written there are ignored.
+        // If another client has written values of other types there, they are ignored.
         Ok(OwnedRecords::deserialize(&response["result"]).unwrap_or_default())
     }
 
-    /// This project's modules and those of others, if OPA lists them.
+    /// This project's modules and the modules of other clients, if OPA lists them.
     async fn list_modules(&self) -> (Vec<ModuleId>, Vec<String>) {
         let mut listed = (Vec::new(), Vec::new());
         for ListedPolicy { id, .. } in policies(self.client).await.unwrap_or_default() {

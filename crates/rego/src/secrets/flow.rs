@@ -6,8 +6,8 @@ use std::rc::Rc;
 use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Query, Rule, RuleHead};
 
 use super::frame::{Call, Effect, Frame, Root, declared};
+use super::guard::Truth;
 use super::review_parts::{Key, ReviewParts};
-use super::truth::Truth;
 use crate::fault::Position;
 use crate::module::{Module, ModuleId};
 use crate::names::Names;
@@ -35,7 +35,7 @@ pub(super) struct Flow<'m> {
     pub(super) secrets: &'m BTreeSet<String>,
     pub(super) names: Vec<Names<'m>>,
     numbers: BTreeMap<Vec<String>, usize>,
-    /// By number: the definitions, each with the index of its module.
+    /// By the number of a rule: its definitions, each with the index of its module.
     rules: Vec<Vec<(usize, &'m Rule)>>,
     outcomes: HashMap<Call, Rc<RuleResult>>,
 }
@@ -93,7 +93,7 @@ impl<'m> Flow<'m> {
         if let Some(outcome) = self.outcomes.get(call) {
             return outcome.clone();
         }
-        // The check rejects recursion; this entry ends it.
+        // The check rejects recursive rules. If a recursive rule remains, this entry ends the recursion.
         self.outcomes.insert(call.clone(), Rc::default());
         let mut outcome = RuleResult::default();
         for (module, rule) in self.rules[call.0].clone() {
@@ -163,7 +163,8 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// The part that `expr` evaluates to, if its consumer uses all of it.
+    /// Evaluates `expr` for a use of its whole value. If the value may contain the Secret, records that the contents
+    /// are read. The result is undefined, or a value without contents of the Secret.
     pub(super) fn whole(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> ReviewParts {
         let part = self.expression(expr, frame);
         if part.holds() {
@@ -172,7 +173,7 @@ impl<'m> Flow<'m> {
         if part == ReviewParts::NOTHING { part } else { ReviewParts::OTHER }
     }
 
-    /// Like [`Self::whole`], for several expressions; undefined if one of them is.
+    /// Like [`Self::whole`], for several expressions. Undefined if one of them is undefined.
     pub(super) fn all(
         &mut self,
         parts: impl IntoIterator<Item = &'m Expr>,

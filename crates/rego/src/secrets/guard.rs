@@ -1,12 +1,47 @@
-//! Guards: conditions such as `input.request.kind.kind == "Pod"`, which no Secret meets.
+//! Evaluates guards: conditions such as `input.request.kind.kind == "Pod"`, which no Secret meets.
 
 use regorus::unstable::{AssignOp, BoolOp, Expr, Literal, LiteralStmt, Query};
 
 use super::flow::Flow;
 use super::frame::{Frame, Root};
 use super::review_parts::{Key, ReviewParts};
-use super::truth::Truth;
 use crate::tree;
+
+/// Whether a condition holds for Secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Truth {
+    /// `true`: for all Secrets; `false`: for none; `None`: unknown.
+    for_secrets: Option<bool>,
+    /// Whether the condition is false for all other kinds.
+    pub(super) only_secrets: bool,
+}
+
+impl Truth {
+    const UNKNOWN: Self = Self { for_secrets: None, only_secrets: false };
+    pub(super) const ALWAYS: Self = Self { for_secrets: Some(true), only_secrets: false };
+    const NEVER: Self = Self { for_secrets: Some(false), only_secrets: false };
+
+    pub(super) fn is_never(self) -> bool {
+        self.for_secrets == Some(false)
+    }
+
+    pub(super) fn is_always(self) -> bool {
+        self.for_secrets == Some(true)
+    }
+
+    fn and(self, other: Self) -> Self {
+        let for_secrets = match (self.for_secrets, other.for_secrets) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        };
+        Self { for_secrets, only_secrets: self.only_secrets || other.only_secrets }
+    }
+
+    fn not(self) -> Self {
+        Self { for_secrets: self.for_secrets.map(|holds| !holds), only_secrets: false }
+    }
+}
 
 impl<'m> Flow<'m> {
     /// Evaluates all statements of `query`.
@@ -98,7 +133,7 @@ impl<'m> Flow<'m> {
     /// Whether `part` equals one of `texts`.
     fn one_of(&self, part: ReviewParts, texts: &[&str]) -> Truth {
         let is_called = |text: &&&str| self.secrets.contains(**text);
-        // With several names, the one in the review is unknown.
+        // If Secrets have several names, the name in the review is unknown.
         let (matching, is_certain) = match part {
             ReviewParts::KIND => (texts.iter().filter(|text| **text == "Secret").count(), true),
             ReviewParts::PLURAL => (texts.iter().filter(|text| **text == "secrets").count(), true),

@@ -1,9 +1,9 @@
-//! Modules that read the contents of a Secret under review: its `data` and `stringData`. Without `--replicate secrets`, evaluations
-//! get the Secret without these fields, so a rule about them would never deny anything.
+//! Finds modules that read the contents of a Secret under review: its `data` and `stringData`. Without `--replicate
+//! secrets`, evaluations get the Secret without these fields, so a rule about them would never deny anything.
 //!
-//! The analysis is static. Starting at the rules named `deny`, it tracks the Secret from `input` through variables, functions and
-//! rules. A rule that can read the fields counts, unless its body excludes Secrets: by `input.request.kind.kind == "Pod"`, by a
-//! constant kind in the head, or by a field that no Secret has.
+//! The analysis is static. Starting at the rules named `deny`, it tracks the Secret from `input` through variables,
+//! functions and rules. A rule that can read the fields is reported, unless the rule excludes Secrets. It may exclude
+//! them by `input.request.kind.kind == "Pod"`, by a constant kind in the head, or by a field that no Secret has.
 
 mod binding;
 mod calls;
@@ -11,7 +11,6 @@ mod flow;
 mod frame;
 mod guard;
 mod review_parts;
-mod truth;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +44,8 @@ pub struct SecretReads {
 pub enum SecretContents {
     /// Secrets are replicated.
     Readable,
-    /// Secrets are not replicated. The fault is the first place that reads the contents anyway; reviews of Secrets fail with it.
+    /// Secrets are not replicated. If a module reads the contents anyway, the fault has the first such place, and
+    /// reviews of Secrets fail.
     Withheld(Option<Fault>),
 }
 
@@ -63,8 +63,8 @@ pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
 }
 
 impl SecretReads {
-    /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names of Secrets in them.
-    /// The analysis needs their syntax trees, so the [check](super::confined) does it, within its limits.
+    /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names of Secrets in modules.
+    /// The analysis needs syntax trees, so it is a part of the [check](super::confined) and within the limits of the check.
     #[must_use]
     pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
         let [certain, possible] = Flow::new(edited, names).reads();

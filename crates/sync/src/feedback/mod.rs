@@ -1,8 +1,8 @@
-//! The status protocol between hub and spokes: which values an agent has to report about a copy, and how they are
-//! read.
+//! The status protocol between hub and spokes: which values an agent has to report about a copy, and how the hub reads
+//! them.
 //!
 //! ```text
-//! asked ──names of values──▶ a work's feedback rules ──▶ agent ──▶ a work's status ──▶ answer
+//! rules ──names of values──▶ a work's feedback rules ──▶ agent ──▶ a work's status ──▶ report
 //! ancestors/rule ──▶ a work's condition rule, in CEL ──▶   "   ──▶       "        ──▶ ancestors
 //! ```
 //!
@@ -12,7 +12,6 @@ pub mod ancestors;
 mod budget;
 mod condition;
 mod defaults;
-mod dropped;
 mod gateway;
 mod report;
 mod rules;

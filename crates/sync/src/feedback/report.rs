@@ -1,21 +1,21 @@
 //! Reads the report of a spoke's agent from the status of a work.
 //!
-//! An agent may write anything, in any amount that fits into an object, so the report is limited. It has at most 16
-//! KiB of text, in the order of arrival ([`TextBudget`]), and 64 values of configured `statusFields`. Texts for people
-//! that exceed the space are cut; other values are dropped and recorded by name. All other values are limited by
-//! their subject: four conditions, and for a Gateway as many addresses, listeners, route kinds and listener
+//! An agent may write anything, in any amount that fits into an object, so the report is limited. It has at most 16 KiB
+//! of text, in the order of arrival ([`TextBudget`]), and 64 values of configured `statusFields`. Texts for people that
+//! exceed the space are cut; other values are dropped and recorded by name. The number of all other values is limited,
+//! too. A copy has four conditions. A Gateway has at most as many addresses, listeners, route kinds and listener
 //! conditions as its status can hold.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::ancestors::Ancestors;
 use super::budget::TextBudget;
 use super::condition::{ReportedCondition, TEXT_LIMIT, applied, as_revision, of_type};
-use super::dropped;
 use super::gateway::ReportedGateway;
 use super::value::ValueName;
 use crate::rows::purpose::Purpose;
@@ -26,11 +26,15 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::text::truncate_bytes;
 use policy_sync_api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 
-/// The maximum number of kept values of configured `statusFields`, and of names of dropped ones.
+/// The maximum number of kept values of configured `statusFields`, and of kept names of dropped values.
 const FIELDS_LIMIT: usize = 64;
 
 /// The maximum length in bytes of a moment in RFC 3339.
 const CREATED_LIMIT: usize = 40;
+
+/// The maximum number of bytes of the message of `StatusFeedbackSynced` that are searched: the API's limit for the
+/// message of a condition.
+const MESSAGE_LIMIT: usize = 32 * 1024;
 
 /// The report of a spoke's agent on a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,7 +75,8 @@ impl AgentReport {
         if let Some(applied) = applied(object, status) {
             report.applied = applied.status == "True";
             if !report.applied {
-                // The manifest's own message names the object and the conflict; that of the work only gives numbers.
+                // The manifest's own message names the object and the conflict; the message of the work only gives
+                // numbers.
                 let manifests = status.resource_status.manifests.iter();
                 let failed = manifests
                     .filter_map(|manifest| of_type(&manifest.conditions, "Applied"))
@@ -101,7 +106,7 @@ impl AgentReport {
                 .map(|(known, _)| known)
                 .chain(&report.dropped)
                 .any(|known| **known == *name);
-            if !is_known && dropped::by_agent(&manifest.conditions, name) {
+            if !is_known && by_agent(&manifest.conditions, name) {
                 report.drop(name, &mut budget);
             }
         }
@@ -119,8 +124,8 @@ fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s 
     })
 }
 
-/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision
-/// is a copy: for a different object of the same name, the agent reports a creation time without a revision.
+/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision is
+/// a copy. For a different object of the same name, the agent reports a creation time but no revision.
 ///
 /// It is separate from [`AgentReport`], because clusters with equal conditions share one value of that type.
 pub(crate) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
@@ -197,6 +202,34 @@ fn field(value: &FieldValue) -> Option<Box<str>> {
     found.or_else(json).map(|field| field.to_string().into())
 }
 
+/// Whether the manifest's `StatusFeedbackSynced` condition reports `value` as dropped: the agent found it but could not
+/// send it.
+///
+/// A path without a match yields no value, which is not an error. A value that the agent cannot send is missing in the
+/// same way. The agent cannot send JSON of more than 1,024 bytes. Without the feature gate `RawFeedbackJsonString`, it
+/// cannot send lists, objects and fractions. Only the message of one condition shows whether a value is absent or could
+/// not be sent. The patterns below match the messages of all known agent versions; if a later version words them
+/// differently, the value counts as absent.
+fn by_agent(conditions: &[Condition], value: &str) -> bool {
+    let Some(condition) = conditions.iter().find(|condition| condition.type_ == "StatusFeedbackSynced")
+    else {
+        return false;
+    };
+    let message = truncate_bytes(&condition.message, MESSAGE_LIMIT);
+    // The cheap tests come first, since the message names only few values.
+    condition.status == "False"
+        && message.contains(value)
+        && [
+            format!("of the value for {value} is not found"),
+            format!("json raw string for name {value} is larger than"),
+            format!("to json string for name {value}: "),
+            format!("failed to find value for {value} with error: "),
+            format!(" of {value} with error: "),
+        ]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
 impl MemorySize for AgentReport {
     fn bytes(&self) -> usize {
         let texts = [&self.message, &self.revision].into_iter().flatten().map(|text| text.len());
@@ -220,3 +253,6 @@ impl AgentReport {
         report
     }
 }
+
+#[cfg(test)]
+mod tests;

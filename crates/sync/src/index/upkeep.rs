@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Index;
-use crate::View;
 use crate::found::{VERSIONS, WATCHED_VERSIONS, WORK_SCHEMA};
 use crate::key::work_key;
 use crate::kinds::{
@@ -13,9 +12,11 @@ use crate::kinds::{
 use crate::rows::kind::{KindState, Resolution};
 use crate::rows::policy::Policy;
 use crate::rows::work::Work;
+use crate::{PolicyKind, View};
 use policy_sync_api::moment::Moment;
-use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::params::Role;
+use policy_sync_api::shrink;
 use policy_sync_mirror::Cascade;
 use policy_sync_mirror::{AnyRow, KindDeclaration, MirrorChange, Source, Tables};
 
@@ -32,7 +33,7 @@ impl policy_sync_mirror::Index for Index {
         View::new(tables, self, now)
     }
 
-    /// The ManifestWork schema must have the required features.
+    /// Plans require some features of the ManifestWork schema, which `WorkSchema::fault` checks.
     fn ready(&self, tables: &Tables) -> bool {
         tables.rows(&WORK_SCHEMA).any(|(_, schema)| schema.fault().is_none())
     }
@@ -121,3 +122,39 @@ impl policy_sync_mirror::Index for Index {
         gone.chain([Cascade::RemoveSource(WATCHED_VERSIONS.resource(kind.clone()))]).collect()
     }
 }
+
+impl Index {
+    /// Records when the current generation of a policy was first seen. The policy `object` of `source` was created,
+    /// changed or deleted at `now`; `before` is its old row.
+    fn policy_changed(
+        &mut self,
+        tables: &Tables,
+        source: &Source,
+        kind: &PolicyKind,
+        object: &ObjectKey,
+        before: Option<&Policy>,
+        now: Moment,
+    ) {
+        let origin = Origin::new(kind.clone(), object.clone());
+        let after = tables.row::<Arc<Policy>>(source, object);
+        if kinds::role_of(source).is_some_and(|(role, _)| role == Role::Policy) {
+            self.same_target.changed(kind, object, before, after.map(|policy| &**policy));
+        }
+        let Some(after) = after else {
+            self.policies_changed.remove(&origin);
+            return shrink::shrink_if_sparse(&mut self.policies_changed);
+        };
+        // Objects in the first list may have changed at any time before the list.
+        let is_known = tables.synced(source).is_some();
+        let is_same = |before: &Policy| match kinds::role_of(source) {
+            Some((Role::Resource, _)) => before.has_same_content(after),
+            _ => before.is_generation_of(after),
+        };
+        if is_known && !before.is_some_and(is_same) {
+            self.policies_changed.insert(origin, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

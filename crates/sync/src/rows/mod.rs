@@ -2,7 +2,6 @@
 //!
 //! Rows have no resource version: if only that changes, the rows are equal and nothing is affected.
 
-pub mod cache_slot;
 pub mod class;
 pub mod cluster;
 mod content;
@@ -15,7 +14,6 @@ pub mod policy;
 pub mod purpose;
 pub mod schema;
 pub mod secret;
-mod served;
 pub mod work;
 
 use std::collections::BTreeMap;

@@ -1,11 +1,12 @@
 //! Rows of policies of any kind, and of resources that are copied to spokes unchanged.
 
+use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-use super::cache_slot::CacheSlot;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use policy_sync_api::annotations::{self, LAST_APPLIED};
@@ -18,7 +19,7 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::{HubObject, Metadata};
 use policy_sync_mirror::{ObjectRow, Row};
 
-/// The maximum number of a policy's targets that affect the order in which copies are created.
+/// The order in which copies are created considers at most this number of targets of a policy.
 const TARGETS_LIMIT: usize = 16;
 
 /// A target of a policy: a Gateway in its own namespace, or one of that Gateway's listeners.
@@ -82,7 +83,7 @@ pub struct Policy {
     pub spec: RawSpec,
     /// Its targets.
     pub targets: Arc<[Target]>,
-    /// The fields of a resource besides its spec, as JSON text; `None` for policies.
+    /// The fields of a resource other than its spec, as JSON text; `None` for policies.
     pub others: Option<RawSpec>,
     /// The controlling owner of the object, such as `ReplicaSet web`.
     pub controlled_by: Option<Arc<str>>,
@@ -105,12 +106,13 @@ pub struct PolicyFields {
     pub owned: bool,
     /// Other Policy Sync controllers that own at least one of them.
     pub other_owners: BTreeSet<Arc<str>>,
-    /// Whether others own each annotation, in the same order: omitting one from an apply then does not remove it.
+    /// Whether others own each annotation, in the same order. Omitting such an annotation from an apply does not remove
+    /// it.
     pub shared: [bool; 4],
 }
 
 impl PolicyFields {
-    /// Whether any of the annotations exists and no other Policy Sync controller owns one.
+    /// Whether any of the annotations exists, and no other Policy Sync controller owns any of them.
     #[must_use]
     pub fn is_ours_to_remove(&self) -> bool {
         self.other_owners.is_empty() && self.hashes.iter().any(Option::is_some)
@@ -176,7 +178,7 @@ impl Policy {
         self.uid == other.uid && self.spec == other.spec && self.others == other.others
     }
 
-    /// The Placement that its label names; empty if the label is.
+    /// The Placement that its label names; empty if the label is empty.
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str)
@@ -197,7 +199,7 @@ impl Policy {
 }
 
 impl Row for Policy {
-    /// Decisions depend on metadata alone: the generation represents the spec.
+    /// The hash covers only metadata. The generation represents the spec.
     fn deletion_hash(&self) -> Option<Hash> {
         let selectors = annotations::SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key));
         let preferences = self.annotations.get(annotations::REPLICA_PREFERENCES);
@@ -209,6 +211,31 @@ impl Row for Policy {
 impl ObjectRow for Policy {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         Self::new(object, &controller.hub_field_manager())
+    }
+}
+
+/// A cache in a row, for results that plans derive from the row and would otherwise compute again. The value is dropped
+/// with the row. Since it follows from the row, it does not take part in comparisons. Clones share the value.
+#[derive(Clone, Default)]
+pub struct CacheSlot(Arc<OnceLock<Arc<dyn Any + Send + Sync>>>);
+
+impl CacheSlot {
+    /// The cached value, created by the first call. A later call with another type returns an uncached default.
+    #[must_use]
+    pub fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.0.get_or_init(|| Arc::new(T::default())).clone().downcast().unwrap_or_default()
+    }
+}
+
+impl PartialEq for CacheSlot {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for CacheSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Aside")
     }
 }
 

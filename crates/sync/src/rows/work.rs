@@ -3,24 +3,31 @@
 //! A spoke's agent may write anything into its works. The payload is therefore kept as a hash of the actual content,
 //! never as a hash from an annotation. Texts are limited to the length that a correct agent would write.
 
+use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::Strings;
 pub use super::content::{ANNOTATIONS, Content, LABELS};
-use super::{Strings, served};
 use crate::feedback::{AgentReport, applied, as_revision, created};
 use policy_sync_api::annotations;
 use policy_sync_api::gateway;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, Origin};
 use policy_sync_api::object::HubObject;
+use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
 use policy_sync_mirror::{ObjectRow, Row};
 
 pub use super::purpose::Purpose;
+
+/// The maximum number of Gateways in a work's annotation: a policy has at most as many targets
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
+const LIMIT: usize = 16;
 
 /// A work on the hub.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +40,7 @@ pub struct Work {
     pub created: Moment,
     /// When its deletion was requested.
     pub deleting: Option<Moment>,
-    /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have forged it.
+    /// Since when the cluster of a Gateway's work is no longer selected. The spoke's agent may have forged it.
     pub unplaced: Option<Moment>,
     /// Since when its agent has applied the current content; `None` if it has not. The agent may have forged it.
     pub applied_since: Option<Moment>,
@@ -51,8 +58,8 @@ pub struct Work {
     pub of_resource: bool,
     /// Whether it belongs to a Gateway and carries ReferenceGrants.
     pub grants: bool,
-    /// When the copy was created on the spoke, reported by the agent and by the spoke's clock. The agent may have
-    /// forged it.
+    /// When the copy was created on the spoke, by the spoke's clock. The agent reports this time and may have forged
+    /// it.
     pub copied: Option<Moment>,
     /// The report of the spoke's agent.
     pub report: Option<Arc<AgentReport>>,
@@ -69,8 +76,8 @@ impl Work {
         let served = metadata.annotations.get(annotations::GATEWAYS);
         let none = Strings::default();
         let compared = match purpose {
-            // An access work is planned without annotations, and patches remove none, so annotations of the spoke are
-            // no difference.
+            // An access work is planned without annotations, and patches remove none. So annotations that a spoke adds
+            // do not count as a difference.
             Purpose::Access(_) => &none,
             _ => &metadata.annotations,
         };
@@ -81,7 +88,7 @@ impl Work {
             deleting: moment(metadata.deletion_timestamp.as_ref()),
             unplaced: unplaced(object, &purpose),
             content: Content::new(&spec, &metadata.labels, compared),
-            gateways: served.map(|text| served::named(text)).unwrap_or_default(),
+            gateways: served.map(|text| named(text)).unwrap_or_default(),
             revision: revision(&spec),
             replicas: copy(&spec).and_then(|copy| copy["spec"]["replicas"].as_u64()),
             of_resource: metadata.labels.get(annotations::WORK_FOR).is_some_and(|what| what == "resource"),
@@ -143,6 +150,40 @@ fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {
 fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Moment> {
     let applied = applied(object, status).filter(|applied| applied.status == "True")?;
     moment(Some(&applied.last_transition_time))
+}
+
+/// The names of Gateways in the JSON list `text`, an annotation of a work; empty if it is not a list of strings. A
+/// spoke's agent may write as many names as an annotation holds, so only the first few are kept.
+fn named(text: &str) -> Arc<[Arc<str>]> {
+    serde_json::from_str(text).map(|Names(names)| names.into()).unwrap_or_default()
+}
+
+struct Names(Vec<Arc<str>>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(First)
+    }
+}
+
+struct First;
+
+impl<'de> Visitor<'de> for First {
+    type Value = Names;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of names")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Names, A::Error> {
+        let mut names: Vec<Arc<str>> = Vec::new();
+        while let Some(name) = list.next_element::<String>()? {
+            if names.len() < LIMIT && is_dns_subdomain(&name) && names.iter().all(|known| **known != *name) {
+                names.push(name.into());
+            }
+        }
+        Ok(Names(names))
+    }
 }
 
 impl Row for Work {}

@@ -1,7 +1,5 @@
 //! The *fold* of a policy: aggregates the reports of all clusters in annotations of the hub policy.
 
-mod conditions;
-mod cut;
 mod detail;
 mod entry;
 
@@ -28,7 +26,7 @@ use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::text::join_limited;
 
-/// The maximum size of the controller's annotations, keys and values, in bytes.
+/// The maximum size of the keys and values of this controller's annotations, in bytes.
 pub const OWN_ANNOTATIONS_LIMIT: usize = 128 * 1024;
 /// The maximum size of all annotations of a policy, in bytes. The API allows 256 KiB.
 pub const ANNOTATIONS_LIMIT: usize = 240 * 1024;
@@ -44,9 +42,9 @@ pub struct FoldPlan {
     pub notices: Vec<Notice>,
     /// The state for the metrics. `None` if the controller does not handle the policy.
     pub sync_state: Option<SyncState>,
-    /// When the fold changes without a change on the hub.
+    /// When the fold changes because time has passed.
     pub recheck: Option<Moment>,
-    /// Whether to plan the policy's works: one no longer waits for older copies, or waits for a different copy.
+    /// Whether to plan the policy's works: a work no longer waits for older copies, or waits for a different copy.
     pub replan_works: bool,
 }
 
@@ -64,9 +62,9 @@ impl FoldPlan {
 /// The change to make to the annotations of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fold {
-    /// None: they are up to date, or this controller may not write them.
+    /// No change: the annotations are up to date, or this controller may not write them.
     Settled,
-    /// Other Policy Sync controllers own some of them.
+    /// Other Policy Sync controllers own some of the annotations.
     Contested {
         /// The competing controllers.
         contest: Contest,
@@ -93,8 +91,8 @@ pub enum Fold {
 pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let (gvr, info) = match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, info) => (gvr, info),
-        // The annotations of a frozen policy explain the problem, and those of an unlisted one are removed. Both
-        // require that the kind is still watched.
+        // The annotations of a frozen policy explain the problem. The annotations of a policy whose kind is not listed
+        // are removed. Both require that the kind is still watched.
         KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
             match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
                 Some((gvr, info)) => (gvr.clone(), info.clone()),
@@ -179,13 +177,14 @@ fn annotations(
         let summary = serde_json::to_string(summary).unwrap_or_default();
         let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
         let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
-        let entries: Vec<_> = entries.iter().map(cut::to_limit).collect();
+        let entries: Vec<_> = entries.iter().map(detail::to_limit).collect();
         let (detail, text) = detail::fit(&entries, room.saturating_sub(taken));
         annotations.insert(POLICIES_SYNCED, text);
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);
         annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
     }
-    // If other annotations leave too little room, leave ours out. Otherwise the API server would reject every write.
+    // If other annotations leave too little room, omit this controller's annotations. Otherwise the API server would
+    // reject every write.
     if bytes(&annotations) > room {
         annotations.retain(|key, _| *key == POLICY_SYNC_MESSAGE);
     }
@@ -195,8 +194,8 @@ fn annotations(
     annotations
 }
 
-/// Prepares the removal of annotations with another owner. Leaving them out would keep them, so they first get a
-/// different value, which makes this controller the only owner. The next write leaves them out.
+/// Prepares the removal of annotations that another owner also owns. Omitting such an annotation from an apply would
+/// not remove it. So this write changes its value, which makes this controller the only owner. The next write omits it.
 fn taking_over(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,

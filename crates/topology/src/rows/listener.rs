@@ -10,8 +10,8 @@ use kube::core::{Expression, Selector, SelectorExt};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::namespace::{NAME_LABEL, name_label};
 use super::wire::{self, GroupName, Hostname, KindName, Limited, Name, or_default};
+use super::{NAME_LABEL, name_label};
 use crate::fault::Fault;
 use crate::locator::{Kind, Locator, SECRET};
 use policy_sync_api::gateway::{CERTIFICATES_LIMIT, GROUP, KINDS_LIMIT, LISTENERS_LIMIT};

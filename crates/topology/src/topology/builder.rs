@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 
 use super::dot::{self, DotLines};
-use super::{PolicyId, Topology};
+use super::{NodeId, PolicyId, Topology};
 use crate::graph::Graph;
 use crate::locator::Locator;
-use crate::node_id::NodeId;
 use crate::object::{Object, Policy, Targetable};
 
 /// A node of a topology that was built from objects.
@@ -30,10 +29,10 @@ impl<'o> Node<'o> {
     }
 }
 
-/// The reason why objects make no topology.
+/// The reason why objects do not form a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Two objects, or two policies, have the same locator. A policy and an object may share one.
+    /// Two objects, or two policies, have the same locator. A policy and an object may have the same locator.
     #[error("{0} is given twice")]
     Duplicate(String),
     /// The links form a cycle. The locators are in the order of the links, and the first is repeated at the end.
@@ -64,9 +63,9 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
         found.ok().map(NodeId::new)
     }
 
-    /// The topology as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its
-    /// locator, its label `Kind\nnamespace/name`, or `Kind\nnamespace/name#section` for a section. A dashed edge leads from each policy to
-    /// its targets. Policies that are attached to nothing are included.
+    /// The topology as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read. A node's
+    /// id is its locator. Its label is `Kind\nnamespace/name`, or `Kind\nnamespace/name#section` for a section. A
+    /// dashed edge leads from each policy to its targets. Policies that are attached to nothing are included.
     #[must_use]
     pub fn dot(&self) -> String {
         // Without a limit there is always room.
@@ -96,10 +95,11 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
 }
 
 impl<'o> TopologyBuilder<'o> {
-    /// Adds objects that policies can target. All objects of a call have one Rust type; for several types, call it several times.
+    /// Adds objects that policies can target. All objects of a call have one Rust type; for several types, call it
+    /// several times.
     ///
-    /// A section, such as a listener, is a separate node: add it, and link its object to it. Otherwise policies that target the section
-    /// are not attached.
+    /// A section, such as a listener, is a separate node: add it, and link its object to it. Otherwise policies that
+    /// target the section are not attached.
     ///
     /// ```
     /// use policy_sync_topology::Topology;
@@ -138,8 +138,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds a link to each of `children` from each of its parents, as [`link`](Self::link) does. The children must also be added as
-    /// objects.
+    /// Adds a link to each of `children` from each of its parents, as [`link`](Self::link) does. The children must also
+    /// be added as objects.
     #[must_use]
     pub fn links<T: Object + 'o, L: IntoIterator<Item = Locator<'o>>>(
         mut self,
@@ -159,8 +159,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds policies, of one kind or of several. All policies of a call have one Rust type; for several types, call it several times, or
-    /// pass `&[&dyn Policy]`.
+    /// Adds policies, of one kind or of several. All policies of a call have one Rust type; for several types, call it
+    /// several times, or pass `&[&dyn Policy]`.
     ///
     /// Targets that the topology does not have are ignored; see [`Policy::targets`].
     #[must_use]

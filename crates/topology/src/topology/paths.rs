@@ -1,7 +1,6 @@
 //! The paths between two nodes.
 
-use super::Topology;
-use crate::node_id::NodeId;
+use super::{NodeId, Topology};
 
 /// The paths between two nodes, in the order of their nodes.
 #[derive(Debug)]

@@ -1,3 +1,5 @@
+mod copies;
+
 use super::super::view::{Rows, View};
 use super::*;
 use policy_sync_api::annotations::{

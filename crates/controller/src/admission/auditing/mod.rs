@@ -7,14 +7,11 @@
 //! ```
 
 mod audit_runner;
-mod key;
 mod metrics;
 mod reconciler;
 mod reports;
-mod settings;
 mod setup;
 
 pub use audit_runner::AuditRunner;
 pub use metrics::AuditMetrics;
-pub use settings::Settings;
-pub use setup::Auditing;
+pub use setup::{Auditing, Settings};

@@ -10,10 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::audit_runner::AuditRunner;
-use super::key::Key;
 use super::metrics::AuditMetrics;
 use super::reports::{self, ByNamespace, Report};
-use super::settings::Settings;
+use super::setup::Settings;
 use crate::admission::audit::{Conflict, Finding, Findings};
 use crate::rego_loading::Loaded;
 use policy_sync_api::annotations::{CONTROLLER, REPORTED};
@@ -26,17 +25,47 @@ use policy_sync_hub::compute_in_background;
 use policy_sync_hub::reconcile::{
     Capability, Leadership, Queue, ReconcileError, RequestError, Requests, Slot, apply, of_kind,
 };
-use policy_sync_mirror::Projection;
+use policy_sync_mirror::{self as mirror, Priority, Projection};
 use policy_sync_rego::module::ModuleId;
 
 /// Delay before an audit is retried while Rego policies or objects are not loaded.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
-/// How long an audit waits for objects that are not loaded. After that it audits the others.
+/// How long an audit waits for objects that are not loaded. After that time, it audits only the loaded objects.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How many pairs of conflicting Rego policies are reported.
 const MAX_CONFLICTS: usize = 100;
 /// Page size when listing reports.
 const PAGE: u32 = 500;
+
+/// A unit of work of the periodic audit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// Audits all objects.
+    Run,
+    /// Compares the findings with the reports on the hub.
+    Reports,
+    /// Writes the report of a namespace, or of the cluster if empty.
+    Report(Arc<str>),
+}
+
+impl mirror::Key for Key {
+    const CATEGORIES: &'static [&'static str] = &["audit", "audit_reports", "audit_report"];
+
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Run => "audit",
+            Self::Reports => "audit_reports",
+            Self::Report(_) => "audit_report",
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match self {
+            Self::Run | Self::Reports => Priority::High,
+            Self::Report(namespace) => Priority::Fair(namespace.clone()),
+        }
+    }
+}
 
 /// Runs audits and writes reports.
 pub(super) struct AuditReconciler {
@@ -53,7 +82,7 @@ pub(super) struct AuditReconciler {
     pub(super) stop: CancellationToken,
 }
 
-/// The reports of the current leadership term.
+/// The state of the reports in the current leadership term.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     /// The last findings, until they have been compared with the reports on the hub.
@@ -69,7 +98,7 @@ pub(super) struct Reports {
     waiting_since: Option<Instant>,
 }
 
-/// A pending change of a report. A deletion has the uid of the report.
+/// A pending change of a report. A deletion contains the uid of the report.
 #[derive(Clone, Debug, PartialEq)]
 enum ReportChange {
     Create(Report),
@@ -182,7 +211,7 @@ impl AuditReconciler {
             .all(|of_cluster| self.loaded.gvr_and_version(&reports::kind(of_cluster)).is_some())
     }
 
-    /// All reports with our name on the hub, by namespace; `None` if the hub does not serve reports.
+    /// All reports on the hub that this controller wrote, by namespace; `None` if the hub does not serve reports.
     async fn stored(&self) -> Result<Option<BTreeMap<Arc<str>, StoredReport>>, AuditError> {
         let mut stored = BTreeMap::new();
         for gvr in [false, true].map(reports::resource) {
@@ -271,7 +300,7 @@ impl AuditReconciler {
                 let body = report.object.to_string().into_bytes();
                 self.requests.write(objects.create(&params, body)).await
             }
-            // Apply recreates a report that was deleted in the meantime.
+            // Apply creates the report again if it was deleted in the meantime.
             ReportChange::Write(report) => {
                 let params = PatchParams::apply(&manager).force();
                 let request =
@@ -301,7 +330,7 @@ impl AuditReconciler {
             }
         };
         let mut reports = self.reports.lock();
-        // Unless another audit has queued a different change in the meantime.
+        // The pending change stays if another audit has replaced it in the meantime.
         if reports.pending.get(namespace) == Some(&pending) {
             reports.pending.remove(namespace);
             match version {

@@ -1,4 +1,4 @@
-//! Starts the periodic audit.
+//! The settings and the start of the periodic audit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::audit_runner::AuditRunner;
-use super::key::Key;
 use super::metrics::AuditMetrics;
-use super::reconciler::AuditReconciler;
+use super::reconciler::{AuditReconciler, Key};
 use super::reports;
-use super::settings::Settings;
 use crate::admission::auditor::{Auditor, PlacementViolation};
 use crate::rego_loading::Loaded;
 use policy_sync_api::names::ControllerName;
@@ -23,6 +21,24 @@ use policy_sync_rego::exemptions::Exemptions;
 const WINDOW: Duration = Duration::from_millis(50);
 /// Delay from a Rego policy change to the next audit, because more changes may follow.
 const SETTLE_DELAY: Duration = Duration::from_secs(5);
+
+/// Settings of the periodic audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The time between audits. `None`: audits run only on request.
+    pub interval: Option<Duration>,
+    /// Whether audits can be requested over HTTP.
+    pub is_served: bool,
+    /// The name of each report.
+    pub name: String,
+}
+
+impl Settings {
+    /// Whether an audit can ever run.
+    fn is_enabled(&self) -> bool {
+        self.interval.is_some() || self.is_served
+    }
+}
 
 /// The periodic audit, before its start.
 #[derive(Debug)]
@@ -36,9 +52,9 @@ pub struct Auditing {
 }
 
 impl Auditing {
-    /// Audits with the policies of `loaded` on behalf of `controller`, at the interval in `settings`, without
-    /// the objects named by `exemptions`. `placement_violations` returns the objects known to this process that violate
-    /// placement policies.
+    /// Creates the periodic audit of `controller`. It evaluates the Rego policies of `loaded` at the interval in
+    /// `settings`, except for the objects named by `exemptions`. `placement_violations` returns the objects known to
+    /// this process that violate placement policies.
     #[must_use]
     pub fn new(
         (loaded, exemptions): (Loaded, Exemptions),

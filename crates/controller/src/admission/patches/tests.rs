@@ -3,7 +3,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::admission::denial::ResourceRef;
 
 const WEB: ResourceRef<'_> = ResourceRef { kind: "pods", namespace: "shop", name: "web" };
 

@@ -7,11 +7,10 @@
 //!                                                                              ╰─▶ violations: Event, metric
 //! ```
 //!
-//! The [loader of Rego policies](crate::rego_loading) keeps the covered objects in memory while there is a placement
-//! policy. Afterwards it keeps them until each object is as its developer wrote it. Only the leader remediates.
+//! While there is a placement policy, the [loader of Rego policies](crate::rego_loading) keeps the covered objects in
+//! memory. Afterwards it keeps them until each object is again as its developer wrote it. Only the leader remediates.
 
 mod causes;
-mod error;
 mod evaluate;
 mod flapping;
 mod key;

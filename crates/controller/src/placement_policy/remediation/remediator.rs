@@ -1,5 +1,4 @@
-//! The controller that patches objects to comply with placement policies, and reports objects that do not
-//! comply.
+//! The reconciler that patches objects to comply with placement policies, and reports objects that do not comply.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::causes::{Causes, Step, hold_message};
-use super::error::{RemediationError, is_conflict};
 use super::evaluate::{Evaluation, evaluate, reference};
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
@@ -36,14 +34,14 @@ use policy_sync_hub::reconcile::{
 use policy_sync_rego::snapshot::RegoQueryError;
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// The time slice for objects of a pass. Other evaluations may run between two slices.
+/// The time slice in which a pass evaluates objects. Other evaluations may run between two slices.
 const BATCH_DURATION: Duration = Duration::from_millis(100);
 /// The maximum number of concurrent patches.
 pub(super) const MAX_CONCURRENT_PATCHES: usize = 8;
-/// The delay after an evaluation that ran out of time, because the machine may have been busy.
+/// The delay before a retry after an evaluation ran out of time, because the machine may have been busy.
 const TIMEOUT_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// The delay when the engine is unreachable.
+/// The delay before a retry when the external engine is unreachable.
 pub(super) const UNREACHABLE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The reason of the Event about a patch.
@@ -60,9 +58,9 @@ pub(super) struct Remediator {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) passes: Mutex<Passes>,
-    /// Patches that the object itself or placement policies caused.
+    /// Recent patches whose cause is a change of the object or of a placement policy.
     pub(super) recent_patches: RecentPatches,
-    /// Patches that the hub has rejected or undone.
+    /// Recent patches that the hub has rejected or undone.
     pub(super) rejected_patches: RecentPatches,
     pub(super) causes: Arc<Mutex<Causes>>,
     pub(super) violations: Arc<Violations>,
@@ -76,14 +74,32 @@ pub(super) struct Remediator {
     pub(super) stop: CancellationToken,
 }
 
-/// The results of evaluations.
+/// The results of evaluating a batch of objects.
 #[derive(Default)]
 pub(super) struct EvaluationBatch {
     pub(super) results: Vec<((ObjectKey, Rego), Evaluation)>,
-    /// The latest change of the data with which the objects were evaluated.
+    /// The number of the latest change of the data when the objects were evaluated.
     pub(super) at: u64,
     /// Objects that were not evaluated yet.
     pub(super) left: Vec<(ObjectKey, Rego)>,
+}
+
+/// A step of remediation failed. It is retried after a backoff.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}")]
+pub(super) struct RemediationError {
+    pub(super) action: String,
+    pub(super) source: RequestError,
+}
+
+impl ReconcileError for RemediationError {
+    fn category(&self) -> &'static str {
+        self.source.category()
+    }
+
+    fn is_expected(&self) -> bool {
+        self.source.is_expected() || is_conflict(&self.source)
+    }
 }
 
 impl Capability for Remediator {
@@ -142,7 +158,7 @@ impl Remediator {
             self.violations.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_traces)
         };
-        // A kind that a placement policy also reads is listed already.
+        // If a placement policy also reads a kind, the kind is listed already, so no event starts its pass.
         self.queue.enqueue(new.into_iter().map(Key::Kind));
         for kind in may_have_traces {
             self.schedule_trace_check(&kind);
@@ -157,14 +173,14 @@ impl Remediator {
 
     fn queue_namespace(&self, namespace: &str) {
         for kind in self.kinds() {
-            // A kind that is not listed yet gets a pass later.
+            // A kind that is not listed yet gets a pass once it is listed.
             let Ok(objects) = self.loaded.objects(&kind) else { continue };
             let keys = objects.into_iter().map(|(key, _)| key).filter(|key| &*key.namespace == namespace);
             self.queue.enqueue(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
         }
     }
 
-    /// Whether placement policies place `object` of `kind` in the Namespace `space`. Returns false if that is
+    /// Whether placement policies apply to `object` of `kind` in the Namespace `space`. Returns false if that is
     /// unknown.
     pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
         let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
@@ -303,7 +319,7 @@ impl Remediator {
                     );
                     self.rejected_patches.record(object, now);
                     self.report(object, &found, ViolationReason::Failed, text);
-                    // The watch delivers no event if the object is unchanged.
+                    // The watch delivers no event because the object is unchanged, so the key is queued again here.
                     self.queue.add_after(key.clone(), TIMEOUT_RETRY_DELAY);
                     return Ok(());
                 }
@@ -322,7 +338,7 @@ impl Remediator {
                 );
                 Ok(())
             }
-            // The object was deleted; the watch delivers that.
+            // The object was deleted, and the watch will deliver the deletion.
             Err(RequestError::Rejected(status)) if status.code == 404 => Ok(()),
             Err(source) if source.is_expected() => Err(failed(source)),
             Err(source) if is_conflict(&source) => {
@@ -331,7 +347,7 @@ impl Remediator {
             }
             Err(source) => {
                 self.metrics.failed();
-                // Temporary errors of the hub are no fault of the object.
+                // Other errors are temporary errors of the hub and are not recorded for the object.
                 if matches!(source.code(), 400..=407 | 410..=428) {
                     self.rejected_patches.record(object, now);
                     let text = format!("cannot be changed as placement policies require: {source}: {change}");
@@ -342,7 +358,7 @@ impl Remediator {
         }
     }
 
-    /// The message for objects whose owner applies changes by hand.
+    /// The message for objects whose changes a user has to apply by hand.
     fn manual_message(&self, change: &Change) -> String {
         let who = match self.settings.mode {
             Mode::Manual => "--remediate manual".to_owned(),
@@ -359,10 +375,15 @@ impl Remediator {
         }
     }
 
-    /// Forgets `object`, which placement policies do not place.
+    /// Forgets `object`, to which placement policies do not apply.
     pub(super) fn forget(&self, object: &Object) {
         self.violations.forget(object);
         self.causes.lock().forget(object);
         self.written.note(&Key::Object(object.clone()), |last| *last = LastWrite::default());
     }
+}
+
+/// Whether another writer changed the object in the meantime.
+fn is_conflict(error: &RequestError) -> bool {
+    matches!(error, RequestError::Stale(_)) || error.code() == 409
 }

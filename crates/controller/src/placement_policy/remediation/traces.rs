@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use kube::api::ListParams;
 
-use super::error::RemediationError;
 use super::key::Key;
-use super::remediator::Remediator;
+use super::remediator::{RemediationError, Remediator};
 use crate::placement_policy::evaluation::PACKAGE;
 use policy_sync_api::annotations::PLACED_BY_POLICY;
 use policy_sync_api::names::{GroupResource, ObjectKey};
@@ -30,8 +29,8 @@ impl Remediator {
         }
     }
 
-    /// Checks on the API server for traces of placement policies on `kind`, because a watch may lag. Releases the kind
-    /// if there are no placement policies and no traces. Keeps the kind if there are traces.
+    /// Looks for traces of placement policies on objects of `kind` on the API server, because a watch may lag. The kind
+    /// stays in memory if there are traces. It is released if there are neither placement policies nor traces.
     pub(super) async fn check_traces(&self, key: &Key, kind: &GroupResource) -> Result<(), RemediationError> {
         let is_asked = || self.loaded.snapshot().has_policies_for(PACKAGE);
         let settle_time = {
@@ -64,7 +63,7 @@ impl Remediator {
                 break;
             }
         }
-        // Placement policies that were created during the check leave new traces.
+        // Placement policies that were created during the check may leave new traces.
         if is_asked() || self.passes.lock().settle_time(self.clock.now()).is_some() {
             return Ok(());
         }
@@ -83,8 +82,8 @@ impl Remediator {
         self.queue.enqueue([Key::Kinds]);
     }
 
-    /// Whether former placement policies have left a trace on `object`, which has only metadata. If the
-    /// object is not in memory, only exempt namespaces are excluded.
+    /// Whether former placement policies have left a trace on `object`, which has only metadata. If the object is not
+    /// in memory, its annotation counts as a trace, unless its namespace is exempt.
     fn has_trace(&self, kind: &GroupResource, object: &HubObject) -> bool {
         let metadata = &object.metadata;
         if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {

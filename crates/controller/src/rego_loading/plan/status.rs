@@ -1,22 +1,26 @@
 //! The status of carriers: an annotation on a ConfigMap, in the format of kube-mgmt, or a condition of a
-//! RegoPolicy.
+//! RegoPolicy. Plans the status, and builds the request that writes it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::PatchParams;
+use kube::core::request;
 use serde_json::{Value, json};
 
 use super::denials::{UNCHECKED, affected};
 use crate::rego_loading::key::CarrierKey;
-use crate::rego_loading::rows::{Carrier, CarrierStatus};
+use crate::rego_loading::rows::{Carrier, CarrierStatus, STATUS};
 use crate::rego_loading::shared::{ServingState, WebhookProblem};
 use crate::rego_loading::verdict::{NEW_MODULE_WAIT, Verdict, Verdicts};
 use crate::rego_loading::view::View;
 use policy_sync_api::condition::condition;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::text::truncate_bytes;
+use policy_sync_hub::reconcile::{apply, of_kind};
 use policy_sync_rego::carrier::CarrierContents;
 use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::module::{ModuleId, Text};
@@ -27,9 +31,11 @@ use policy_sync_rego::selection::LoadOutcome;
 pub(crate) const LOADED: &str = "Loaded";
 /// Maximum size of a condition's message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024;
-/// The maximum size of an annotation with warnings and notes, in bytes. A control character may take six.
+/// The maximum size of an annotation with warnings and notes, in bytes. In JSON, a control character may take six
+/// bytes.
 const MAX_ANNOTATION_BYTES: usize = 128 << 10;
-/// The maximum number of warnings, and of notes, in an annotation: all annotations of an object together have a limit of 256 KiB.
+/// The maximum number of warnings, and of notes, in an annotation. All annotations of an object together are limited to
+/// 256 KiB.
 const MAX_WARNINGS: usize = 20;
 /// The combined state of a carrier's modules.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,21 +44,21 @@ pub(crate) struct CarrierState {
     pub faults: Faults,
     /// Kinds or components that modules wait for.
     pub waiting_for: Vec<String>,
-    /// Whether each rejected or pending module has an earlier text in force.
+    /// Whether an earlier text is in force for each rejected or pending module.
     pub previous_in_force: bool,
     /// Whether data is missing because it cannot be parsed.
     pub data_is_missing: bool,
-    /// The address of the external engine that decides instead of the texts.
+    /// The address of the external engine. It evaluates its own Rego policies instead of these texts.
     pub external_engine: Option<Arc<str>>,
     /// Warnings; the modules are loaded nevertheless.
     pub warnings: Vec<Fault>,
-    /// Conflicts between patches of these Rego policies and older ones.
+    /// Conflicts between patches of these Rego policies and patches of older Rego policies.
     pub conflicts: Vec<Fault>,
     /// Information for the owner.
     pub notes: BTreeSet<String>,
 }
 
-/// The combined state of the modules of `carrier`; `None` if it carries nothing, or a text is not checked
+/// The combined state of the modules of `carrier`. `None` if it carries nothing, or if one of its texts is not checked
 /// yet.
 #[must_use]
 pub(in crate::rego_loading) fn carrier_state(
@@ -154,7 +160,7 @@ impl CarrierState {
         self.faults.is_empty() && self.waiting_for.is_empty()
     }
 
-    /// One sentence about the faults or the waiting.
+    /// One sentence about the faults, or about the dependencies for which the modules wait.
     fn message(&self) -> String {
         let what = if self.faults.is_empty() {
             let mut waiting_for = self.waiting_for.clone();
@@ -268,12 +274,12 @@ fn entries<'f>(faults: impl IntoIterator<Item = &'f Fault>) -> Value {
     faults.into_iter().map(entry).collect()
 }
 
-/// The key in the ConfigMap; for a RegoPolicy, the whole module id.
+/// The key in the ConfigMap. For a RegoPolicy, the whole module id.
 fn file(id: &ModuleId) -> &str {
     id.as_str().splitn(3, '/').nth(2).unwrap_or(id.as_str())
 }
 
-/// When a waiting module of `key` is reported. Short waits are not reported.
+/// The time at which the waiting modules of `key` are reported. Short waits are not reported.
 #[must_use]
 pub(in crate::rego_loading) fn status_due_at(
     view: View<'_>,
@@ -292,7 +298,7 @@ pub(in crate::rego_loading) fn status_due_at(
     since.map(|since| since.after(NEW_MODULE_WAIT)).filter(|at| *at > view.now)
 }
 
-/// The desired status of `key`; `None` if it must not change.
+/// The desired status of `key`; `None` if the present status must not change.
 #[must_use]
 pub(in crate::rego_loading) fn desired_status(
     view: View<'_>,
@@ -302,7 +308,7 @@ pub(in crate::rego_loading) fn desired_status(
 ) -> Option<(CarrierStatus, Option<CarrierState>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
-        // The annotation may belong to another controller that uses such ConfigMaps.
+        // The annotation may belong to another controller that also uses the ConfigMap.
         return carrier.status.is_ours.then(|| (CarrierStatus::default(), None));
     }
     if status_due_at(view, verdicts, registered, key).is_some() {
@@ -318,6 +324,35 @@ pub(in crate::rego_loading) fn desired_status(
     let differs = status.annotation != carrier.status.annotation
         || status.conditions.iter().any(|condition| !carrier.status.conditions.contains(condition));
     differs.then_some((status, Some(carrier_state)))
+}
+
+/// A server-side apply of `status` to the carrier `key` with this uid.
+///
+/// # Errors
+///
+/// If the request cannot be built.
+pub(in crate::rego_loading) fn status_request(
+    manager: &str,
+    key: &CarrierKey,
+    uid: &str,
+    status: &CarrierStatus,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let (api_version, kind) = key.type_meta();
+    let mut metadata = json!({"name": key.0.name, "uid": uid});
+    let params = PatchParams::apply(manager).force();
+    let objects = of_kind(&key.gvr(), &key.0.namespace);
+    if key.is_rego_policy() {
+        let conditions = json!({"conditions": status.conditions});
+        let body =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": conditions});
+        return objects.patch_subresource("status", &key.0.name, &params, &apply::body(&body)?);
+    }
+    metadata["namespace"] = (*key.0.namespace).into();
+    if let Some(annotation) = &status.annotation {
+        metadata["annotations"] = json!({STATUS: annotation});
+    }
+    let body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    objects.patch(&key.0.name, &params, &apply::body(&body)?)
 }
 
 #[cfg(test)]

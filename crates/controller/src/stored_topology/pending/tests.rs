@@ -1,7 +1,6 @@
-//! Tests of single sequences of graphs, writes and watch events. `tests/model` checks all orders.
+//! Tests of single sequences of graphs, writes and watch events. `tests/model` tests all orders of these steps.
 
 use super::*;
-use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::rows::RouteKind;
 
 const UID: &str = "one";
@@ -52,12 +51,12 @@ fn write_missed_by_a_graph_triggers_a_rebuild() {
     write(&mut pending, 5);
     pending.begin_build();
     assert!(pending.status_delivered(&route(), digest("new"), 9));
-    // Built from older rows, which have the status that this graph requires; the hub no longer
-    // does.
+    // The graph was built from older rows. These rows have the status that the graph requires, but the hub no longer
+    // has it.
     assert!(replace(&mut pending, None, 4).rebuild);
     pending.begin_build();
     assert!(!replace(&mut pending, None, 5).rebuild);
-    // An aborted build does not include the write either.
+    // An aborted build does not include the delivered write either.
     let _ = replace(&mut pending, Some("newer"), 5);
     pending.begin_build();
     assert!(pending.status_delivered(&route(), digest("newer"), 9));
@@ -71,7 +70,7 @@ fn write_delivered_during_a_build_is_not_repeated() {
     write(&mut pending, 5);
     pending.begin_build();
     assert!(pending.status_delivered(&route(), digest("new"), 9));
-    // Built from older rows.
+    // The graph was built from older rows.
     let replaced = replace(&mut pending, Some("new"), 4);
     assert!(replaced.turns.is_empty() && !replaced.rebuild, "{replaced:?}");
 }
@@ -114,8 +113,8 @@ fn older_read_does_not_settle_a_status_reverted_since() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     let taken = pending.next(&route()).unwrap();
-    // One client writes the same status at version 3, which is read. Another one reverts it at 4, which the
-    // next graph sees.
+    // One client writes the same status at version 3, and this version is read. Another client reverts the status at
+    // version 4, which the next graph includes.
     assert!(replace(&mut pending, Some("new"), 4).turns.is_empty(), "it has a turn");
     let turn = pending.settle(&route(), &taken, 3).unwrap();
     assert_eq!((turn.key, pending.waiting()), (route(), 1));
@@ -137,7 +136,7 @@ fn status_overwritten_since_is_written_again() {
     write(&mut pending, 5);
     let _ = replace(&mut pending, Some("new"), 4);
     assert!(pending.next(&route()).is_none(), "the watch is behind");
-    // The watch delivers the object as another client has changed it since.
+    // The watch has delivered a newer version of the object, which another client has written.
     let _ = replace(&mut pending, Some("new"), 5);
     assert!(pending.next(&route()).is_some());
 }

@@ -3,8 +3,6 @@
 
 mod resolve;
 mod versions;
-mod work_schema;
 
 pub use resolve::resolve_for;
-pub(crate) use versions::{check_unwatched, watch_while_resolved};
-pub(crate) use work_schema::follow_work_schema;
+pub(crate) use versions::{check_unwatched, follow_work_schema, watch_while_resolved};

@@ -1,4 +1,5 @@
-//! Checks repeatedly whether versions of kinds can be synced.
+//! Checks repeatedly whether the versions of kinds in the parameters can be synced, and which fields ManifestWork
+//! supports.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -6,22 +7,26 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tracing::warn;
 
 use super::resolve;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
+use policy_sync_api::work::GROUP;
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::watch::{CrdNotifications, Feed, SourceWatcher};
 use policy_sync_mirror::{SourceEvent, WatchFailure, WatchFailureKind};
-use policy_sync_sync::found::{resolved, watched_version as read_in};
+use policy_sync_sync::found::{resolved, watched_version as read_in, work_schema};
 use policy_sync_sync::kinds::role_of;
 use policy_sync_sync::rows::kind::Resolution;
 
 /// The interval between two checks of a kind. A newly granted permission takes effect within 30 s.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(20);
+const CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Checks the versions in `wanted`, which are not watched, until the sender of `wanted` is dropped.
 pub(crate) async fn check_unwatched(
@@ -76,14 +81,14 @@ async fn check_one(
             if !is_resolved {
                 break;
             }
-            // The mirror may have forgotten the result together with the kind, so report it again.
+            // The result is reported again, because the mirror may have removed it together with the kind.
         }
     }
 }
 
-/// Watches a kind while it can be synced. Checks again when its definition changes, when the watch fails, and at
-/// intervals. If the last full check succeeded, an interval check covers only permissions, because a running watch does
-/// not show that they were revoked. Otherwise it is a full check.
+/// Watches a kind while it can be synced. Checks the kind again when its definition changes, when the watch fails, and
+/// at intervals. If the last full check succeeded, the check at an interval covers only permissions, because a running
+/// watch continues even if they are revoked. Otherwise it is a full check.
 pub(crate) fn watch_while_resolved(
     followed: SourceWatcher,
     client: Client,
@@ -136,7 +141,7 @@ async fn follow_resolved(
                 () = definitions.changed(&name) => redefined = true,
                 () = tokio::time::sleep(again) => {}
             }
-            // The watch goes on during the check.
+            // The watch continues during the check.
             let found = match &current {
                 Resolution::Resolved(info) if !redefined => {
                     resolve::check_permissions(&client, &followed.gvr, info.clone(), resolve::CONTROLLER)
@@ -157,5 +162,31 @@ async fn follow_resolved(
             }
         };
         tokio::time::sleep(wait).await;
+    }
+}
+
+/// Determines which fields the hub's ManifestWork supports. Repeats this after each change of its definition. Never
+/// returns.
+pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: CrdNotifications) {
+    let name = format!("manifestworks.{GROUP}");
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        match resolve::work_schema(&client, &name).await {
+            Ok(schema) => {
+                backoff.reset();
+                if !schema.feedback_scrape_type {
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: status from spokes is delayed");
+                }
+                if !schema.condition_rules {
+                    warn!("the hub's ManifestWork has no conditionRules: status.ancestors is not reported");
+                }
+                feed.change(work_schema(schema));
+                definitions.changed(&name).await;
+            }
+            Err(error) => {
+                warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
+                tokio::time::sleep(backoff.next().unwrap_or(CHECK_INTERVAL)).await;
+            }
+        }
     }
 }

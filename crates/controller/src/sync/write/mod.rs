@@ -1,16 +1,15 @@
-//! Applies the plans of the sync: turns them into requests.
+//! Applies the plans of the sync by requests to the hub.
 //!
 //! ```text
 //! key ──▶ view ──▶ decide ──▶ requests ──▶ hub
 //! ```
 //!
 //! A key leaves an object unchanged until the watch has delivered the key's own last write to it. So no write is
-//! repeated, and none is decided from outdated state.
+//! repeated, and no decision uses outdated state.
 
 pub mod decide;
 mod large_works;
 mod live;
-mod log;
 pub mod objects;
 mod other_controllers;
 mod own_writes;
@@ -90,7 +89,7 @@ impl ReconcileError for WriteError {
 }
 
 impl WriteError {
-    /// The reason and message of a rejected write that stays rejected until an object or a setting on the hub changes.
+    /// The reason and message of a write that the hub will reject until an object or a setting on the hub changes.
     /// `None` for transient errors, such as an unavailable or overloaded hub.
     fn refusal(&self) -> Option<Refusal> {
         let reason = match self.category() {
@@ -102,7 +101,8 @@ impl WriteError {
         Some(Refusal { reason, note: truncate_bytes(&text, NOTE_LIMIT).into_owned() })
     }
 
-    /// Whether the hub, or a foreign work of the same name, rejected the write. Transient errors do not count.
+    /// Whether the hub rejected the write, or a foreign work of the same name prevented it. Transient errors do not
+    /// count.
     fn is_rejection(&self) -> bool {
         !matches!(
             self.category(),
@@ -113,7 +113,8 @@ impl WriteError {
     /// Combines the errors of a key's writes. `None` without errors.
     fn from_all(mut errors: Vec<Self>) -> Option<Self> {
         let count = errors.len();
-        // Errors that need a fix come first, then the order of their texts: the same errors give the same message.
+        // Errors that need a fix come first. Then errors are sorted by text, so that the same errors give the same
+        // message.
         errors.sort_by_cached_key(|error| (error.refusal().is_none(), error.to_string()));
         let first = errors.into_iter().next()?;
         Some(if count == 1 { first } else { Self::Several { count, first: Box::new(first) } })

@@ -1,10 +1,10 @@
 //! The capability that syncs policies: plans its keys and carries out the plans.
 
-mod ahead;
 mod folds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use super::decide::{self, Decision, Delete};
 use super::large_works::LargeWorkLimits;
 use super::live::LiveReads;
-use super::log::WriteLog;
 use super::other_controllers::OtherControllerLookup;
 use super::own_writes::{OwnWrites, annotated, conflicting_clusters};
 use super::reports::Reports;
-use super::{WriteError, objects, regarding, works};
+use super::works::{self, WriteLog};
+use super::{WriteError, objects, regarding};
 use crate::sync::metrics::HubMetrics;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
@@ -31,12 +31,16 @@ use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_mirror::{Key as _, WatchedSources};
 use policy_sync_sync::delete_guard::Precondition;
 use policy_sync_sync::desired::covered::{ControllerScope, covered};
-use policy_sync_sync::desired::{order, watches};
+use policy_sync_sync::desired::{ahead, order, watches};
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::{Key, Keys, Mirror, PlannedShares, RejectedWorks, Settings, View, Waits, triggers};
 
 /// The number of concurrent writes per key.
 const CONCURRENT_WRITES: usize = 32;
+/// The number of attempts to build the expensive parts of a plan. An attempt fails if the inputs change during it.
+const MAX_TRIES: usize = 3;
+/// The delay before a retry after all attempts failed.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Syncs policies and their Gateways to the spokes, and writes the spokes' reports to the hub.
 pub struct PolicySync {
@@ -51,7 +55,8 @@ pub struct PolicySync {
     refused: RejectedWorks,
     shares: PlannedShares,
     waits: Waits,
-    /// Serializes decisions on creates and deletes that block each other, until these are recorded in `expectations`.
+    /// Serializes decisions on creates and deletes that may block each other, until these writes are recorded in
+    /// `expectations`.
     transition_lock: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
@@ -153,7 +158,7 @@ impl PolicySync {
             && !self.build_ahead(origin, &mut slot).await
         {
             // The object changes faster than its plan can be built.
-            self.queue.add_after(key.clone(), ahead::RETRY_DELAY);
+            self.queue.add_after(key.clone(), RETRY_DELAY);
             return Ok(());
         }
         match key {
@@ -170,7 +175,32 @@ impl PolicySync {
         Ok(())
     }
 
-    /// Decides from one view of the mirror and the writes of `key` that the view does not show yet.
+    /// Builds the expensive parts of a plan of `origin` without a lock on the mirror, so that watches and other plans
+    /// are not blocked. Releases `slot` if there are such parts. Returns whether the plan can now be made.
+    async fn build_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
+        let unmade = || {
+            let guard = self.mirror.read();
+            ahead::unbuilt_copies(
+                guard.view(self.clock.now()).with_shares(&self.shares),
+                &self.settings,
+                origin,
+            )
+        };
+        for _ in 0..MAX_TRIES {
+            if unmade().is_empty() {
+                return true;
+            }
+            drop(slot.take());
+            let _turn = self.large_works.turn().await;
+            // The previous owner of the turn may have built the same parts.
+            if self.large_works.make(unmade()).await.is_err() {
+                return true;
+            }
+        }
+        unmade().is_empty()
+    }
+
+    /// Makes a decision from one view of the mirror and the writes of `key` that the view does not show yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now()).with_rejections(&self.refused);
@@ -240,7 +270,7 @@ impl PolicySync {
         if deletes.is_empty() {
             return self.write(key, writes, &log).await;
         }
-        // Release the slot: other keys can be decided, and their cause checks join the same batch.
+        // The slot is released so that other keys can be decided, and their cause checks can join the same batch.
         drop(slot);
         // Creates and patches do not wait for the cause checks.
         let (writes, deletes) =
@@ -249,8 +279,8 @@ impl PolicySync {
             .map_or(Ok(()), Err)
     }
 
-    /// Deletes works in batches with one cause each. If the check of one cause fails, the others are not affected.
-    /// Deletes that are no longer required are dropped.
+    /// Deletes works. Each batch has the works with one cause. If the check of one cause fails, the other batches
+    /// continue. Deletes that are no longer required are dropped.
     async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &WriteLog) -> Result<(), WriteError> {
         let mut batches: BTreeMap<BTreeSet<Precondition>, Vec<WorkAction>> = BTreeMap::new();
         for Delete { action, reads } in deletes {
@@ -271,7 +301,7 @@ impl PolicySync {
         WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    /// Filters `deletes` to those still required, if the key was queued again since the decision.
+    /// If the key was queued again since the decision, filters `deletes` to those that are still required.
     fn still_required(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
         if !self.queue.is_re_added(key) {
             return deletes;
@@ -304,8 +334,8 @@ impl PolicySync {
         WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    /// Records that the hub rejected the work of `key` in `cluster`. Objects that depend on this work wait for it only
-    /// for a limited time.
+    /// Records that the hub rejected the work of `key` in `cluster`. Objects that depend on this work then wait for it
+    /// only for a limited time.
     fn record_rejection(&self, key: &Key, cluster: &ClusterName) {
         let Key::Works(origin) = key else { return };
         let now = self.clock.now();
@@ -318,7 +348,7 @@ impl PolicySync {
         }
     }
 
-    /// Forgets rejected works of `origin`, except those created again by `writes`.
+    /// Forgets the rejected works of `origin`, except those that `writes` creates again.
     fn forget_rejections(&self, origin: &Origin, writes: &[WorkAction]) {
         if self.refused.has(origin) {
             let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));

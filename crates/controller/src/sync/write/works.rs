@@ -1,11 +1,15 @@
-//! Writes works: creates, patches guarded by uid and generation, and deletes guarded by uid.
+//! Writes works and logs these writes. Patches test the uid and generation of the work, and deletes test its uid.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Request;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tracing::{debug, info};
 
 use super::WriteError;
 use super::own_writes::UndeliveredWrite;
@@ -13,13 +17,14 @@ use policy_sync_api::annotations::{DISPLACED_SINCE, PARENT};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, WorkName};
 use policy_sync_api::object::Metadata;
+use policy_sync_api::text::join_limited;
 use policy_sync_hub::reconcile::{RequestError, Requests, of_kind};
 use policy_sync_sync::Problem;
 use policy_sync_sync::desired::PlannedWork;
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::WORKS;
 
-/// A request, or the reason why it cannot be built.
+/// A request, or the reason why the request cannot be built.
 type BuiltRequest = Result<Request<Vec<u8>>, request::Error>;
 
 /// Sends the request of an action. `None` if the intended state exists already.
@@ -79,14 +84,14 @@ pub fn written(action: &WorkAction, metadata: &Metadata) -> UndeliveredWrite {
     }
 }
 
-/// Whether the hub rejects the patch of `action` already because of the present metadata `found` of the work, not
-/// because of the patch's content.
+/// Whether the hub rejects the patch of `action` because the work's metadata `found` has changed. If not, the hub
+/// rejects the content of the patch.
 fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
     match action {
         WorkAction::Update { work, uid, generation, .. } => {
             found.uid != **uid
                 || found.generation != *generation
-                // The parent of an added value must exist.
+                // A JSON Patch can only add a value whose parent exists.
                 || found.labels.is_empty()
                 || found.annotations.is_empty() && !work.annotations.is_empty()
         }
@@ -99,18 +104,18 @@ fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
     }
 }
 
-/// The meaning of a rejected action.
+/// The meaning of a rejection.
 #[derive(Debug)]
 pub enum RejectedWrite<'a> {
-    /// The intended state exists already.
+    /// The work is already in the intended state.
     AlreadyDone,
-    /// A work of the planned name exists that the mirror does not show. It must be read.
+    /// A work of the planned name exists that the mirror does not show. The work must be read.
     Exists(&'a PlannedWork),
-    /// The action failed and is planned again.
+    /// The action failed. It is planned again.
     Failed,
 }
 
-/// Classifies a rejection of `action` by the HTTP status `code`, 0 without a response.
+/// Classifies a rejection of `action` by its HTTP status `code`. The code is 0 if there was no response.
 #[must_use]
 pub fn classify_rejection(action: &WorkAction, code: u16) -> RejectedWrite<'_> {
     match (action, code) {
@@ -138,16 +143,17 @@ fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: Re
 /// A work of the planned name that the mirror does not show.
 #[derive(Debug)]
 pub enum ExistingWork {
-    /// It does not belong to this controller.
+    /// The work does not belong to this controller.
     Foreign,
-    /// It belongs to this controller, and the watch lags.
+    /// The work belongs to this controller, and the watch has not delivered it yet.
     Lagging,
-    /// It belongs to this controller, but has lost labels by which the watch selects works. The request restores them.
+    /// The work belongs to this controller, but lacks labels by which the watch selects works. The request restores
+    /// them.
     Unlabelled(Box<BuiltRequest>),
 }
 
-/// Classifies the existing work of the planned name by its metadata `found`. It belongs to this controller if it has
-/// the planned origin. An access work has no origin: its name is unique to this controller.
+/// Classifies the existing work of the planned name by its metadata `found`. The work belongs to this controller if it
+/// has the planned origin. An access work has no origin, but its name is unique to this controller.
 #[must_use]
 pub fn classify_existing(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> ExistingWork {
     let planned = work.annotations.get(PARENT);
@@ -233,6 +239,37 @@ fn test<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
 
 fn add<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(place), value })
+}
+
+/// Collects the writes for one object and logs them when dropped, also after an error. Logs one line for each action
+/// and not for each work.
+pub(super) struct WriteLog {
+    object: String,
+    written: Mutex<BTreeMap<&'static str, BTreeSet<ClusterName>>>,
+}
+
+impl WriteLog {
+    /// Creates a log for `object` without writes.
+    pub(super) fn new(object: String) -> Self {
+        Self { object, written: Mutex::default() }
+    }
+
+    /// Records that `action` was carried out.
+    pub(super) fn wrote(&self, action: &WorkAction) {
+        let (object, verb, cluster, work) = (&self.object, action.verb(), action.cluster(), action.name());
+        debug!(object, action = verb, %cluster, %work, "wrote a work");
+        self.written.lock().entry(verb).or_default().insert(cluster.clone());
+    }
+}
+
+impl Drop for WriteLog {
+    fn drop(&mut self) {
+        let object = &self.object;
+        for (action, clusters) in &*self.written.lock() {
+            let names = join_limited(clusters.iter().map(ToString::to_string));
+            info!(object, action, works = clusters.len(), clusters = names, "wrote works");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 use super::*;
-use crate::rego_loading::{AdmissionKinds, RegoUsage};
+use crate::rego_loading::AdmissionKinds;
 use crate::webhook_config::settings::{Authority, Url};
-use policy_sync_sync::desired::covered::ControllerScope;
 
 const USER: &str = "system:serviceaccount:ours:policy-sync";
 

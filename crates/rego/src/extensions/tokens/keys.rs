@@ -1,4 +1,4 @@
-//! Keys for the verification of tokens, as parsed by OPA: PEM certificates and public keys, JWK and JWKS ([RFC
+//! Parses keys for the verification of tokens like OPA: PEM certificates and public keys, JWK and JWKS ([RFC
 //! 7517](https://www.rfc-editor.org/rfc/rfc7517)).
 
 use anyhow::{Result, bail, ensure};
@@ -9,9 +9,9 @@ use num_bigint::BigUint;
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use serde_json::{Map, Value};
 
+use super::pem;
 use super::signatures::{Algorithm, Lengths, ecdsa_numbers, is_pkcs1, is_pss};
-use super::{der, pem};
-use crate::extensions::certificates::Curve;
+use crate::extensions::certificates::{self, Curve, PublicKey};
 
 /// The maximum number of keys in a set, as in OPA.
 const KEYS: usize = 1_000;
@@ -99,7 +99,7 @@ impl Key {
     }
 
     /// Whether `signature` is a signature of `message` by this key. In OPA, only `io.jwt.decode_verify` accepts private
-    /// keys, and it requires signatures of the standard length.
+    /// keys. That builtin requires signatures of the standard length.
     ///
     /// # Errors
     ///
@@ -151,8 +151,8 @@ pub(super) fn parse(builtin: &str, text: &str) -> Result<Option<Vec<Key>>> {
     if let Some((block, rest)) = pem::first_block(text) {
         let material = match block.label {
             _ if !rest.is_empty() => None,
-            "CERTIFICATE" => der::key_of_certificate(&block.bytes),
-            "PUBLIC KEY" => der::public_key(&block.bytes),
+            "CERTIFICATE" => key_of_certificate(&block.bytes),
+            "PUBLIC KEY" => public_key(&block.bytes),
             _ => None,
         };
         return Ok(material.map(|material| vec![Key::of_public(material)]));
@@ -166,6 +166,26 @@ pub(super) fn parse(builtin: &str, text: &str) -> Result<Option<Vec<Key>>> {
     ensure!(keys.len() <= KEYS, "{builtin}: a key set has more than {KEYS} keys");
     let keys: Option<Vec<Key>> = keys.iter().map(|key| jwk(key.as_object()?)).collect();
     Ok(keys.map(|keys| keys.into_iter().filter_map(listed).collect()))
+}
+
+/// Parses a `SubjectPublicKeyInfo` ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-4.1)) in
+/// [DER](https://www.itu.int/rec/T-REC-X.690), like Go's package [crypto/x509](https://pkg.go.dev/crypto/x509).
+fn public_key(der: &[u8]) -> Option<Material> {
+    certificates::public_key(der).map(material)
+}
+
+/// The key of a certificate. Keys with algorithms that Go lacks verify nothing.
+fn key_of_certificate(der: &[u8]) -> Option<Material> {
+    certificates::key_of_certificate(der).map(material)
+}
+
+fn material(key: PublicKey) -> Material {
+    match key {
+        PublicKey::Rsa { modulus, exponent } => Material::Rsa { modulus, exponent: exponent.unsigned_abs() },
+        PublicKey::Ecdsa(curve, point) => Material::Ec(curve, point),
+        PublicKey::Ed25519(bytes) => bytes.try_into().map_or(Material::Other, Material::Ed25519),
+        PublicKey::Dsa(_) | PublicKey::Unknown => Material::Other,
+    }
 }
 
 /// Returns `key`, unless its algorithm has another purpose.
@@ -207,7 +227,7 @@ impl Fields<'_> {
         let is_certificate = |text: &Value| {
             let text: String = text.as_str().unwrap_or_default().split_ascii_whitespace().collect();
             let der = decoded(&STANDARD, DecodePaddingMode::RequireCanonical, &text);
-            der.is_some_and(|der| der::key_of_certificate(&der).is_some())
+            der.is_some_and(|der| key_of_certificate(&der).is_some())
         };
         let are_operations = match self.0.get("key_ops") {
             None | Some(Value::Null) => true,

@@ -1,21 +1,22 @@
-//! The entry of one cluster: its report, if that is for the planned copy.
+//! Builds the entry of one cluster. It contains the cluster's report, if the report is for the planned copy.
 
 use std::sync::Arc;
 
-use super::conditions;
-use crate::feedback::Ancestors;
+use crate::feedback::{AgentReport, Ancestors, ReportedCondition, TEXT_LIMIT};
 use crate::rows::work::{Purpose, Work};
 use crate::status::report;
-use policy_sync_api::annotations::Synced;
+use policy_sync_api::annotations::{CONDITIONS, Synced, SyncedCondition};
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::is_partial;
+use policy_sync_api::text::truncate_bytes;
 
 pub(super) struct CopyName {
     pub(super) name: String,
     pub(super) namespace: String,
 }
 
-/// Reads the report of `cluster` on the copy in `work`, if it is for the revision `expected`.
+/// Builds the entry of `cluster` for the copy in `work`. It contains the report only if the report is for the revision
+/// `expected`.
 pub(super) fn synced(
     cluster: &ClusterName,
     copy: &CopyName,
@@ -52,7 +53,7 @@ pub(super) fn synced(
         entry.message = Some(fault.to_string());
     }
     if !entry.pending {
-        entry.conditions = conditions::synced(report);
+        entry.conditions = synced_conditions(report);
         if let Purpose::Copy(origin) = &work.purpose {
             entry.partial = entry.conditions.iter().any(|condition| is_partial(origin.kind(), condition));
         }
@@ -62,4 +63,46 @@ pub(super) fn synced(
         entry.fields = report.fields.iter().filter_map(field).collect();
     }
     entry
+}
+
+/// A condition with its ancestor, or `None` if it is a condition of the copy as a whole.
+type ConditionSource<'a> = (Option<&'a str>, &'a ReportedCondition);
+
+/// The conditions of `report`, sorted by type. For each type, it is the worst of the copy's own condition and those of
+/// its ancestors.
+fn synced_conditions(report: &AgentReport) -> Vec<SyncedCondition> {
+    let mut sources: Vec<ConditionSource<'_>> =
+        report.conditions.iter().map(|condition| (None, condition)).collect();
+    if let Some(Ancestors::Reported(reported)) = &report.ancestors {
+        sources.extend(reported.conditions.iter().map(|of| (Some(&*of.ancestor), &of.condition)));
+    }
+    let of_type =
+        |name: &&str| worst(sources.iter().filter(|(_, condition)| *condition.condition_type == **name));
+    CONDITIONS.iter().filter_map(of_type).collect()
+}
+
+/// The worst condition. `False` is worse than any other status, and `True` is the best.
+fn worst<'a>(sources: impl Iterator<Item = &'a ConditionSource<'a>> + Clone) -> Option<SyncedCondition> {
+    let rank = |(_, condition): &ConditionSource<'_>| match &*condition.status {
+        "False" => 0,
+        "True" => 2,
+        _ => 1,
+    };
+    // Conditions of equal rank are ordered by ancestor, because the order of the list of ancestors may change.
+    let worst = sources.clone().min_by_key(|voice| (rank(voice), voice.0))?;
+    let (by, condition) = *worst;
+    let more = sources.filter(|voice| rank(voice) == rank(worst)).count() - 1;
+    let mut condition = SyncedCondition {
+        condition_type: condition.condition_type.to_string(),
+        status: condition.status.to_string(),
+        reason: condition.reason.as_deref().map(str::to_owned),
+        message: condition.message.as_deref().map(str::to_owned),
+    };
+    if let Some(ancestor) = by {
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let message = condition.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
+        condition.message =
+            Some(truncate_bytes(&format!("{ancestor}{more}{message}"), TEXT_LIMIT).into_owned());
+    }
+    Some(condition)
 }

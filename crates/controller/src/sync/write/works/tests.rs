@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
@@ -17,7 +16,7 @@ fn planned(outcomes: &BTreeMap<ClusterName, Outcome>) -> PlannedWork {
     (**outcome.work().unwrap_or_else(|| panic!("no work is planned: {outcome:?}"))).clone()
 }
 
-/// A work of each purpose: a policy, a Gateway, and the access of a cluster.
+/// One work for each purpose: for a policy, for a Gateway, and for access to a cluster.
 fn one_of_each() -> Vec<PlannedWork> {
     let world = world();
     let of = |origin| planned(&world.plan_of(&origin).outcomes);

@@ -24,7 +24,7 @@ fn values_named_by_the_agent_are_dropped() {
     assert_eq!(dropped("False", message, &["list", "long", "past"]), ["list", "long", "past"]);
 }
 
-/// Words of the agent's own sentences are valid names of values, too.
+/// A value may have a name that is also a word in the agent's messages.
 #[test]
 fn value_that_the_agent_does_not_name_is_absent() {
     let message =

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::view::{Rows, View};
+use crate::cli::status::view::{Rows, View};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, REVISION};
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_api::object::HubObject;
