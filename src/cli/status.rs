@@ -66,9 +66,8 @@ pub struct Arguments {
     /// Only the Gateways and policies on this cluster, with their status there.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Only Gateways, policies and resources that are out of sync, those that have been so for longest first. Shows the
-    /// clusters that lack the current revision. Implies `--fail-on out-of-sync`; an explicit `--fail-on` takes
-    /// precedence.
+    /// Only Gateways, policies and resources that are out of sync, the longest out of sync first. Shows the clusters
+    /// that lack the current revision. Implies `--fail-on out-of-sync`; an explicit `--fail-on` takes precedence.
     #[arg(long, conflicts_with = "watch")]
     not_synced: bool,
     /// Only Gateways, policies and resources that are out of sync, and policies that are not enforced, overridden or in
@@ -360,8 +359,8 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     }
 }
 
-/// Keeps the `items` that pass the filter of `view`, the longest wait first. Prints the number of hidden
-/// items that fail the check by `fail_on`, because the exit code depends on them.
+/// Keeps the `items` that pass the filter of `view`, and sorts them: those that have been out of sync for longest come
+/// first. Prints the number of hidden items that fail the check by `fail_on`, because the exit code depends on them.
 async fn filter(
     hub: &HubClient,
     controller: &ControllerName,

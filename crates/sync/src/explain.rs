@@ -1,4 +1,4 @@
-//! Explains why a Gateway, a policy or a resource is on a cluster or is not, and names the objects to change.
+//! Explains why a Gateway, a policy or a resource is or is not on a cluster, and names the objects to change.
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
@@ -49,7 +49,7 @@ pub fn explain(
     explain_on(view, settings, (origin, kind), unavailable, None)
 }
 
-/// Explains the object on one cluster if one is named, else on all.
+/// Explains the object on the named cluster, or on all clusters if no cluster is named.
 #[must_use]
 pub fn explain_on(
     view: View<'_>,

@@ -290,9 +290,9 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The work for `purpose` in `cluster` was created or deleted. If `copied`, so was its copy on the spoke. Younger
-    /// policies with the same target may wait for the copy, and the copies of neighbors may now be out of order.
-    /// Clusters report thousands of copies, so these policies are checked in their batched folds.
+    /// The work for `purpose` in `cluster` was created or deleted. If `copied`, its copy on the spoke was created or
+    /// deleted, too. Younger policies with the same target may wait for the copy, and the copies of neighbors may now
+    /// be out of order. Clusters report thousands of copies, so these policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
@@ -327,8 +327,9 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The plans that wait for a change of `work`. For a policy's work, these are the plans of its Gateways that are
-    /// missing in `cluster`. For a Gateway's work that is being deleted, these are the plans of its policies.
+    /// The plans that wait for a change of `work`. For a policy's work, these are the plans of the policy's Gateways
+    /// whose work in `cluster` is missing or being deleted. For a Gateway's work that is being deleted, these are the
+    /// plans of its policies.
     ///
     /// Reports on policies arrive by the hundreds, so a waiting Gateway checks them in its batched fold. If the work
     /// has just been `applied` and all other policies of the Gateway are applied, too, the Gateway's works are planned

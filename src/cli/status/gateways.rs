@@ -64,7 +64,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
         state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }
     let accepted = on.gateway.accepted().is_some_and(|condition| condition.status == "True");
-    // A copy without a work may wait for a condition that only the Gateway reports.
+    // If the work does not exist yet, only the message of the Gateway gives the reason for the wait.
     let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
     let text = refused.as_deref().or_else(|| copy?.not_programmed.as_deref());
     state.push(message(text, on.copy.is_some()));

@@ -230,7 +230,7 @@ pub(super) fn names(names: &[&str], wide: bool) -> String {
     }
 }
 
-/// `message`; without one, `-` if that is `known`, otherwise `?`.
+/// `message`. If there is none: `-` if it is `known` that there is none, otherwise `?`.
 pub(super) fn message(message: Option<&str>, known: bool) -> String {
     message.unwrap_or(if known { "-" } else { "?" }).to_owned()
 }

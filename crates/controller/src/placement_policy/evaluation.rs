@@ -105,8 +105,8 @@ pub fn evaluate_without(
     Ok(decision.unwrap_or_else(|fault| PlacementDecision::Invalid(format!("{query}: {fault}"))))
 }
 
-/// The `with` clauses that remove `hidden` documents from `data`, under each name that placement policies use
-/// for their kind.
+/// The `with` clauses that remove `hidden` documents from `data`. A kind can have several names in `data`; the
+/// documents are removed under each of these names.
 fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String {
     let mut places: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (kind, key) in hidden {

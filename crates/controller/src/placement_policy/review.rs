@@ -34,8 +34,9 @@ pub fn review(snapshot: &Snapshot, request: &AdmissionRequest) -> Result<Admissi
 }
 
 /// The original form of `object`, which replaces `old`. The record of original values is taken from the stored object,
-/// because the record in the request may be forged. The record in the request is used only if both records yield the
-/// same original. In that case, the sender has evaluated placement policies itself.
+/// because the record in the request may be forged. The record in the request is used only if it leaves the original
+/// unchanged. Such a request usually comes from the controller or from `policy-sync placement apply`, which evaluate
+/// placement policies themselves.
 pub(super) fn original(object: &Value, old: &Value) -> Value {
     let (stored, sent) = (PlacedByPolicy::from_object(old), PlacedByPolicy::from_object(object));
     if !old.is_null() && sent != stored {

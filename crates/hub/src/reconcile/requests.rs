@@ -213,8 +213,7 @@ impl Requests {
         };
         let limit = Instant::now() + TIMEOUT;
         tokio::select! {
-            // The time limit is checked first, because a process that was suspended must not send anything after its
-            // term.
+            // The timer is polled before the request. So a process that was suspended beyond its term sends nothing.
             biased;
             () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
                 Some(term) if term < limit => Err(RequestError::NotLeader),

@@ -44,8 +44,8 @@ pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     query.stmts.iter().filter_map(source).collect()
 }
 
-/// The variables that `statement` assigns, and the expression that it assigns to them. `None` if that expression, read
-/// as a pattern, has no variables.
+/// The variables that `statement` assigns, and the expression that it assigns to them. `None` if the assigned
+/// expression is neither a variable nor an array or object with variables, or if it contains `_`.
 fn assignment<'t>(
     statement: &'t LiteralStmt,
     declared: &BTreeSet<&str>,

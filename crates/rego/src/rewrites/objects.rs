@@ -1,6 +1,6 @@
-//! Compares all keys in statements such as `{"a": x} = y`, which unify an object with variables with another value. The
-//! embedded engine ignores the other keys of `y`. The statement `{"a": x} == y` is added, in which both sides are
-//! bound.
+//! Compares all keys in statements such as `{"a": x} = y`, in which one side is an object that contains variables. The
+//! embedded engine ignores keys of `y` that this object does not have. The statement `{"a": x} == y` is added, in which
+//! both sides are bound.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Rule};
 

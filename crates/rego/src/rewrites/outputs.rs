@@ -29,8 +29,8 @@ pub(super) fn edits(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
     }
 }
 
-/// The edits that move the argument `last` of `call` behind the call. `before` is the argument before it, and `end` the
-/// text between both.
+/// The edits that move the argument `last` of `call` behind the call. `before` is the preceding argument. `end` is the
+/// new text that replaces the comma between `before` and `last`.
 pub(super) fn last_argument_moved(
     module: &Module,
     call: &Expr,

@@ -1,6 +1,6 @@
 //! Rewrites the index `k` in `not xs[k]`, and in `xs[k]` within `every k, v in ys`. The embedded engine assumes that
-//! the statement may bind `k`. So it may evaluate the statement before another statement binds `k`, and the negation of
-//! a missing element is false. The new index `[k][0]` is an expression, which binds nothing.
+//! the statement may bind `k`. So it may evaluate the statement before another statement binds `k`. Then `not xs[k]` is
+//! false even if `xs` lacks `k`. The new index `[k][0]` is an expression, which binds nothing.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -2,20 +2,20 @@
 //! the policies on the hub.
 //!
 //! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence.
-//! On a cluster it compares the creation times of the copies, in whole seconds. A copy is therefore created only after
-//! the copies of older policies have existed since an earlier second:
+//! On a cluster it compares the creation times of the copies, in whole seconds. So policies are divided into runs, in
+//! which the names ascend. The copies of a run are created in a later second than the copies of all previous runs:
 //!
 //! ```text
 //! policies, the oldest first:   b d │ a c │ b2      │ separates runs, in which names ascend
-//! copies are created:           (1)   (2)   (3)     each run once the copies of the previous run exist for a second
+//! copies are created:           (1)   (2)   (3)     a run is created a second after the copies of the previous run
 //! ```
 //!
 //! The copies of a run may be created in the same second, because the order of their names is that of the hub.
 //!
-//! Only the creation of a work waits, never an update. It waits for the oldest unfinished copy: one that will be
-//! created, or was created in the present second. The wait ends if the plans of this process ([`Waits`]) have seen no
-//! progress for `policyWaitSeconds`. All later runs wait for the same copy, so that their waits end together.
-//! [`Problem::OutOfOrder`] reports copies in another order.
+//! Only the creation of a work waits, never an update. It waits for the oldest *unfinished* copy. A copy that is
+//! expected is unfinished until the second in which it is created has passed. The wait ends if this process has
+//! observed no progress for `policyWaitSeconds` ([`Waits`]). The runs of all younger policies wait for the same copy,
+//! so that their waits end together. [`Problem::OutOfOrder`] reports copies in another order.
 //!
 //! [`Waits`]: crate::Waits
 
@@ -41,10 +41,10 @@ use policy_sync_api::text::join_limited;
 /// The maximum number of older policies that a policy waits for, and of neighbors that are checked for
 /// [`Problem::OutOfOrder`], for all its targets together.
 const OLDER_LIMIT: usize = 32;
-/// The maximum number of policies that are searched for the nearest policy with a copy on a cluster. The search starts
-/// directly before or after a policy in the order of a target.
+/// How many neighbors of a policy are checked for a copy on a cluster, in each direction. Neighbors have the same
+/// target, and are sorted by age.
 const NEIGHBOR_SEARCH_LIMIT: usize = 16;
-/// The maximum number of later policies that are searched for policies without a work on a cluster.
+/// The maximum number of younger policies that are searched for policies without a work on a cluster.
 const SEARCH_LIMIT: usize = 1024;
 
 /// The older policies that one policy waits for because of one target.
@@ -216,8 +216,8 @@ impl Older {
                     }
                 }
             }
-            // The copies of this run have waited for the earlier runs. If a policy of an earlier run was placed on the
-            // cluster later, the order is already wrong.
+            // The copies of this run have waited for the copies of all older runs. If a policy of an older run was
+            // placed on the cluster afterwards, the order is already wrong.
             if exists {
                 break;
             }
@@ -236,7 +236,7 @@ impl Older {
         if !work.gateways.contains(&self.gateway.name) {
             return Copy::Absent;
         }
-        // Times on the hub are whole seconds, so a wait could otherwise end up to a second early.
+        // Times on the hub are whole seconds. Without this extra second, a wait could be up to a second too short.
         let for_a_while = |since: Moment| {
             let until = since.min(view.now).after(self.wait).after(SECOND);
             if until > view.now { Copy::Unfinished { until: Some(until) } } else { Copy::Absent }
@@ -313,8 +313,8 @@ fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v 
     works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect()
 }
 
-/// The next policies of later runs that have no work on `cluster`. They may wait for the copy of the policy `origin`
-/// there.
+/// The nearest policies of younger runs that have no work on `cluster`. They may wait for the copy of the policy
+/// `origin` there.
 pub(crate) fn followers(
     view: View<'_>,
     origin: &Origin,

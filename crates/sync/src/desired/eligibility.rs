@@ -119,9 +119,8 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// The problem of a missing class, if there is one. A Gateway of this controller names the class, the class may be
-/// created again, and this process has never read its parameters. The class may have been deleted just before this
-/// process started.
+/// [`Problem::ClassGone`] if a Gateway of this controller names a missing class whose parameters this process has never
+/// read, and which may be created again. The class may have been deleted just before this process started.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known =
         |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
@@ -217,9 +216,9 @@ impl GatewayEligibility {
     }
 }
 
-/// Whether a Gateway whose class does not exist belonged to this controller. It did if this process has read the class,
-/// or if the Gateway has fields or works of this controller. Anyone can create a Gateway whose class never existed or
-/// was another controller's.
+/// Whether a Gateway whose class does not exist belonged to this controller. That is so if this process has read the
+/// class, or if the Gateway has fields or works of this controller. The name of the class proves nothing: anyone can
+/// create a Gateway whose class never existed, or belonged to another controller.
 fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
     view.deleted_classes().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()
@@ -247,14 +246,14 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
 }
 
 /// Whether the Gateway `key` is eligible as a target of policies of `kind`. If its class does not list the kind, the
-/// Gateway is treated like one of another controller.
+/// Gateway is treated like a Gateway of another controller.
 #[must_use]
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayEligibility {
     match of_gateway(view, key) {
         GatewayEligibility::Ours(params) => {
             let listed = params.listed(Role::Policy).filter(|gvr| gvr.kind == *kind);
             let conflicts = listed.map(|gvr| conflict(view, &gvr));
-            // If the class lists several versions, it is enough that one is synced.
+            // If the class lists several versions, one synced version is enough.
             let conflicts: Option<Vec<Problem>> = conflicts.collect();
             match conflicts.map(|problems| problems.into_iter().next()) {
                 None => GatewayEligibility::Ours(params),

@@ -68,7 +68,7 @@ impl Default for Settings {
 pub struct WorksPlan {
     /// The name of the works, if the kind of the origin is known.
     pub name: Option<WorkName>,
-    /// The outcome on each cluster. On any other cluster, a work of the origin is deleted.
+    /// The outcomes, by cluster. On clusters without an outcome, works of the origin are deleted.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
     /// The clusters that the object's own selector excludes, although its Placement or the Placement of a targeted
     /// Gateway selects them.

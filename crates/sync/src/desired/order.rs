@@ -10,10 +10,10 @@
 //! The policies make progress when one of their works is created, applied or rejected. If there is no progress for
 //! `policyWaitSeconds`, the class decides between `hold` and `serve` (`policyWaitAction`).
 //!
-//! Only the creation or deletion of a work waits, never a change. Waits are measured from times in the works, so that a
-//! restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the first
-//! rejection in this process. Each wait is limited, except the wait for a work that is about to be created. If a policy
-//! waits for older copies (`age`), its Gateway waits at least until that wait ends.
+//! Only creations and deletions of works wait. Changes of works never wait. Waits are measured from times in the works,
+//! so that a restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the
+//! first rejection in this process. Each wait is limited, except the wait for a work that is about to be created. If a
+//! policy waits for older copies (`age`), its Gateway waits at least until that wait ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct PendingPolicies {
     pub policies: BTreeSet<Origin>,
     /// Kinds that may include policies of the Gateway but cannot be listed.
     pub unlisted: BTreeSet<GroupResource>,
-    /// Whether the wait has exceeded the maximum of the class without progress.
+    /// Whether the policies have made no progress for the maximum time that the class allows.
     pub overdue: bool,
 }
 
@@ -212,7 +212,7 @@ impl UnappliedPolicies {
                         }
                         _ => self.creating = true,
                     },
-                    // A frozen policy is not created, so there is no reason to wait without end.
+                    // No work of a frozen policy is about to be created, so the limit of the wait applies.
                     (None, _) => {}
                 }
                 false
@@ -220,8 +220,8 @@ impl UnappliedPolicies {
         }
     }
 
-    /// Starts the wait at `moment` if that is later. A moment in the future counts as now, because the spoke's agent
-    /// may have forged it.
+    /// Starts the wait at `moment` if this is later than the present start. A moment in the future counts as now,
+    /// because the spoke's agent may have forged it.
     fn start_wait(&mut self, view: View<'_>, moment: Moment) {
         self.latest = self.latest.max(moment.min(view.now));
     }
@@ -316,8 +316,8 @@ pub fn waiting_gateways(view: View<'_>, origin: &Origin) -> impl Iterator<Item =
     gateways.into_iter().map(Origin::Gateway)
 }
 
-/// If the policy `origin` leaves a cluster because its Gateway does, keeps the policy's work there until the Gateway's
-/// work is deleted.
+/// Keeps the work of the policy `origin` on a cluster that the policy's Gateway leaves, until the Gateway's work is
+/// deleted.
 pub(super) fn wait_for_gateways(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
     let FollowedGateways { gateways, clusters } = &plan.followed_gateways;

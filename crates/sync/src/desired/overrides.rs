@@ -135,7 +135,7 @@ fn leaves(patch: &Value, at: &str, places: &mut BTreeSet<String>) {
         Value::Object(fields) if !fields.is_empty() => {
             fields.iter().for_each(|(key, value)| leaves(value, &format!("{at}{}", Step::key(key)), places));
         }
-        // An empty patch changes nothing, except that a nested one may create an object.
+        // An empty patch changes nothing. An empty object inside a patch may create an object.
         _ if at.is_empty() => {}
         _ => drop(places.insert(at.trim_start_matches('.').to_owned())),
     }

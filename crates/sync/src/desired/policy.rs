@@ -165,7 +165,7 @@ impl<'v> Planner<'v> {
     ///
     /// # Errors
     ///
-    /// The complete plan, if the spec is not needed for it.
+    /// Not a failure: the complete plan, if no planner is needed for it.
     fn read(
         view: View<'v>,
         settings: &'v Settings,
@@ -186,7 +186,7 @@ impl<'v> Planner<'v> {
             let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
             return Err(Box::new(plan_from_work_annotations(view, origin, role, problem)));
         }
-        // If no class can be read, the source of its objects shows the kind's role.
+        // If no parameters can be read, the watch of the kind shows its role.
         let role = role.or_else(|| Some(role_of(&view.source_of(origin.kind()))?.0)).unwrap_or(Role::Policy);
         let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
             let name = kind.map(|(_, info)| name(view, origin, &info));

@@ -20,8 +20,7 @@ use policy_sync_api::json::tree::Json;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 
-/// The maximum number of rounds in which the replicas that a cluster kept are deducted from its further shares. Later
-/// rounds deduct nothing.
+/// The number of rounds in which kept replicas reduce the share of a cluster. Further rounds ignore them.
 const MAX_ROUNDS: usize = 1_000;
 /// The key for all clusters that are not named.
 const ANY: &str = "*";

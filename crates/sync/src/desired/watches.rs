@@ -48,8 +48,8 @@ pub fn plan(view: View<'_>) -> WatchedSources {
     wanted
 }
 
-/// The versions in which classes list kinds that are watched in a different version, each with its role. Discovery
-/// still has to check whether they could be synced.
+/// The versions in which classes list watched kinds, except the watched versions. Each has the role of its kind.
+/// Discovery still has to check whether these versions could be synced.
 #[must_use]
 pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
     let wanted = plan(view);

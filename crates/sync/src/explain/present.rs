@@ -168,9 +168,9 @@ impl Explainer<'_> {
         )
     }
 
-    /// Compares the age of the copy of the policy `key` on `cluster` with the age of this policy's copy. `None` if one
-    /// of the two is unknown. Policy controllers, such as Kuadrant, use the age in whole seconds to order policies with
-    /// the same target.
+    /// Compares the age of the copy of the policy `key` on `cluster` with the age of this policy's copy. `None` if the
+    /// age of one of these copies is unknown. Policy controllers, such as Kuadrant, use the age in whole seconds to
+    /// order policies with the same target.
     fn age(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<&'static str> {
         let other = Origin::new(self.origin.kind().clone(), key.clone());
         let other = self.view.work_of(&other, cluster)?.copied?;

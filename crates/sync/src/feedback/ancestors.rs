@@ -10,7 +10,7 @@
 //!
 //! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. Only the length decides where a text of the spoke
 //! ends, so none of its content can be mistaken for another ancestor or condition. The messages come last because the
-//! agent cuts a message that is too long: the cut then affects only text for people. If it affects more than the
+//! agent cuts a message that is too long: the cut then affects only text for people. If the cut affects more than the
 //! messages, the report counts as unreadable.
 
 pub(super) mod rule;

@@ -30,7 +30,7 @@ impl TextBudget {
         kept.into()
     }
 
-    /// Reserves space for all of these texts, or for none. Returns whether it did.
+    /// Reserves space for all of these texts, or for none of them. Returns whether there was enough space.
     pub(super) fn reserve(&mut self, texts: &[&str]) -> bool {
         let bytes = texts.iter().map(|text| text.len()).sum();
         let rest = self.0.checked_sub(bytes);

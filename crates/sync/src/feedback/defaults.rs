@@ -58,8 +58,8 @@ const AFFECTED: &[(&str, &str, &str)] = &[
     ("kuadrant.io", "tlspolicies", "kuadrant.io/TLSPolicyAffected"),
     ("kuadrant.io", "tokenratelimitpolicies", "kuadrant.io/TokenRateLimitPolicyAffected"),
 ];
-/// The maximum number of [`AFFECTED`] values for all listeners together. If all listeners would have more, only the
-/// values of the Gateway itself are requested.
+/// The maximum number of [`AFFECTED`] values for all listeners together. If the listeners would exceed this number,
+/// only the values of the Gateway itself are requested.
 const LISTENER_VALUES_LIMIT: usize = 48;
 
 /// The default values of a policy of `kind`, including those of `hosts`.

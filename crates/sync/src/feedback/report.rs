@@ -127,7 +127,7 @@ fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s 
 /// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision is
 /// a copy. For a different object of the same name, the agent reports a creation time but no revision.
 ///
-/// It is separate from [`AgentReport`], because clusters with equal conditions share one value of that type.
+/// The time is not part of [`AgentReport`], because clusters with equal conditions share one value of that type.
 pub(crate) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
     let values = &copy_of(status, purpose)?.status_feedback.values;
     let text = |wanted: ValueName<'_>| {

@@ -18,9 +18,9 @@ use policy_sync_api::params::{Params, StatusField};
 use policy_sync_api::syntax::{is_dns_subdomain, is_kind};
 use policy_sync_api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
-/// The maximum number of listeners for which messages are requested, too. With messages for the maximum of 64
-/// listeners, the work of a Gateway would be several times as large. The hub has no space for so much text from each
-/// cluster.
+/// Messages of listeners are requested only if the Gateway has at most this number of listeners. If messages were
+/// requested for the maximum of 64 listeners, the work of a Gateway would be several times as large. The hub has no
+/// space for so much text from each cluster.
 const FULL_LISTENERS_LIMIT: usize = 16;
 
 /// The rules for the copy of one object.

@@ -1,8 +1,8 @@
 //! Decides which of several Policy Sync controllers writes the same fields of an object.
 //!
-//! A controller with a work for the object wins over one without. Between equals, the controller whose field manager
-//! sorts first wins. All controllers reach the same result. A controller that was removed with its works does not block
-//! the others.
+//! A controller that has a work for the object wins over a controller that has none. If this does not decide, the
+//! controller whose field manager sorts first wins. All controllers reach the same result. A controller that was
+//! removed with its works does not block the others.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

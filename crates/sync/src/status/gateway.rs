@@ -131,7 +131,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
 }
 
 /// The conditions to keep on a Gateway that no longer belongs to this controller. If its class is gone, the state of
-/// `Programmed` is unknown. If another controller has its class, none are kept. `None` if nothing has to change.
+/// `Programmed` is unknown. If its class belongs to another controller, no conditions are kept. `None` if nothing has
+/// to change.
 fn final_conditions(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
     let fields = &gateway.fields;
     if fields.owned_status.is_empty() {
@@ -229,7 +230,7 @@ fn report_in<'v>(work: &'v Work, expected: Option<&str>) -> ClusterReport<'v> {
     ClusterReport { lacks, report: Some(report), current }
 }
 
-/// A suffix for a message that lists `clusters` after `what`. Empty without clusters.
+/// A suffix for a message that lists `clusters` after `what`. Empty if there are no clusters.
 fn clusters_suffix<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
     let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
     if clusters.is_empty() {
@@ -376,7 +377,8 @@ impl StatusBuilder<'_> {
         self.notice(status).into_iter().chain(stuck).collect()
     }
 
-    /// The Event for the condition `Programmed` of `status`. `None` if it is only pending or reported as a problem.
+    /// The Event for the condition `Programmed` of `status`. `None` if clusters are only pending, or if the state is
+    /// reported as a problem.
     fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
         let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
         let mut reasons = NoticeReason::OF_PROGRAMMED.into_iter();

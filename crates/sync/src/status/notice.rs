@@ -19,7 +19,7 @@ pub const STUCK: Duration = Duration::from_secs(300);
 pub struct Notice {
     /// The reason of the Event.
     pub reason: NoticeReason,
-    /// The affected clusters, if only some are.
+    /// The affected clusters. Empty if the Event is about the object as a whole.
     pub clusters: BTreeSet<ClusterName>,
     /// The message of the Event, naming at most ten clusters.
     pub note: String,

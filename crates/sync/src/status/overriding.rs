@@ -2,8 +2,8 @@
 //!
 //! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke.
 //! Some of them may be copies of hub policies. The spoke may write any text, so a name counts as a copy only if there
-//! is a work for it on that cluster. It must also be in the namespace of the overridden copy, because policies of other
-//! namespaces cannot have the same target.
+//! is a work for it on that cluster. The name must also be in the namespace of the overridden copy, because policies of
+//! other namespaces cannot have the same target.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ pub(crate) struct OverridingPolicies {
 }
 
 impl OverridingPolicies {
-    /// The policies that override the copy of `origin` on the cluster of `entry`. If none is identified, a policy of
-    /// the cluster counts. `None` if the copy is not overridden.
+    /// The policies that override the copy of `origin` on the cluster of `entry`. If no policy of the hub is
+    /// identified, a policy of the cluster is assumed. `None` if the copy is not overridden.
     pub(crate) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
         let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
         let message = condition.message.as_deref().unwrap_or_default();

@@ -92,7 +92,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let (gvr, info) = match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, info) => (gvr, info),
         // The annotations of a frozen policy explain the problem. The annotations of a policy whose kind is not listed
-        // are removed. Both require that the kind is still watched.
+        // are removed. The controller can write or remove annotations only while the kind is watched.
         KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
             match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
                 Some((gvr, info)) => (gvr.clone(), info.clone()),

@@ -19,14 +19,14 @@ pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Opti
 }
 
 /// Whether the report is for the current generation of the copy. Each condition must have observed this generation,
-/// according to its own `observedGeneration` or that of the status. Without any observed generation, the revision
-/// suffices.
+/// according to its own `observedGeneration` or that of the status. If no generation is reported as observed, the
+/// matching revision suffices.
 pub(super) fn is_current(report: &AgentReport) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == report.generation;
     let own = |condition: &ReportedCondition| condition.observed_generation.or(report.observed_generation);
     let of_ancestors = match &report.ancestors {
         None => &[][..],
-        // Both values must come from the same object.
+        // The ancestors must come from the same object as the rest of the report.
         Some(Ancestors::Reported(reported))
             if report.revision.as_ref() == Some(&reported.revision)
                 && report.generation == Some(reported.generation) =>

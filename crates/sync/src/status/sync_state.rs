@@ -20,7 +20,7 @@ pub struct SyncState {
     pub clusters: BTreeMap<PolicyState, usize>,
 }
 
-/// The overall state: the first that applies.
+/// The overall state. If several of these states apply, it is the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncPhase {
     /// A problem prevents planning.

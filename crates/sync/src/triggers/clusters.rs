@@ -16,7 +16,8 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
     /// A ManagedCluster was created, changed or deleted; `before` is its old row. A Gateway publishes labels of its
-    /// clusters, has a grace period only on existing clusters, and waits only for policies that select them.
+    /// clusters, and has a grace period only on existing clusters. On each cluster it waits only for policies that
+    /// select this cluster.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
         if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))

@@ -1,8 +1,8 @@
 //! Rego modules that must not affect decisions of others: too large, too many, rejected, or costly to evaluate.
 //!
-//! Placement queries none of their packages: by design, placement fails closed if a module of a queried or
-//! unknown package is rejected. Modules that are slow to check are not included, because tests in paused time
-//! check modules in their own process, without limits.
+//! No placement query reads their packages. Otherwise a rejected module among them would, by design, make placement
+//! reject every object. Modules that are slow to check are not included, because tests in paused time check modules in
+//! their own process, without limits.
 
 use serde_json::{Map, Value, json};
 

@@ -60,7 +60,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const WATCH_DURATION: Duration = Duration::from_secs(290);
 /// Poll interval while waiting for the end of a fault.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Tolerance when a fault ends, because unrelated requests may be in progress at a poll.
+/// How much longer a fault may seem to last, because unrelated requests may be in progress at a poll.
 const END_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Prefix of the names of events.

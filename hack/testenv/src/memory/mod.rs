@@ -90,7 +90,7 @@ struct Inner {
     disturbances: Arc<AtomicUsize>,
 }
 
-/// A fault that has not ended. Its lifetime increments a counter.
+/// A fault that has not ended. The counter includes it until it is dropped.
 pub(crate) struct Disturbance(Arc<AtomicUsize>);
 
 impl Disturbance {

@@ -184,7 +184,7 @@ impl ObjectWrite<'_> {
         self.replace(found, new, Some(owners)).map(|object| (200, object))
     }
 
-    /// Replaces the part of `new` that this endpoint does not write with the same part of `old`.
+    /// Restores from `old` the part of `new` that this endpoint does not write.
     fn keep_own_part(&self, new: &mut Value, old: &Value) {
         if self.writes_status() {
             let status = new.get("status").cloned();

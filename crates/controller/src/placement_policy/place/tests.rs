@@ -113,8 +113,8 @@ proptest! {
             match act {
                 Act::Edit(number, value) => {
                     let mut now = strings(&object, field);
-                    // An edit that sends the stored value again is no edit, because the webhook cannot distinguish the
-                    // two.
+                    // Sending the stored value again does not count as an edit: the webhook cannot distinguish it from
+                    // an unchanged value.
                     if now.get(&key(number)).map(String::as_str) != value {
                         put(&mut now, &key(number), value.map(str::to_owned));
                         put(&mut original, &key(number), value.map(str::to_owned));

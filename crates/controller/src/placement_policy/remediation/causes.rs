@@ -45,8 +45,8 @@ pub(super) struct Causes {
     latest: u64,
     /// Changes of documents, with their numbers, the oldest first.
     changes: VecDeque<(u64, Object)>,
-    /// The number of the latest change without a known document: another kind of change, or a change that is no longer
-    /// stored.
+    /// The number of the latest change whose documents are unknown: a change of Rego policies or of many documents at
+    /// once, or a change that is no longer stored.
     unknown: u64,
     /// The content of each object when it last complied, and the number of the latest change at that time.
     last_compliant: HashMap<Object, (ContentHash, u64)>,
@@ -86,8 +86,8 @@ impl Causes {
         }
     }
 
-    /// The documents whose changes made `object`, with this `content`, cease to comply, each with the number of its
-    /// latest change. Empty if the object itself or a placement policy was changed.
+    /// The documents whose changes are the reason that `object` no longer complies, each with the number of its latest
+    /// change. `content` is the object's present content. Empty if the object itself or a placement policy was changed.
     pub(super) fn of(&self, object: &Object, content: ContentHash) -> BTreeMap<Object, u64> {
         let Some((before, at)) = self.last_compliant.get(object) else { return BTreeMap::new() };
         if *before != content || *at < self.unknown {
@@ -162,8 +162,8 @@ pub(super) enum Step {
 /// - If `without` equals `change`, the result does not depend on the documents, and the change is applied.
 /// - If all of the documents are ManagedClusters, the object gets the result without them, as if these clusters had
 ///   left the fleet. The object is left unchanged if that result changes nothing or rejects the object.
-/// - If there are other documents, the object is left unchanged. A placement policy may read facts from them that their
-///   writers cannot change.
+/// - If there are other documents, the object is left unchanged. A placement policy may need facts from them that their
+///   writers have no right to change.
 pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
     let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
     match without {

@@ -43,7 +43,7 @@ impl Remediator {
         if let Some(time_to_next_pass) = time_to_next_pass {
             return self.queue.add_after(key.clone(), time_to_next_pass);
         }
-        // If a kind is not listed yet, the next pass starts once both kinds are listed.
+        // This kind or Namespaces may not be listed yet. The next pass starts once both are listed.
         let (Ok(all), Ok(spaces)) =
             (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
         else {

@@ -158,7 +158,7 @@ impl Remediator {
             self.violations.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_traces)
         };
-        // If a placement policy also reads a kind, the kind is listed already, so no event starts its pass.
+        // New kinds are queued here. A kind that placement policies read is already listed, so no event would queue it.
         self.queue.enqueue(new.into_iter().map(Key::Kind));
         for kind in may_have_traces {
             self.schedule_trace_check(&kind);

@@ -73,7 +73,7 @@ pub struct ObjectViolation {
     pub key: ObjectKey,
     /// The message of the placement policies, or the difference.
     pub why: Arc<str>,
-    /// True if the object waits for its owner or for the end of a pause. False for violations and failed patches.
+    /// Whether a user has to apply the change, or a pause has to end first. False for violations and failed patches.
     pub is_deferred: bool,
 }
 

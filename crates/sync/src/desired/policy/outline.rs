@@ -201,7 +201,7 @@ impl Planner<'_> {
                 return Some(ResourcePlacement { placed, known: Ok(()), terms: None, is_requested: false });
             }
             ResourceEntry::Frozen(problem) => (None, Some(problem)),
-            // New copies follow the known class; existing copies may follow the older, unreadable one.
+            // New copies follow the known class. Existing copies may follow the older class, which cannot be read.
             ResourceEntry::Known(params, _, older) => {
                 (Some(params), older.filter(|_| by_default && has_works))
             }

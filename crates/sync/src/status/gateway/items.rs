@@ -55,7 +55,7 @@ pub(super) fn planned(
         }
         for listener in &gateway.listeners {
             let name = format!("{cluster}.{}", listener.name);
-            // Without attached routes the cluster has reported only the name of the listener.
+            // If the number of attached routes is missing, the cluster has reported only the name of the listener.
             let Some(routes) = listener.attached_routes else { continue };
             match i32::try_from(routes) {
                 Ok(routes @ 0..) if is_dns_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {

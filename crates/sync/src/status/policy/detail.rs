@@ -101,7 +101,8 @@ fn minimal(entry: &Synced) -> Synced {
     let mut entry = entry.clone();
     entry.fields.clear();
     entry.dropped.clear();
-    // If another condition is not `True`, `Enforced` decides the state.
+    // Conditions that are `True` are left out. If another condition is not `True`, `Enforced` is kept, because it
+    // decides the state.
     let all_true = entry.conditions.iter().all(|condition| condition.status == "True");
     let is_kept = |name: &str| !all_true && name == ENFORCED;
     entry.conditions.retain(|condition| condition.status != "True" || is_kept(&condition.condition_type));

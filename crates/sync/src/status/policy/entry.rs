@@ -68,8 +68,8 @@ pub(super) fn synced(
 /// A condition with its ancestor, or `None` if it is a condition of the copy as a whole.
 type ConditionSource<'a> = (Option<&'a str>, &'a ReportedCondition);
 
-/// The conditions of `report`, sorted by type. For each type, it is the worst of the copy's own condition and those of
-/// its ancestors.
+/// The conditions of `report`, sorted by type. Of each type, only the worst condition is included: the copy's own, or
+/// that of one of its ancestors.
 fn synced_conditions(report: &AgentReport) -> Vec<SyncedCondition> {
     let mut sources: Vec<ConditionSource<'_>> =
         report.conditions.iter().map(|condition| (None, condition)).collect();

@@ -68,7 +68,8 @@ async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
         results.iter().filter(|result| result.retry).filter_map(|result| result.outcome.error.clone()),
     );
 
-    // A work that was never applied removes nothing: the hub may be new and still incomplete.
+    // A work without the condition `Applied` has had no manifests yet. Recorded objects are kept, because a restored
+    // hub may still lack these manifests.
     let ever_applied = after.conditions.iter().any(|condition| condition.type_ == "Applied");
     let held = if ever_applied { held(agent, &results).await } else { Err(Vec::new()) };
     let mut resources = None;

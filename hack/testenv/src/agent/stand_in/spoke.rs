@@ -17,7 +17,7 @@ use super::manifest::{Configuration, Mapping};
 use super::removal::{Removal, owners, removal};
 use crate::api::AppliedResource;
 
-/// Tries to write owner references when the object has changed meanwhile.
+/// The maximum number of attempts to write owner references, which fail if the object has changed meanwhile.
 const TRIES: usize = 5;
 
 /// Why a manifest was not applied.

@@ -77,7 +77,7 @@ impl Watches {
         Self { client, limit, wake, stop, running: Mutex::default() }
     }
 
-    /// Replaces the objects whose changes queue `work`.
+    /// From now on, `work` is queued when one of `objects` changes, and no longer for the objects of earlier calls.
     pub(super) fn listen(&self, work: &str, objects: &[ResourceMeta]) {
         let mut running = self.running.lock();
         for meta in objects {
