@@ -154,9 +154,10 @@ async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
         let query = text(&variable["query"], "query")?;
         ensure!(query == text(variable, "definition")?, "{variable}");
         check_metric_names(query, metrics)?;
-        let asked = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
-        let (series, _) =
-            asked.and_then(|asked| asked.split_once(", ")).context("the query is not label_values(…)")?;
+        let label_query = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
+        let (series, _) = label_query
+            .and_then(|label_query| label_query.split_once(", "))
+            .context("the query is not label_values(…)")?;
         expressions.push(series.to_owned());
     }
     let recorded = expressions

@@ -1,7 +1,7 @@
 //! Runs the commands in `docs/install.md` and `docs/quick-start.md` in order, in a real shell on a real hub
 //! with two spokes. Each must print the output on the page, and the result is a synced policy.
 //!
-//! The convention is in CONTRIBUTING.md. [`crate::played`] runs the pods of the hub and decides its
+//! The convention is in CONTRIBUTING.md. [`crate::simulated`] runs the pods of the hub and decides its
 //! Placements.
 
 use std::fs;
@@ -15,7 +15,7 @@ use policy_sync_testenv::{Fleet, FleetOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{binary, played};
+use crate::{binary, simulated};
 
 /// The pages in reading order.
 const PAGES: [&str; 2] = ["docs/install.md", "docs/quick-start.md"];
@@ -181,8 +181,8 @@ async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()>
     });
     tokio::select! {
         followed = follow => followed?,
-        ended = played::pods(fleet.hub()) => ended.context("the stand-in for kubelets"),
-        ended = played::placements(fleet.hub()) => ended.context("the stand-in for the placement controller"),
+        ended = simulated::pods(fleet.hub()) => ended.context("the stand-in for kubelets"),
+        ended = simulated::placements(fleet.hub()) => ended.context("the stand-in for the placement controller"),
     }
 }
 

@@ -41,8 +41,8 @@ fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Com
 fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<String>)> {
     let ran = explain_as(tenant.hub().kubeconfig(), tenant, &[object, &["--cluster", cluster]].concat());
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
-    let (_, told) = ran.stdout.rsplit_once("\n\n").with_context(|| format!("{ran:#?}"))?;
-    let mut lines = told.lines();
+    let (_, explanation) = ran.stdout.rsplit_once("\n\n").with_context(|| format!("{ran:#?}"))?;
+    let mut lines = explanation.lines();
     ensure!(lines.next().is_some_and(|line| line.ends_with(&format!("on {cluster}:"))), "{ran:#?}");
     Ok((ran.code, lines.map(|line| line.trim().to_owned()).collect()))
 }

@@ -187,7 +187,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     ("25 nested lists", "", ": the check took more than 0.5 s"),
     (
         "a rule that reads the contents of a Secret under review",
-        TELLS,
+        DENIES_WITH_SECRET,
         ":5:27: reads the contents of a Secret: this needs --replicate secrets",
     ),
     (
@@ -440,17 +440,18 @@ fn rego_commands_in_the_documentation_work() {
 }
 
 /// Writes the contents of a Secret into an Event.
-const TELLS: &str = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
+const DENIES_WITH_SECRET: &str = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
                      \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
 
 #[test]
 fn check_rejects_reads_of_secrets_without_replicate() {
     let reads = "package admission\nimport rego.v1\ndeny contains \"no\" if data.kubernetes.secrets[_][_].type == \"x\"\n";
     let more = reads.strip_prefix("package admission\nimport rego.v1\n").unwrap();
-    let both = run_with(&["rego", "check", "--replicate", "secrets", "-"], &format!("{TELLS}{more}"));
+    let both =
+        run_with(&["rego", "check", "--replicate", "secrets", "-"], &format!("{DENIES_WITH_SECRET}{more}"));
     assert_eq!((both.code, both.stdout.as_str()), (0, "1 module: ok\n"), "{both:?}");
     let refused = [
-        (TELLS, "stdin:5:27: reads the contents of a Secret: this needs --replicate secrets\n"),
+        (DENIES_WITH_SECRET, "stdin:5:27: reads the contents of a Secret: this needs --replicate secrets\n"),
         (reads, "stdin:3:23: secrets are only available if --replicate lists them\n"),
     ];
     for (text, expected) in refused {
@@ -460,7 +461,7 @@ fn check_rejects_reads_of_secrets_without_replicate() {
         assert_eq!((ran.code, ran.stdout.as_str()), (1, expected));
     }
     // A rule for all kinds gets a warning.
-    let any = TELLS.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
+    let any = DENIES_WITH_SECRET.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
     let ran = check(&any);
     let warning = "stdin:4:27: warning: may read the contents of a Secret under review: without --replicate secrets, Secrets cannot be \
                    written. Restrict the rule to other kinds\n";

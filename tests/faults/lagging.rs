@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, rate_limit_policy};
-use policy_sync_testenv::memory::{EventFate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{EventOutcome, Interposer, RequestInfo};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 use tokio::time::sleep;
@@ -24,12 +24,12 @@ struct DelayedWatch {
 }
 
 impl Interposer for DelayedWatch {
-    fn event(&self, watch: &RequestInfo, _: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, _: &str) -> EventOutcome {
         // Events that arrive during the delay are held back as well, and then delivered together.
         if watch.resource == self.resource && self.lags.swap(false, Ordering::Relaxed) {
-            return EventFate::Late(LAG);
+            return EventOutcome::Late(LAG);
         }
-        EventFate::Sent
+        EventOutcome::Sent
     }
 }
 

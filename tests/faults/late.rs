@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -24,7 +24,7 @@ const RETRIED_AFTER: Duration = Duration::from_secs(35);
 struct RequestFault {
     verb: &'static str,
     resource: &'static str,
-    fate: Fate,
+    outcome: RequestOutcome,
 }
 
 /// A pending [`RequestFault`], once one is set.
@@ -32,15 +32,15 @@ struct RequestFault {
 struct NextFault(Arc<Mutex<Option<RequestFault>>>);
 
 impl NextFault {
-    fn is(&self, verb: &'static str, resource: &'static str, fate: Fate) {
-        *self.0.lock() = Some(RequestFault { verb, resource, fate });
+    fn is(&self, verb: &'static str, resource: &'static str, outcome: RequestOutcome) {
+        *self.0.lock() = Some(RequestFault { verb, resource, outcome });
     }
 }
 
 impl Interposer for NextFault {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let is_it = |next: &mut RequestFault| request.verb == next.verb && request.resource == next.resource;
-        self.0.lock().take_if(is_it).map_or(Fate::Served, |next| next.fate)
+        self.0.lock().take_if(is_it).map_or(RequestOutcome::Served, |next| next.outcome)
     }
 }
 
@@ -88,7 +88,7 @@ fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
 async fn late_delete_does_not_delete_a_recreated_work() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
-    next.is("delete", "manifestworks", Fate::Late(LATE));
+    next.is("delete", "manifestworks", RequestOutcome::Late(LATE));
     hub.delete(&limits(10)).await?;
     sleep(RETRIED_AFTER).await;
     ensure!(work(&hub).is_err(), "the second request did not delete the work");
@@ -105,7 +105,7 @@ async fn late_delete_does_not_delete_a_recreated_work() -> Result<()> {
 async fn late_patch_does_not_undo_a_newer_one() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
-    next.is("patch", "manifestworks", Fate::Late(LATE));
+    next.is("patch", "manifestworks", RequestOutcome::Late(LATE));
     hub.apply(&limits(20)).await?;
     sleep(RETRIED_AFTER / 2).await;
     hub.apply(&limits(30)).await?;
@@ -121,7 +121,7 @@ async fn late_patch_does_not_undo_a_newer_one() -> Result<()> {
 async fn late_annotations_do_not_recreate_a_deleted_policy() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
-    next.is("patch", "ratelimitpolicies", Fate::Late(LATE));
+    next.is("patch", "ratelimitpolicies", RequestOutcome::Late(LATE));
     hub.place("all", &["eu-1", "us-1"]).await?;
     sleep(LATE / 2).await;
     hub.delete(&limits(10)).await?;
@@ -137,7 +137,7 @@ async fn late_annotations_do_not_recreate_a_deleted_policy() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn changes_during_an_outstanding_request_are_written_after_it() -> Result<()> {
     let (hub, next) = synced().await?;
-    next.is("patch", "manifestworks", Fate::ResponseLate(Duration::from_secs(20)));
+    next.is("patch", "manifestworks", RequestOutcome::ResponseLate(Duration::from_secs(20)));
     hub.apply(&limits(20)).await?;
     sleep(Duration::from_secs(10)).await;
     ensure!(limit_of(&work(&hub)?) == 20);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use policy_sync_hub::telemetry::logs;
 use policy_sync_testenv::fixtures::gateway;
-use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::Value;
 
@@ -16,9 +16,9 @@ use crate::hub::{Hub, SHOP};
 struct ResetCreates;
 
 impl Interposer for ResetCreates {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let breaks = request.verb == "create" && request.resource == "manifestworks";
-        if breaks { Fate::Reset } else { Fate::Served }
+        if breaks { RequestOutcome::Reset } else { RequestOutcome::Served }
     }
 }
 

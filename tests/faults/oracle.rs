@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use policy_sync_api::moment::Moment;
-use policy_sync_testenv::hostile::{MOB, ROGUE};
+use policy_sync_testenv::hostile::{HOSTILE_TENANT, ROGUE};
 use policy_sync_testenv::memory::RequestInfo;
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ impl Effects {
 /// tenant. They can cause and extend the access work of a cluster.
 fn is_of_others(resource: &str, name: &str) -> bool {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-    let hostile = [namespace, name].iter().any(|found| [ROGUE, MOB].contains(found));
+    let hostile = [namespace, name].iter().any(|found| [ROGUE, HOSTILE_TENANT].contains(found));
     !hostile && (resource != "manifestworks" || scenario::works().contains(name))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
@@ -18,9 +18,9 @@ const SOON: Duration = Duration::from_secs(5);
 struct Panics(&'static str, &'static str);
 
 impl Interposer for Panics {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         assert!(request.verb != self.0 || request.resource != self.1, "injected panic: {request}");
-        Fate::Served
+        RequestOutcome::Served
     }
 }
 

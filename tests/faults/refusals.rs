@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{EventOutcome, Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
@@ -33,11 +33,15 @@ impl RejectRequests {
 }
 
 impl Interposer for RejectRequests {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let is_meant = request.verb == self.verb
             && request.resource == self.resource
             && request.name.starts_with(self.name);
-        if is_meant { Fate::Refused { code: self.code, retry_after: None } } else { Fate::Served }
+        if is_meant {
+            RequestOutcome::Refused { code: self.code, retry_after: None }
+        } else {
+            RequestOutcome::Served
+        }
     }
 }
 
@@ -71,9 +75,9 @@ async fn rejected_create_is_reported() -> Result<()> {
     let hub = shop("hold").await?;
     let controller = hub.controller(RejectRequests::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
-    let told = refusals(&hub).remove(0);
-    ensure!(told.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{told}");
-    ensure!(told.ends_with("injected fault: Invalid (422)"), "{told}");
+    let refusal = refusals(&hub).remove(0);
+    ensure!(refusal.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{refusal}");
+    ensure!(refusal.ends_with("injected fault: Invalid (422)"), "{refusal}");
     let metrics = Metrics::parse(controller.metrics())?;
     let labels = [("controller", "policy"), ("result", "error")];
     ensure!(metrics.value("controller_runtime_reconcile_total", &labels)? > 0.0, "{metrics}");
@@ -99,8 +103,8 @@ async fn rejected_patch_is_reported() -> Result<()> {
         changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
         hub.apply(&changed).await?;
         hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
-        let told = refusals(&hub).remove(0);
-        ensure!(told.contains(words) && told.ends_with("injected fault: Invalid (422)"), "{told}");
+        let refusal = refusals(&hub).remove(0);
+        ensure!(refusal.contains(words) && refusal.ends_with("injected fault: Invalid (422)"), "{refusal}");
     }
     Ok(())
 }
@@ -138,9 +142,9 @@ async fn held_gateway_reports_pending_policies_whose_works_are_rejected() -> Res
 struct DelayEvents(Arc<AtomicBool>);
 
 impl Interposer for DelayEvents {
-    fn event(&self, watch: &RequestInfo, _: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, _: &str) -> EventOutcome {
         let lags = watch.resource == "manifestworks" && self.0.load(Ordering::Relaxed);
-        if lags { EventFate::Late(Duration::from_secs(3)) } else { EventFate::Sent }
+        if lags { EventOutcome::Late(Duration::from_secs(3)) } else { EventOutcome::Sent }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace};
-use policy_sync_testenv::memory::{Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -18,8 +18,12 @@ const CLUSTERS: usize = 100;
 struct SlowDeletes;
 
 impl Interposer for SlowDeletes {
-    fn request(&self, request: &RequestInfo) -> Fate {
-        if request.verb == "delete" { Fate::Late(Duration::from_millis(50)) } else { Fate::Served }
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
+        if request.verb == "delete" {
+            RequestOutcome::Late(Duration::from_millis(50))
+        } else {
+            RequestOutcome::Served
+        }
     }
 }
 

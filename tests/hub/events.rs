@@ -22,39 +22,39 @@ async fn each_state_of_a_policy_or_gateway_gets_one_event() -> Result<()> {
         let work = tenant.work(cluster, "gateway-web").await?;
         tenant.report(&work, &programmed).await?;
     }
-    let told = until_event(&tenant, &limits, "applied on all").await?;
+    let event = until_event(&tenant, &limits, "applied on all").await?;
     ensure!(
-        told == ("Synced".into(), "generation 1 is applied on all of its clusters: 2".into()),
-        "{told:?}"
+        event == ("Synced".into(), "generation 1 is applied on all of its clusters: 2".into()),
+        "{event:?}"
     );
-    let told = until_event(&tenant, &web, "programmed on all of its clusters: 2").await?;
-    ensure!(told.0 == "Programmed", "{told:?}");
+    let event = until_event(&tenant, &web, "programmed on all of its clusters: 2").await?;
+    ensure!(event.0 == "Programmed", "{event:?}");
 
     let overridden = WorkReport::applied().condition("Enforced", "False", "Overridden", "by another");
     let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     tenant.report(&work, &overridden).await?;
-    let told = until_event(&tenant, &limits, "takes precedence on").await?;
+    let event = until_event(&tenant, &limits, "takes precedence on").await?;
     ensure!(
-        told == ("Overridden".into(), "a policy of the cluster takes precedence on: us-1".into()),
-        "{told:?}"
+        event == ("Overridden".into(), "a policy of the cluster takes precedence on: us-1".into()),
+        "{event:?}"
     );
     let broken =
         WorkReport::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
     let work = tenant.work("us-1", "gateway-web").await?;
     tenant.report(&work, &broken).await?;
-    let told = until_event(&tenant, &web, "no such address").await?;
-    ensure!(told.0 == "NotProgrammed", "{told:?}");
+    let event = until_event(&tenant, &web, "no such address").await?;
+    ensure!(event.0 == "NotProgrammed", "{event:?}");
 
     // A repeated state is not reported again, neither after unrelated changes nor after a restart.
     tenant.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     tenant.settled(&controller).await?;
     let events: Api<Event> = Api::namespaced(tenant.client().clone(), tenant.name());
     let count = || async {
-        let told = events.list(&ListParams::default()).await?.items;
-        let told = told.iter().filter_map(|event| event.reason.clone());
-        let mut told: Vec<String> = told.filter(|reason| reason != "NotPlaced").collect();
-        told.sort();
-        anyhow::Ok(told)
+        let found = events.list(&ListParams::default()).await?.items;
+        let reasons = found.iter().filter_map(|event| event.reason.clone());
+        let mut reasons: Vec<String> = reasons.filter(|reason| reason != "NotPlaced").collect();
+        reasons.sort();
+        anyhow::Ok(reasons)
     };
     let before = count().await?;
     ensure!(before == ["NotProgrammed", "Overridden", "Programmed", "Synced"], "{before:?}");

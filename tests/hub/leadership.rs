@@ -103,7 +103,7 @@ async fn hand_over_after_termination_takes_less_than_three_seconds() -> Result<(
     let tenant = tenant("hands-over", &["eu-1", "us-1"]).await?;
     // The lease is longer than the hand-over may take.
     let (leader, follower, limits) = pair(&tenant, &["--leader-elect-lease-duration=15s"]).await?;
-    let asked = Instant::now();
+    let began = Instant::now();
     let stopped = leader.terminate().await?;
     tenant.apply(&with_limit(&limits, 20)).await?;
     wait::until("the follower writes", LIMIT, || async {
@@ -111,7 +111,7 @@ async fn hand_over_after_termination_takes_less_than_three_seconds() -> Result<(
         Ok(())
     })
     .await?;
-    let took = asked.elapsed();
+    let took = began.elapsed();
     ensure!(took < Duration::from_secs(3), "hand-over: {took:?}, stop: {stopped:?}");
     until_limit(&tenant, 20).await?;
     ensure!(drastic(&tenant.settled(&follower).await?).is_empty());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, UNPLACED_SINCE};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::tenant::{LIMIT, Tenant, WorkReport};
@@ -31,7 +31,7 @@ async fn works_follow_the_placement() -> Result<()> {
 /// The annotation on the Gateway's work with the time at which its cluster was unplaced.
 async fn unplaced_at(tenant: &Tenant<'_>) -> Result<Option<String>> {
     let work = tenant.work("us-1", "gateway-web").await?;
-    Ok(work.annotations().get(DISPLACED_SINCE).cloned())
+    Ok(work.annotations().get(UNPLACED_SINCE).cloned())
 }
 
 #[tokio::test]

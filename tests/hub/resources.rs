@@ -153,8 +153,8 @@ async fn replicas_are_split_and_move_only_when_needed() -> Result<()> {
                    from 0, found \"1\"";
     wait::until("the message rejects the weight", Duration::from_secs(60), || async {
         let annotations = tenant.annotations(&web).await?;
-        let told = annotations.get("kuadrant.io/policy-sync-message");
-        ensure!(told.is_some_and(|told| told == message), "{annotations:?}");
+        let reported = annotations.get("kuadrant.io/policy-sync-message");
+        ensure!(reported.is_some_and(|reported| reported == message), "{annotations:?}");
         Ok(())
     })
     .await?;

@@ -429,8 +429,8 @@ async fn missing_permission_for_route_statuses_is_logged_and_blocks_nothing_else
     let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
     wait::until("the missing permission is logged", LIMIT, || async {
         let log = controller.log()?;
-        let told = log.lines().filter(|line| line.contains("no right to write the status")).count();
-        ensure!(told == 1, "logged {told} times");
+        let logged = log.lines().filter(|line| line.contains("no right to write the status")).count();
+        ensure!(logged == 1, "logged {logged} times");
         let waits = controller.metrics().await?.value(PENDING, &[])?;
         ensure!(waits > 1.5, "{waits}");
         let stored = controller.metrics().await?.value("policy_sync_topology_stored", &[])?;

@@ -14,7 +14,7 @@ use policy_sync_mirror::Source;
 use policy_sync_sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES, WORKS,
 };
-use policy_sync_testenv::hostile::{MOB, ROGUE};
+use policy_sync_testenv::hostile::{HOSTILE_TENANT, ROGUE};
 use serde_json::Value;
 
 use crate::controller::CONTROLLER;
@@ -25,7 +25,7 @@ pub(crate) type OriginOnCluster = (Origin, ClusterName);
 
 /// Whether the rules apply to `origin` in `cluster`. They do not apply to objects of attackers.
 pub(crate) fn rules_apply(origin: &Origin, cluster: &ClusterName) -> bool {
-    *cluster.0 != *ROGUE && *origin.object().namespace != *MOB
+    *cluster.0 != *ROGUE && *origin.object().namespace != *HOSTILE_TENANT
 }
 
 fn all(

@@ -1,11 +1,11 @@
 //! Worlds in which a spoke, or the users of a namespace, write random values wherever they have permission.
 //! All objects of others must stay correct; those of the attackers are not checked.
 
-use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, UNPLACED_SINCE};
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync_sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
-use policy_sync_testenv::hostile::{Hostile, MOB, REGION, ROGUE};
+use policy_sync_testenv::hostile::{HOSTILE_TENANT, Hostile, REGION, ROGUE};
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;
@@ -29,7 +29,7 @@ fn forge(seed: u64, name: &str) -> Change {
         (0..3).for_each(|_| hostile.work(work));
         // In these worlds, time does not matter once Placements have settled. `tests/soak` covers times.
         if let Some(annotations) = work["metadata"]["annotations"].as_object_mut() {
-            annotations.remove(DISPLACED_SINCE);
+            annotations.remove(UNPLACED_SINCE);
         }
         hostile.respond(work);
     })
@@ -60,15 +60,15 @@ fn gateway_work() -> String {
 fn beside_mob(name: &'static str) -> World {
     World::new(name)
         .without("quota")
-        .with(PLACEMENTS.all(), placement(MOB, "all", 2))
-        .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
-        .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")))
+        .with(PLACEMENTS.all(), placement(HOSTILE_TENANT, "all", 2))
+        .with(DECISIONS.all(), placement_decision(HOSTILE_TENANT, "all", 1, &["eu", "us"]))
+        .with(GATEWAYS.all(), gateway(HOSTILE_TENANT, "web", SHOP, Some("all")))
 }
 
 /// A RateLimitPolicy in the hostile namespace.
 fn theirs(seed: u64) -> Value {
     let mut hostile = Hostile::new(seed);
-    let mut policies = (0..).map(|_| hostile.policy(MOB, "one"));
+    let mut policies = (0..).map(|_| hostile.policy(HOSTILE_TENANT, "one"));
     let mut policy = policies.find(|policy| policy["kind"] == "RateLimitPolicy").unwrap();
     if seed.is_multiple_of(2) {
         policy["spec"]["targetRef"] = world::policy("one", "web")["spec"]["targetRef"].clone();
@@ -108,17 +108,17 @@ fn hostile_namespace_does_not_affect_changes_of_another() {
             .without("all-decision-1")
             .with(PLACEMENTS.all(), placement(SHOP, "all", 1))
             .with(DECISIONS.all(), placement_decision(SHOP, "all", 1, &["eu"]))
-            .with(PLACEMENTS.all(), placement(MOB, "all", 2))
-            .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
-            .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")));
-        let changed = edit_in(MOB, limits(), "one", move |policy| {
+            .with(PLACEMENTS.all(), placement(HOSTILE_TENANT, "all", 2))
+            .with(DECISIONS.all(), placement_decision(HOSTILE_TENANT, "all", 1, &["eu", "us"]))
+            .with(GATEWAYS.all(), gateway(HOSTILE_TENANT, "web", SHOP, Some("all")));
+        let changed = edit_in(HOSTILE_TENANT, limits(), "one", move |policy| {
             let metadata = policy["metadata"].clone();
             *policy = theirs(seed + 100);
             policy["metadata"]["uid"] = metadata["uid"].clone();
             policy["metadata"]["generation"] = metadata["generation"].clone();
             policy["metadata"]["creationTimestamp"] = metadata["creationTimestamp"].clone();
         });
-        let untouched = edit_in(MOB, GATEWAYS.all(), "web", |json| {
+        let untouched = edit_in(HOSTILE_TENANT, GATEWAYS.all(), "web", |json| {
             json["metadata"]["labels"] = json!({});
         });
         let attack = [create(limits(), theirs(seed)), changed, untouched];
@@ -150,14 +150,15 @@ fn terminating_hostile_policy_does_not_affect_another_namespace() {
             policy["metadata"]["finalizers"] = json!(["example.com/never"]);
             policy
         };
-        let changed = edit_in(MOB, limits(), "one", move |policy| {
+        let changed = edit_in(HOSTILE_TENANT, limits(), "one", move |policy| {
             policy["spec"] = held(seed + 100)["spec"].clone();
         });
-        let released = edit_in(MOB, limits(), "one", |policy| {
+        let released = edit_in(HOSTILE_TENANT, limits(), "one", |policy| {
             policy["metadata"]["finalizers"] = json!([]);
         });
         let world = beside_mob("a hostile namespace with a terminating policy");
-        let attack = [create(limits(), held(seed)), delete_in(MOB, limits(), "one"), changed, released];
+        let attack =
+            [create(limits(), held(seed)), delete_in(HOSTILE_TENANT, limits(), "one"), changed, released];
         part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
     }
 }
@@ -174,10 +175,10 @@ fn large_hostile_policy_does_not_affect_another_namespace() {
         };
         let mut forged = large(seed);
         Hostile::forge_deletion(&mut forged);
-        let changed = edit_in(MOB, limits(), "one", move |policy| {
+        let changed = edit_in(HOSTILE_TENANT, limits(), "one", move |policy| {
             policy["spec"] = large(seed + 100)["spec"].clone();
         });
-        let released = edit_in(MOB, limits(), "one", |policy| {
+        let released = edit_in(HOSTILE_TENANT, limits(), "one", |policy| {
             policy["metadata"]["finalizers"] = json!([]);
         });
         let attack = [create(limits(), forged), changed, released, create(limits(), large(seed + 200))];

@@ -87,8 +87,9 @@ fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), Stri
 /// handle it. A policy's work may also wait until its Gateway's work is deleted.
 fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;
-    let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, ListState::Done);
-    if !state.feeds.values().all(told) || incomplete(&state.hub.objects) {
+    let is_delivered =
+        |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, ListState::Done);
+    if !state.feeds.values().all(is_delivered) || incomplete(&state.hub.objects) {
         return Ok(());
     }
     let wanted = state.hub.wanted();

@@ -26,9 +26,9 @@ pub(crate) const START: Moment = Moment(1_767_225_600_000);
 /// Status writes of an object are at least this far apart.
 pub(crate) const STATUS_WINDOW: Duration = Duration::from_secs(1);
 
-/// The fate of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RequestOutcome {
     Done,
     /// It does not arrive, or is rejected.
     Lost,
@@ -40,7 +40,7 @@ pub(crate) enum Fate {
     Late,
 }
 
-impl Fate {
+impl RequestOutcome {
     /// The possible faults.
     pub(crate) const FAULTS: [Self; 4] = [Self::Lost, Self::ResponseLost, Self::Twice, Self::Late];
 }
@@ -58,7 +58,7 @@ pub(crate) enum Step {
     /// A key is decided.
     Decide(Key),
     /// A request of a key arrives.
-    Send(Key, usize, Fate),
+    Send(Key, usize, RequestOutcome),
     /// A request that has timed out arrives.
     Late(usize),
     /// The causes of a key's deletes are verified on the hub.
@@ -141,7 +141,9 @@ impl Model for Sync<'_> {
             for (key, job) in &state.jobs {
                 let in_flight = 0..job.in_flight.len();
                 steps.extend(
-                    in_flight.flat_map(|i| Fate::FAULTS.map(|fate| Step::Send(key.clone(), i, fate))),
+                    in_flight.flat_map(|i| {
+                        RequestOutcome::FAULTS.map(|outcome| Step::Send(key.clone(), i, outcome))
+                    }),
                 );
             }
             let behind = state.feeds.iter().filter(|(_, feed)| !feed.events.is_empty());
@@ -182,7 +184,7 @@ impl Model for Sync<'_> {
             }
         }
         for (key, job) in &state.jobs {
-            steps.extend((0..job.in_flight.len()).map(|i| Step::Send(key.clone(), i, Fate::Done)));
+            steps.extend((0..job.in_flight.len()).map(|i| Step::Send(key.clone(), i, RequestOutcome::Done)));
             if !job.unconfirmed_deletes.is_empty() {
                 steps.push(Step::Check(key.clone()));
             }

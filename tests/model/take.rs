@@ -15,7 +15,7 @@ use crate::agent;
 use crate::controller::{MirrorEvent, MirrorUpdate, RequestPurpose, id_of};
 use crate::hub::Entry;
 use crate::state::{Feed, Job, ListState, State, confirms};
-use crate::step::{Fate, STATUS_WINDOW, Step, Sync};
+use crate::step::{RequestOutcome, STATUS_WINDOW, Step, Sync};
 
 impl Sync<'_> {
     pub(crate) fn apply_step(&mut self, state: &mut State, step: &Step) {
@@ -32,8 +32,8 @@ impl Sync<'_> {
                 state.feeds.insert(source.clone(), Feed::default());
             }
             Step::Decide(key) => self.decide(state, key),
-            Step::Send(key, index, fate) => {
-                self.send(state, key, *index, *fate);
+            Step::Send(key, index, outcome) => {
+                self.send(state, key, *index, *outcome);
                 self.finish(state, key);
             }
             Step::Late(index) => {
@@ -239,27 +239,27 @@ impl Sync<'_> {
         state.jobs.insert(key.clone(), Arc::new(job));
     }
 
-    fn send(&mut self, state: &mut State, key: &Key, index: usize, fate: Fate) {
+    fn send(&mut self, state: &mut State, key: &Key, index: usize, outcome: RequestOutcome) {
         let sending = job(state, key).in_flight.remove(index);
-        if fate != Fate::Done {
+        if outcome != RequestOutcome::Done {
             state.remaining.faults -= 1;
         }
         if let (RequestPurpose::Work(_), Key::Works(origin)) = (&sending.purpose, key) {
             *state.tally.writes.entry(origin.clone()).or_default() += 1;
         }
-        if matches!(fate, Fate::Lost | Fate::Late) {
+        if matches!(outcome, RequestOutcome::Lost | RequestOutcome::Late) {
             job(state, key).failed = true;
-            if fate == Fate::Late {
+            if outcome == RequestOutcome::Late {
                 state.late.push(sending);
             }
             return;
         }
         let hub = Arc::make_mut(&mut state.hub);
-        if fate == Fate::Twice {
+        if outcome == RequestOutcome::Twice {
             let _ = hub.serve(&mut self.contents, &sending.request, sending.id);
         }
         let mut answer = hub.serve(&mut self.contents, &sending.request, sending.id);
-        if fate == Fate::ResponseLost {
+        if outcome == RequestOutcome::ResponseLost {
             answer = Err(0);
         }
         let job = Arc::make_mut(state.jobs.entry(key.clone()).or_default());

@@ -27,8 +27,8 @@ fn whole(world: &World, least: usize) {
 
 /// Explores `states` states of a world, or the number in `POLICY_SYNC_MODEL_STATES`.
 pub(crate) fn part(world: &World, states: usize) {
-    let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
-    let report = explore(Sync::new(world), asked.map_or(states, |text| text.parse().unwrap()));
+    let max_states = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
+    let report = explore(Sync::new(world), max_states.map_or(states, |text| text.parse().unwrap()));
     expect(&report, if report.complete { 1 } else { states });
 }
 

@@ -143,9 +143,12 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
     let (entry, summary) = played.reports(&dns, &[conflicted], PolicyState::Rejected).await?;
     let expected = Summary { clusters: 1, applied: 1, synced: true, rejected: 1, ..Summary::default() };
     ensure!(summary == expected, "{summary:?}");
-    let told = entry.condition("Accepted").context("no condition Accepted")?;
-    ensure!(told.reason.as_deref() == Some("Conflicted"), "{entry:?}");
-    ensure!(told.message.as_deref() == Some("DNSPolicy is conflicted by kuadrant-reports/own"), "{entry:?}");
+    let reported_condition = entry.condition("Accepted").context("no condition Accepted")?;
+    ensure!(reported_condition.reason.as_deref() == Some("Conflicted"), "{entry:?}");
+    ensure!(
+        reported_condition.message.as_deref() == Some("DNSPolicy is conflicted by kuadrant-reports/own"),
+        "{entry:?}"
+    );
     let (code, row) = played.shown("dns")?;
     ensure!(
         code == Some(1) && row.contains("eu-1: Rejected: ") && row.contains("Conflicted"),

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
-use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, UNPLACED_SINCE};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::tenant::Tenant;
@@ -94,7 +94,7 @@ async fn unplaced_gateway_serves_until_its_grace_period_ends() -> Result<()> {
     until_programmed(&tenant, &web, 2).await?;
     let spoke = fleet.spoke("us-1")?.client()?;
     let served = until_copied(&spoke, &web, |_| true).await?.uid();
-    let is_displaced = |work: &ManifestWork| work.annotations().contains_key(DISPLACED_SINCE);
+    let is_displaced = |work: &ManifestWork| work.annotations().contains_key(UNPLACED_SINCE);
 
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;

@@ -37,12 +37,12 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
 /// Waits until the agent reports the current generation of the work as applied. It records the applied
 /// objects after that, and later removes only recorded ones.
 async fn until_applied(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
-    let told = |work: &ManifestWork| {
+    let is_readable = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
         let applied = conditions.find(|condition| condition.type_ == "Applied");
         applied.is_some_and(|applied| applied.observed_generation == work.metadata.generation)
     };
-    tenant.until_work("eu-1", readable, told).await.map(drop)
+    tenant.until_work("eu-1", readable, is_readable).await.map(drop)
 }
 
 async fn namespace_stays(spoke: &Client, name: &str) -> Result<()> {

@@ -83,10 +83,10 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     let events: Api<Event> = Api::namespaced(hub.client().clone(), &shop);
     wait::until("the Event exists", LIMIT, || async {
         let events = events.list(&Default::default()).await?.items;
-        let told = events.iter().find(|event| event.reason.as_deref() == Some("AdmissionDenied"));
-        let told = told.with_context(|| format!("{events:?}"))?;
-        ensure!(told.message.as_deref() == Some(words), "{told:?}");
-        ensure!(told.involved_object.kind.as_deref() == Some("Namespace"), "{told:?}");
+        let event = events.iter().find(|event| event.reason.as_deref() == Some("AdmissionDenied"));
+        let event = event.with_context(|| format!("{events:?}"))?;
+        ensure!(event.message.as_deref() == Some(words), "{event:?}");
+        ensure!(event.involved_object.kind.as_deref() == Some("Namespace"), "{event:?}");
         Ok(())
     })
     .await?;

@@ -114,7 +114,7 @@ fn responses_to_invalid_results_are_documented() -> Result<()> {
         if found != expected {
             wrong.push(format!("{what}: {found}"));
         }
-        table += &format!("| {what} | {} |\n", told(&found));
+        table += &format!("| {what} | {} |\n", cell(&found));
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     bad_input::holds("rego answers", &table)
@@ -208,12 +208,13 @@ fn reviewed(review: &Value, rules: &str) -> Result<String> {
     let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
     let review_inputs = ReviewInputs { names: BTreeMap::from([pods]), ..ReviewInputs::default() };
     let snapshot = snapshot("admission", rules)?.with_review_inputs(review_inputs);
-    let asked = match AdmissionReview::read(&serde_json::to_vec(review)?) {
-        Ok(asked) => asked,
+    let admission_review = match AdmissionReview::read(&serde_json::to_vec(review)?) {
+        Ok(admission_review) => admission_review,
         Err(fault) => return Ok(format!("400: {fault}")),
     };
-    let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
-    let reviewed = admission::review(&snapshot, &request, &asked, admission::AdmissionPhase::Mutating);
+    let request = admission_review.request().map_err(|fault| anyhow::anyhow!(fault))?;
+    let reviewed =
+        admission::review(&snapshot, &request, &admission_review, admission::AdmissionPhase::Mutating);
     Ok(match reviewed.map(|reviewed| reviewed.verdict) {
         Ok(AdmissionDecision::Denied { message, .. }) => message,
         Ok(AdmissionDecision::Allowed { warnings, .. }) => warnings.join("; "),
@@ -226,13 +227,13 @@ fn responses_to_each_form_of_denial_are_documented() -> Result<()> {
     let mut table = "| element of `deny` | response to the client |\n|---|---|\n".to_owned();
     for (what, rules) in DENIALS {
         let found = reviewed(&pod(), rules).with_context(|| what.to_owned())?;
-        table += &format!("| {what} | {} |\n", told(&found));
+        table += &format!("| {what} | {} |\n", cell(&found));
     }
     bad_input::holds("rego denials", &table)
 }
 
 /// The cell for `found` in the documentation.
-fn told(found: &str) -> String {
+fn cell(found: &str) -> String {
     // Long texts are shortened to their beginning and end.
     let found = found.replace(ID, "ID");
     let (begins, ends) = (found.char_indices().nth(40), found.char_indices().rev().nth(40));
@@ -287,7 +288,7 @@ fn responses_to_invalid_reviews_are_documented() -> Result<()> {
     for (what, patch) in reviews() {
         let mut review = pod();
         json_patch::merge(&mut review, &patch);
-        table += &format!("| {what} | {} |\n", told(&reviewed(&review, rules)?));
+        table += &format!("| {what} | {} |\n", cell(&reviewed(&review, rules)?));
     }
     bad_input::holds("admission reviews", &table)
 }

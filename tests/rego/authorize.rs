@@ -183,14 +183,14 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
         ensure!(said.to_string().contains(&format!("exec: no {door} in pods of kube-system")), "{said}");
     }
     let kubelet = Request::get("/api/v1/nodes/n/proxy/run/kube-system/dns/dns?cmd=ls").body(Vec::new())?;
-    let told = hub
+    let error = hub
         .jane
         .request_text(kubelet)
         .await
         .err()
         .context("the request to the kubelet is allowed")?
         .to_string();
-    ensure!(told.contains("exec: no way to the kubelet"), "{told}");
+    ensure!(error.contains("exec: no way to the kubelet"), "{error}");
     // The configuration exempts members of this group.
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
     admin.get("dns").await?;
@@ -199,8 +199,9 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     hub.world.write("secrets", json!({"a.rego": SECRETS})).await?;
     hub.world.until_ok("secrets").await?;
     let secrets: Api<Secret> = Api::namespaced(hub.jane.clone(), "shop");
-    let told = secrets.list(&ListParams::default()).await.err().context("jane can list Secrets")?.to_string();
-    ensure!(told.contains("secrets: shop keeps them to itself"), "{told}");
+    let error =
+        secrets.list(&ListParams::default()).await.err().context("jane can list Secrets")?.to_string();
+    ensure!(error.contains("secrets: shop keeps them to itself"), "{error}");
     hub.read_maps(&hub.jane).await?;
 
     let began = Instant::now();
@@ -388,19 +389,19 @@ async fn requests_without_the_token_and_other_kinds_of_objects_are_rejected() ->
         let head = format!("POST /authorize HTTP/1.1{head}\r\nContent-Length: {}", body.len());
         let (found, text) = sent::ask(&webhooks, &head, body.as_bytes()).await.context(what)?;
         ensure!(found == expected, "{what}: {found} {text}");
-        let (told, text) = match found {
+        let (outcome, text) = match found {
             200 => {
                 let answer: Value = serde_json::from_str(&text).context(what)?;
                 ensure!(answer["status"]["allowed"] == false, "{what}: {text}");
-                let told = if answer["status"]["denied"] == true { "denied" } else { "no opinion" };
+                let outcome = if answer["status"]["denied"] == true { "denied" } else { "no opinion" };
                 (
-                    format!("{found}, {told}"),
+                    format!("{found}, {outcome}"),
                     answer["status"]["reason"].as_str().unwrap_or_default().to_owned(),
                 )
             }
             _ => (found.to_string(), text),
         };
-        rows += &format!("| {what} | {told} | {} |\n", code(text.trim()));
+        rows += &format!("| {what} | {outcome} | {} |\n", code(text.trim()));
     }
     let shown = format!(
         "POST /authorize HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json"

@@ -25,13 +25,13 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
         status["error"]["message"] == "rejected; everything that it would evaluate is denied",
         "{status}"
     );
-    let told = wait::until("the Event exists", LIMIT, || async {
-        let told = world.events("PolicyRefused", "pci").await?;
-        ensure!(!told.is_empty(), "there are no Events");
-        Ok(told)
+    let events = wait::until("the Event exists", LIMIT, || async {
+        let events = world.events("PolicyRefused", "pci").await?;
+        ensure!(!events.is_empty(), "there are no Events");
+        Ok(events)
     })
     .await?;
-    ensure!(told.len() == 1 && told[0].contains("pci.rego:2:14"), "{told:?}");
+    ensure!(events.len() == 1 && events[0].contains("pci.rego:2:14"), "{events:?}");
     let (code, text) = controller.readiness().await?;
     ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are rejected"), "{code} {text}");
 
@@ -90,9 +90,9 @@ async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<
     world.write("before", json!({"a.rego": denies("a")})).await?;
     let controller = world.controller(&[]).await?;
     let status = world.until_refused("hangs").await?;
-    let told = status["error"]["errors"].to_string();
+    let errors = status["error"]["errors"].to_string();
     for part in ["the check took more than 1 s", "recursive", "100000"] {
-        ensure!(told.contains(part), "{part} is missing: {status}");
+        ensure!(errors.contains(part), "{part} is missing: {status}");
     }
     world.until_ok("before").await?;
     // A rejected module is not checked again when other modules change.

@@ -213,7 +213,7 @@ async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
 }
 
 /// The result of `data.use.ok` from `engine`.
-async fn asked(engine: &Engine) -> Result<Result<Option<regorus::Value>, EngineError>> {
+async fn evaluate(engine: &Engine) -> Result<Result<Option<regorus::Value>, EngineError>> {
     let engine = engine.clone();
     Ok(tokio::task::spawn_blocking(move || engine.query_value("data.use.ok", &regorus::Value::Undefined))
         .await?)
@@ -232,7 +232,7 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     let data = json!({"kubernetes": {}, "policies": {"limits": {"a": 2}}});
     let wanted = |is_own| DesiredContents::new(&opa(is_own)?, &[LIBRARY, USER], data.clone());
     let (shared, own) = (wanted(false)?, wanted(true)?);
-    let denied = async |engine: &Engine| match asked(engine).await? {
+    let denied = async |engine: &Engine| match evaluate(engine).await? {
         Err(EngineError::Unreachable(why)) => {
             ensure!(why == format!("OPA at {} is out of date", server.url()), "{why}");
             Ok(())
@@ -241,7 +241,7 @@ async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     };
     denied(&shared.engine).await.context("OPA is empty")?;
     ensure!(shared.push(&opa(false)?, None).await?, "the push fails");
-    ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
+    ensure!(evaluate(&shared.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
     // Only a process that has filled a private OPA may query it, because an earlier process may have left other
     // data.
     denied(&own.engine).await.context("another process has filled OPA")?;
@@ -263,7 +263,7 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
         let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"a": "aHVudGVyMg==", "b": "aHVudGVyMzM="}}}}}});
         let wanted = DesiredContents::new(&opa, &[("ns/use/u.rego", &text)], data)?;
         ensure!(wanted.push(&opa, None).await?, "the push fails");
-        let Err(EngineError::Failed(failure)) = asked(&wanted.engine).await? else {
+        let Err(EngineError::Failed(failure)) = evaluate(&wanted.engine).await? else {
             anyhow::bail!("{rules}: the query does not fail")
         };
         let told = failure.to_string();
@@ -281,7 +281,7 @@ async fn filled() -> Result<(Server, Opa, DesiredContents)> {
     let data = json!({"kubernetes": {"pods": {"a": {"b": {"x": [1, 1.5, 1e21, "<é>"]}}}}, "policies": {"limits": {"a": 2}}});
     let wanted = DesiredContents::new(&opa, &[LIBRARY, USER], data)?;
     ensure!(wanted.push(&opa, None).await?, "the push fails");
-    ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
+    ensure!(evaluate(&wanted.engine).await? == Ok(Some(true.into())), "the query is not true after the push");
     Ok((server, opa, wanted))
 }
 
@@ -303,7 +303,7 @@ async fn query_fails_if_its_modules_were_deleted_or_replaced() -> Result<()> {
         for (method, path, text) in steps {
             let (status, _) = server.ask(method, path, text.as_bytes().to_vec()).await?;
             is_changed |= status.is_success();
-            match asked(&wanted.engine).await? {
+            match evaluate(&wanted.engine).await? {
                 Ok(Some(value)) if value == true.into() && !is_changed => {}
                 Err(EngineError::Unreachable(_)) if is_changed => {}
                 other => {
@@ -318,7 +318,7 @@ async fn query_fails_if_its_modules_were_deleted_or_replaced() -> Result<()> {
         );
         ensure!(wanted.push(&opa, None).await?, "{steps:?}: the push fails");
         ensure!(
-            asked(&wanted.engine).await? == Ok(Some(true.into())),
+            evaluate(&wanted.engine).await? == Ok(Some(true.into())),
             "{steps:?}: the query is not true after the push"
         );
     }

@@ -68,16 +68,16 @@ async fn without_the_flag_no_rego_resources_are_watched_or_served() -> Result<()
     controller.ready().await?;
     controller.leads().await?;
     controller.settled(world.hub()).await?;
-    let asked = wait::until("the audit log of the hub has requests", LIMIT, || async {
-        let asked = all_requests_of(world.hub(), "rego-off")?;
+    let requests = wait::until("the audit log of the hub has requests", LIMIT, || async {
+        let requests = all_requests_of(world.hub(), "rego-off")?;
         ensure!(
-            asked.iter().any(|request| request.object().resource == "gateways"),
+            requests.iter().any(|request| request.object().resource == "gateways"),
             "there is no request for Gateways"
         );
-        Ok(asked)
+        Ok(requests)
     })
     .await?;
-    for request in &asked {
+    for request in &requests {
         let object = request.object();
         ensure!(
             !["configmaps", "regopolicies", "pods", "secrets", "selfsubjectreviews"]

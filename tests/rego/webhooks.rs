@@ -85,8 +85,8 @@ async fn written_objects_get_placement_annotations_and_forbidden_values_are_deni
     let words = "other handles card data: cluster rego-placed-c2 is not certified for it";
     ensure!(error.contains(words), "{error}");
     wait::until("the Event exists", LIMIT, || async {
-        let told = served.world.events("PlacementRefused", "other").await?;
-        ensure!(told == [words], "{told:?}");
+        let events = served.world.events("PlacementRefused", "other").await?;
+        ensure!(events == [words], "{events:?}");
         Ok(())
     })
     .await?;
@@ -181,9 +181,9 @@ async fn malformed_requests_get_an_error_in_time() -> Result<()> {
             found == 200 && response["uid"] == "u" && response["allowed"] == is_allowed,
             "{what}: {text}"
         );
-        let told = if is_allowed { "allowed" } else { "denied" };
+        let verdict = if is_allowed { "allowed" } else { "denied" };
         let message = response["status"]["message"].as_str().unwrap_or_default();
-        rows += &format!("| {what} | {found}, {told} | {} |\n", code(message));
+        rows += &format!("| {what} | {found}, {verdict} | {} |\n", code(message));
     }
     bad_input::holds("webhook requests", &rows)?;
     // The API server still gets responses.

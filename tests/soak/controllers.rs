@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::noise::Noise;
 use crate::users::CONTROLLER;
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo, keep_topology};
+use policy_sync_testenv::memory::{EventOutcome, Interposer, RequestInfo, RequestOutcome, keep_topology};
 
 /// The user that all of them run as.
 const USER: &str = "controller";
@@ -29,12 +29,12 @@ struct Connection {
 }
 
 impl Interposer for Connection {
-    fn request(&self, request: &RequestInfo) -> Fate {
-        if self.cut.load(Ordering::Relaxed) { Fate::Reset } else { self.noise.request(request) }
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
+        if self.cut.load(Ordering::Relaxed) { RequestOutcome::Reset } else { self.noise.request(request) }
     }
 
-    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
-        if self.cut.load(Ordering::Relaxed) { EventFate::Stalled } else { self.noise.event(watch, object) }
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventOutcome {
+        if self.cut.load(Ordering::Relaxed) { EventOutcome::Stalled } else { self.noise.event(watch, object) }
     }
 }
 

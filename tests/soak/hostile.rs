@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use policy_sync_api::annotations::PARENT;
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::hostile::{MOB, ROGUE};
+use policy_sync_testenv::hostile::{HOSTILE_TENANT, ROGUE};
 use policy_sync_testenv::memory::{Attackers, agents};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -43,7 +43,7 @@ fn is_trusted(work: &Value) -> bool {
 /// Whether a work is for an object of the hostile tenant.
 fn is_of_mob(work: &Value) -> bool {
     let origin = work["metadata"]["annotations"][PARENT].as_str();
-    origin.is_some_and(|origin| origin.contains(&format!("/{MOB}/")))
+    origin.is_some_and(|origin| origin.contains(&format!("/{HOSTILE_TENANT}/")))
 }
 
 /// The users' works on the clusters that are not hostile, including the access works that they need.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use policy_sync_testenv::memory::{EventFate, Fate, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{EventOutcome, Interposer, RequestInfo, RequestOutcome};
 
 /// Of 256 requests or events, this many are disturbed.
 const OFTEN: u8 = 50;
@@ -52,32 +52,32 @@ impl State {
 }
 
 impl Interposer for Noise {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let mut state = self.0.lock();
         let mut rng = state.rng(&request.to_string());
         if !state.on || rng.u8(..) >= OFTEN {
-            return Fate::Served;
+            return RequestOutcome::Served;
         }
         state.faults += 1;
-        let refused = |code| Fate::Refused { code, retry_after: None };
+        let refused = |code| RequestOutcome::Refused { code, retry_after: None };
         match rng.u8(..13) {
-            0 | 1 => Fate::ResponseLost,
-            2 => Fate::Reset,
-            3 => Fate::Late(Duration::from_secs(rng.u64(1..40))),
+            0 | 1 => RequestOutcome::ResponseLost,
+            2 => RequestOutcome::Reset,
+            3 => RequestOutcome::Late(Duration::from_secs(rng.u64(1..40))),
             4 => refused(403),
             5 => refused(409),
             6 => refused(413),
             7 => refused(422),
-            8 => Fate::Refused { code: 429, retry_after: Some(rng.u32(1..5)) },
+            8 => RequestOutcome::Refused { code: 429, retry_after: Some(rng.u32(1..5)) },
             9 => refused(500),
             10 => refused(503),
             11 if request.verb == "watch" => refused(410),
             11 => refused(504),
-            _ => Fate::Lost,
+            _ => RequestOutcome::Lost,
         }
     }
 
-    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventOutcome {
         let mut state = self.0.lock();
         let about = format!("event of {}.{} {object}", watch.resource, watch.group);
         let ordinal = state.events.entry(about.clone()).or_default();
@@ -85,18 +85,18 @@ impl Interposer for Noise {
         let about = format!("{about}#{ordinal}");
         let mut rng = state.rng(&about);
         if !state.on || rng.u8(..) >= OFTEN {
-            return EventFate::Sent;
+            return EventOutcome::Sent;
         }
         state.faults += 1;
         match rng.u8(..9) {
-            0 => EventFate::Twice,
-            1 => EventFate::Cut,
-            2 => EventFate::CutWithin,
-            3 => EventFate::Expired,
-            4 => EventFate::Garbled,
-            5 => EventFate::Dropped(Duration::from_secs(rng.u64(1..20))),
-            6 => EventFate::BookmarksOnly,
-            _ => EventFate::Late(Duration::from_secs(rng.u64(1..40))),
+            0 => EventOutcome::Twice,
+            1 => EventOutcome::Cut,
+            2 => EventOutcome::CutWithin,
+            3 => EventOutcome::Expired,
+            4 => EventOutcome::Garbled,
+            5 => EventOutcome::Dropped(Duration::from_secs(rng.u64(1..20))),
+            6 => EventOutcome::BookmarksOnly,
+            _ => EventOutcome::Late(Duration::from_secs(rng.u64(1..40))),
         }
     }
 }

@@ -212,8 +212,8 @@ impl Users {
                     policy.targets.iter().copied().filter(|target| here.contains(target)).collect();
                 let selected = policy.selects.is_none_or(|region| self.regions.get(cluster) == Some(&region));
                 if self.listed.contains(kind) && selected && !targets.is_empty() {
-                    let told = json!([kind.name(), policy.value.to_string(), targets]);
-                    works.insert(format!("{cluster}/{}-{name}", kind.name().to_lowercase()), told);
+                    let described = json!([kind.name(), policy.value.to_string(), targets]);
+                    works.insert(format!("{cluster}/{}-{name}", kind.name().to_lowercase()), described);
                 }
             }
             if works.keys().any(|work| work.starts_with(&format!("{cluster}/"))) {

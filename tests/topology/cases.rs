@@ -117,8 +117,8 @@ fn request(text: &str) -> Request {
     request
 }
 
-fn answers(graph: &Graph<'_>, asked: &Value) -> Value {
-    let answers = asked.as_object().unwrap().keys().map(|text| {
+fn answers(graph: &Graph<'_>, requests: &Value) -> Value {
+    let answers = requests.as_object().unwrap().keys().map(|text| {
         let report = EffectiveReport::new(graph, &Scope::default(), Some(request(text)), Vec::new());
         let unknown = report.unknown_matches.iter().map(|unknown| {
             format!("{} {}, {}", unknown.outcome, short(&Value::from(unknown.rule.as_str())), unknown.reason)
@@ -248,8 +248,8 @@ fn check(case: &Case) -> Vec<String> {
     assumed.sort_unstable();
     assumed.dedup();
     compare("assumed", assumed.into(), text(&case.assumed));
-    if let Some(asked) = &case.requests {
-        compare("requests", answers(&graph, asked), Some(asked.clone()));
+    if let Some(requests) = &case.requests {
+        compare("requests", answers(&graph, requests), Some(requests.clone()));
     }
     faults
 }

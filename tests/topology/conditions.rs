@@ -18,13 +18,13 @@ fn line(said: &ConditionText) -> String {
 /// `ours`.
 fn routes(graph_input: &GraphInput<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let graph = Graph::build(graph_input);
-    let mut told = BTreeMap::new();
+    let mut conditions = BTreeMap::new();
     let is_ours = |locator: Locator<'_>| locator.kind == GATEWAY && locator.name == ours;
     RouteConditions::new(&graph, is_ours).each(|_, locator, _, entries| {
         let entries = entries.iter().map(|entry| entry.conditions.texts.iter().map(line).collect());
-        told.insert(locator.name.to_owned(), entries.collect());
+        conditions.insert(locator.name.to_owned(), entries.collect());
     });
-    told
+    conditions
 }
 
 fn route(world: &[Value], name: &str) -> Vec<Vec<String>> {

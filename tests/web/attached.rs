@@ -33,10 +33,10 @@ async fn gateway_and_request_pages_match_the_commands() {
     assert_eq!(site.get(&policy).await.status, 200);
     assert_eq!(site.get(&format!("/gateways/{name}/nowhere")).await.status, 404);
 
-    let asked = site.get("/effective").await;
-    assert!(asked.body.contains("Enter a host, a Gateway or a namespace"), "{asked:?}");
+    let form = site.get("/effective").await;
+    assert!(form.body.contains("Enter a host, a Gateway or a namespace"), "{form:?}");
     let page_of = format!("href=\"/gateways/{name}/web\"");
-    assert!(asked.body.contains(&page_of), "{asked:?}");
+    assert!(form.body.contains(&page_of), "{form:?}");
     assert!(site.get(&policy).await.body.contains(&page_of));
     let host = ["--host", "shop.example.com", "--path", "/cart/1", "-n", name];
     let arguments = [&["effective", "--controller-name", &*controller, "-o", "json"], &host[..]].concat();
@@ -72,29 +72,29 @@ async fn gateway_page_follows_changes_of_the_hub() {
             .await;
     }
     // The first changes may be announced together with the end of the initial read.
-    let mut told = String::new();
+    let mut live_text = String::new();
     for turn in 0..5 {
         let (mut orders, host) = (route(name, "orders", "web"), format!("turn-{turn}.example.com"));
         orders["spec"]["hostnames"] = json!([host]);
         tenant.apply(&orders).await.unwrap();
         browser.until_text("main", |text| text.contains(&host)).await;
-        told = browser.text("#live").await;
-        if told.contains("web-follows web") {
+        live_text = browser.text("#live").await;
+        if live_text.contains("web-follows web") {
             break;
         }
     }
-    assert!(told.contains("web-follows web"), "{told}");
+    assert!(live_text.contains("web-follows web"), "{live_text}");
     assert_eq!(browser.script("return document.activeElement.id").await, json!("picture"));
 
     // A Gateway's policy applies to a route until the route gets its own policy.
-    let asked = format!("/effective?host=shop.example.com&path=/cart&namespace={name}");
+    let url = format!("/effective?host=shop.example.com&path=/cart&namespace={name}");
     let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
-    site.until(&asked, |page| page.contains(&format!("href=\"{policy}\""))).await;
+    site.until(&url, |page| page.contains(&format!("href=\"{policy}\""))).await;
     site.until(&policy, |page| page.contains("In force on 2 paths: HTTPRoute web-follows/cart")).await;
     let mut own = rate_limit_policy(name, "own", "web");
     own["spec"]["targetRef"]["kind"] = json!("HTTPRoute");
     own["spec"]["targetRef"]["name"] = json!("cart");
-    browser.open(&site, &asked).await;
+    browser.open(&site, &url).await;
     tenant.apply(&own).await.unwrap();
     browser.until_text("main", |text| text.contains("web-follows/own")).await;
     site.until(&policy, |page| page.contains("Not in force on 1 path")).await;

@@ -166,7 +166,7 @@ async fn agent_report(tenant: &Tenant<'_>) -> Result<()> {
 
 /// The pages, each with the file of its screenshot and texts that it must show.
 fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
-    let asked = "/effective?host=shop.example.com&path=/cart&namespace=shop";
+    let effective_url = "/effective?host=shop.example.com&path=/cart&namespace=shop";
     [
         ("fleet.png", "/", &STATES),
         (
@@ -175,7 +175,7 @@ fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
             &["Unreachable", "PartiallyEnforced", "Overridden", "Enforced"],
         ),
         ("web/gateway.png", "/gateways/shop/web", &["HTTPRoute shop/cart", "HTTPRoute shop/reviews"]),
-        ("web/effective.png", asked, &["HTTPRoute shop/cart", "shop/limits", "shop/login"]),
+        ("web/effective.png", effective_url, &["HTTPRoute shop/cart", "shop/limits", "shop/login"]),
         ("web/cluster.png", "/clusters/us-1", &["Programmed", "Overridden", "Pending", "Frozen", "Accepted"]),
     ]
 }

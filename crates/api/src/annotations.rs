@@ -73,7 +73,7 @@ keys! {
     /// On a hub Gateway, by its owner: the grace period in seconds.
     GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, UserObjects;
     /// On the work of a Gateway: when its cluster ceased to be selected, in RFC 3339. The grace period starts then.
-    DISPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
+    UNPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
     /// On a hub Gateway: the clusters on which it is placed, a JSON list.
     GATEWAY_CLUSTERS = "kuadrant.io/gateway-clusters", Annotation, HubGateways;
     /// The prefix of labels on a hub Gateway that repeat labels of its clusters:

@@ -133,7 +133,7 @@ impl Manager {
             });
         let auditing = self.auditing.map(|auditing| auditing.start(parts.clone()));
         let storing = self.topology.map(|topology| {
-            let sources = stored_topology::Sources { sync: self.mirror.clone(), syncing: queue.clone() };
+            let sources = stored_topology::Sources { sync: self.mirror.clone(), sync_queue: queue.clone() };
             topology.start(sources, parts.clone())
         });
         let registering = self.webhook_config.zip(loaded).map(|((webhook_config, _), (loaded, _))| {

@@ -45,7 +45,7 @@ const QUERY_FLAGS: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMIS
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of modules in one object that may end a check. After that, the remaining modules of the object are
 /// rejected unread.
-const ENDS: usize = 4;
+const MAX_CRASHES_PER_OBJECT: usize = 4;
 /// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later
 /// check.
 const MAX_CRASHES: usize = 8;
@@ -177,7 +177,7 @@ enum ProcessOutcome {
 /// An early end of the check process.
 struct Termination {
     /// The cause.
-    how: String,
+    cause: String,
     /// The index of the text that was being read, if any.
     at: Option<usize>,
     /// The processor time for each text that was read before, by its index.
@@ -240,7 +240,7 @@ impl Checker {
             ProcessOutcome::Completed(checked) => return Ok(checked),
             ProcessOutcome::Terminated(termination) => termination,
         };
-        let how = termination.how.clone();
+        let cause = termination.cause.clone();
         let mut checked = if termination.exceeded_total_limit {
             let time = |(number, time): (&usize, &Duration)| Some((texts.get(*number)?.id.clone(), *time));
             CheckResult {
@@ -254,8 +254,8 @@ impl Checker {
             checked.crashing.values().chain(checked.skipped.values()).cloned().collect();
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
-            faults.push(Fault::new(&module, None, &how));
-            checked.termination = Some(how);
+            faults.push(Fault::new(&module, None, &cause));
+            checked.termination = Some(cause);
         }
         Ok(CheckResult { faults: Faults::new(faults), ..checked })
     }
@@ -294,14 +294,16 @@ impl Checker {
             }
             let Some(at) = termination.at else { break };
             let Some(culprit) = texts.iter().find(|text| text.id == left[at].id) else { break };
-            found.crashing.insert(culprit.id.clone(), Fault::new(&culprit.id, None, termination.how));
+            found.crashing.insert(culprit.id.clone(), Fault::new(&culprit.id, None, termination.cause));
             left.drain(..=at);
             let ends = by_carrier.entry(culprit.id.carrier()).or_default();
             *ends += 1;
-            if *ends == ENDS {
+            if *ends == MAX_CRASHES_PER_OBJECT {
                 let carrier = culprit.id.carrier();
                 let unread = left.iter().filter(|text| text.id.carrier() == carrier);
-                let why = format!("not checked: {ENDS} other modules of {carrier} crash the check");
+                let why = format!(
+                    "not checked: {MAX_CRASHES_PER_OBJECT} other modules of {carrier} crash the check"
+                );
                 found.skipped.extend(unread.map(|text| (text.id.clone(), Fault::new(&text.id, None, &why))));
                 left.retain(|text| text.id.carrier() != carrier);
             }
@@ -377,14 +379,14 @@ impl Checker {
         let ProcessOutput { at, times, result } = ProcessOutput::of(&output.stdout);
         let at = at.filter(|at| *at < texts.len());
         match termination_cause(output.status, texts, &factors, at)? {
-            Some(how) => {
+            Some(cause) => {
                 let exceeded_own_limit =
                     at.is_some() && output.status.code() == Some(serving::TIME_LIMIT_EXIT_CODE);
                 // While the bundle is evaluated, one text can take all of the time.
                 let is_read = at.is_some() || extent != Extent::Bundle;
                 let exceeded_total_limit = output.status.signal() == Some(SIGXCPU) && is_read;
                 Ok(ProcessOutcome::Terminated(Termination {
-                    how,
+                    cause,
                     at,
                     times,
                     exceeded_own_limit,

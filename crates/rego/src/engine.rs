@@ -140,9 +140,9 @@ impl Engine {
     /// Sets whether the hub has carriers of policies. This matters only for an external engine: without carriers, it is
     /// not queried, unless [`always`](super::external::Options::always) is set.
     #[must_use]
-    pub fn with_carriers(mut self, are_there: bool) -> Self {
+    pub fn with_carriers(mut self, has_carriers: bool) -> Self {
         if let Backend::External(external, policies) = &mut self.backend {
-            *policies = are_there || external.options().always;
+            *policies = has_carriers || external.options().always;
         }
         self
     }

@@ -40,7 +40,7 @@ use policy_sync_api::text::truncate_bytes;
 /// The maximum number of elements that a builtin generates from numbers.
 const ELEMENTS: u64 = 100_000;
 /// The maximum number of nodes in a graph for the search of all paths.
-const NODES: usize = 1_000;
+const MAX_NODES: usize = 1_000;
 /// The maximum shift of a number in bits.
 const SHIFT: f64 = 65_536.0;
 /// The maximum length of a quantity in bytes, and of its exponent in digits.
@@ -359,7 +359,7 @@ fn range(name: &str, values: Vec<Value>) -> Result<Value> {
 /// Limits the number of nodes, because the search is recursive and could overflow the stack.
 fn reachable_paths(values: Vec<Value>) -> Result<Value> {
     let nodes = super::memory::size::elements(&values[0]);
-    ensure!(nodes <= NODES, "graph.reachable_paths: more than {NODES} nodes");
+    ensure!(nodes <= MAX_NODES, "graph.reachable_paths: more than {MAX_NODES} nodes");
     engine("graph.reachable_paths", &values)
 }
 

@@ -58,14 +58,15 @@ impl Size {
         }
         let all = others.plus(self);
         let left = Self { modules: MAX_MODULES, bytes: MAX_BYTES }.minus(others);
-        let told = |size: Self| format!("{} of {} bytes", counted(size.modules), group_digits(size.bytes));
+        let rendered =
+            |size: Self| format!("{} of {} bytes", counted(size.modules), group_digits(size.bytes));
         Some(format!(
             "all Rego policies together can have at most {} modules of {} bytes, and would have {}: this object has {}, and {} fit",
             group_digits(MAX_MODULES),
             group_digits(MAX_BYTES),
-            told(all),
-            told(self),
-            told(left)
+            rendered(all),
+            rendered(self),
+            rendered(left)
         ))
     }
 }

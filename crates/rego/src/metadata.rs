@@ -31,7 +31,7 @@ const RULE: &str = "rego.metadata.rule";
 const CHAIN: &str = "rego.metadata.chain";
 
 /// The maximum length of all constants of a module, in bytes.
-const LONGEST: usize = 1 << 20;
+const MAX_CONSTANTS_BYTES: usize = 1 << 20;
 
 /// The function that `expr` calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ fn edits(metadata: &Metadata<'_>, calls: &[Call<'_>]) -> Option<Vec<Edit>> {
     for call in calls {
         let value = metadata.value(call).to_string();
         length += value.len();
-        if length > LONGEST {
+        if length > MAX_CONSTANTS_BYTES {
             return None;
         }
         let (start, end) = (tree::start(call.expr).start, call.expr.span().end);

@@ -233,7 +233,7 @@ impl Snapshot {
     pub fn has_policies_for(&self, what: &str) -> bool {
         let has = || match self.engine.external_endpoint() {
             // External engines serve placement only.
-            Some((_, are_there)) => are_there && what == PLACEMENT,
+            Some((_, has_carriers)) => has_carriers && what == PLACEMENT,
             None => self.engine.has(self.packages.of(what)),
         };
         self.starting.is_some() || self.rejections.contains_key(what) || has()

@@ -70,7 +70,7 @@ impl Differences {
         };
         // The ManagedCluster may have been deleted.
         let Some(labels) = labels.get(cluster) else { return DifferingPaths::Unknown };
-        let chosen = overrides.override_selectors().chosen(labels);
-        DifferingPaths::Known(overrides.places(&chosen))
+        let selected = overrides.override_selectors().selected(labels);
+        DifferingPaths::Known(overrides.places(&selected))
     }
 }

@@ -373,21 +373,22 @@ impl<'p> Variants<'p> {
 
     /// The spec for `cluster`; `None` if it equals the spec on the hub.
     fn on(&mut self, view: View<'_>, cluster: &ClusterName) -> Option<Arc<Variant>> {
-        let chosen = view.labels(cluster).map(|labels| self.overrides.override_selectors().chosen(labels))?;
-        if chosen.is_empty() {
+        let selected =
+            view.labels(cluster).map(|labels| self.overrides.override_selectors().selected(labels))?;
+        if selected.is_empty() {
             return None;
         }
         let Self { base, overrides, schema, variants } = self;
         let number = variants.len();
-        let make = |chosen: &OverrideIndexes| {
+        let make = |selected: &OverrideIndexes| {
             // A patch that the schema rejects freezes the policy, so it is not in force.
-            let patched = overrides.patched(base.clone(), chosen, *schema).ok()?;
+            let patched = overrides.patched(base.clone(), selected, *schema).ok()?;
             let mut differs = Vec::new();
             differences("", base, &patched, &mut differs);
             let spec = patched.to_string().into();
             (!differs.is_empty()).then(|| Arc::new(Variant { number, spec, differs }))
         };
-        variants.entry(chosen).or_insert_with_key(make).clone()
+        variants.entry(selected).or_insert_with_key(make).clone()
     }
 }
 

@@ -158,8 +158,8 @@ impl SnapshotReader<'_> {
 
     async fn resolve(&self, role: Role, gvr: &GroupVersionResource) -> Result<(), HubError> {
         let definition = definition(self.client, &gvr.kind.to_string()).await?;
-        let told = kind(self.client, definition.as_ref(), role, gvr).await;
-        self.hub.mirror.resolve(gvr, told.map_or_else(|fault| fault, Resolution::Resolved));
+        let resolution = kind(self.client, definition.as_ref(), role, gvr).await;
+        self.hub.mirror.resolve(gvr, resolution.map_or_else(|fault| fault, Resolution::Resolved));
         Ok(())
     }
 

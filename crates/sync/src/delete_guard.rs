@@ -188,8 +188,8 @@ fn resource(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precon
     for class in view.our_classes().keys() {
         of_class(view, &class.name, preconditions);
     }
-    let terms = of_resources(view, origin.kind());
-    let default = terms.entry().and_then(|entry| entry.placement.as_deref());
+    let resource_entry = of_resources(view, origin.kind());
+    let default = resource_entry.entry().and_then(|entry| entry.placement.as_deref());
     let label = view.policy(origin).and_then(|resource| resource.placement());
     if let Some(name) = label.or(default).filter(|name| !name.is_empty()) {
         placement(view, ObjectKey::new(&origin.object().namespace, name), preconditions);

@@ -101,8 +101,8 @@ impl WorkAction {
 
     /// Whether the manifests to send are already in memory, so that they need not be built.
     #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.work().is_none_or(|work| work.is_held())
+    pub fn is_in_memory(&self) -> bool {
+        self.work().is_none_or(|work| work.is_in_memory())
     }
 
     fn work(&self) -> Option<&PlannedWork> {

@@ -135,11 +135,11 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
             return missing.into_iter().fold(reason, Reason::change).change(label);
         }
     };
-    not_chosen(view, &placement, &format!("Gateway {key}")).change(label)
+    not_selected_by(view, &placement, &format!("Gateway {key}")).change(label)
 }
 
 /// The reason that `placement`, which places `what`, has not selected a cluster.
-fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
+fn not_selected_by(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
     let (row, decided) = (view.placement(placement), view.decided(placement).len());
     let mut text = format!("Placement {placement}, which places {what}, has not selected the cluster");
     if let Some(selected) = row.map(|row| row.selected).filter(|selected| *selected > decided) {

@@ -19,7 +19,7 @@ use crate::testing::objects::{
 };
 use crate::testing::reports::applied;
 use crate::testing::world::{World, shop, world};
-use crate::triggers::tests::{access, fold, hub, told};
+use crate::triggers::tests::{access, fold, gateway_fold, hub};
 use crate::{Key, Keys};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;

@@ -49,8 +49,8 @@ impl UnplacedWorks {
 
 impl UnplacedRecord {
     /// Updates whether the cluster is selected. If this changes, a new record starts.
-    pub(crate) fn decided(self, chosen: bool, now: Moment) -> Self {
-        match (chosen, self.since) {
+    pub(crate) fn decided(self, is_selected: bool, now: Moment) -> Self {
+        match (is_selected, self.since) {
             (true, Some(_)) => Self::default(),
             (false, None) => Self { since: Some(now), ..Self::default() },
             _ => self,

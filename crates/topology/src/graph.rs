@@ -16,7 +16,7 @@ pub use object::{Object, ObjectRow};
 
 use std::collections::HashSet;
 
-use super::locator::{KindRef, Locator, Section, is_of_graph};
+use super::locator::{KindRef, Locator, Section, graph_kind};
 use super::policies::PolicyNode;
 use super::reason::{Reason, Unattached, Unresolved};
 use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
@@ -144,7 +144,7 @@ impl<'f> Graph<'f> {
     #[must_use]
     pub fn unknown(&self) -> Vec<KindRef<'f>> {
         let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
-        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind).is_some());
+        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| graph_kind(*kind).is_some());
         // The graph has no leaves for the backends of `RequestMirror` filters.
         let is_unknown = |item: &&Unresolved<'f>| item.reason == Reason::UnknownKind;
         let mirrors = self.unresolved.iter().filter(is_unknown).filter_map(|item| Some(item.to?.kind));
@@ -172,7 +172,7 @@ impl<'f> Graph<'f> {
             }
             ObjectRow::Leaf(_) if is_section => "OtherSection",
             ObjectRow::Set(_) | ObjectRow::Backend(_) | ObjectRow::Leaf(_) => {
-                is_of_graph(locator.kind).map_or("Other", |kind| kind.kind)
+                graph_kind(locator.kind).map_or("Other", |kind| kind.kind)
             }
         }
     }

@@ -74,7 +74,7 @@ pub const ENVOY_BACKEND: KindRef<'static> = KindRef { group: "gateway.envoyproxy
 
 /// Returns `kind` if the graph has a node for each object of this kind, not only for objects that others refer to.
 #[must_use]
-pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
+pub fn graph_kind(kind: KindRef<'_>) -> Option<KindRef<'static>> {
     [
         GATEWAY_CLASS,
         GATEWAY,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::graph_input::{GraphInput, Needs, Rows};
-use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SECRET, is_of_graph};
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SECRET, graph_kind};
 use super::rows::{
     BackendKind, Class, Gateway, Grant, ListenerSet, Namespace, ParentStatus, Policy, Route, RouteKind,
     Secret, Service, SetKind, Shared,
@@ -150,7 +150,7 @@ pub fn role(object: &HubObject) -> ObjectRole {
         GATEWAY_CLASS | NAMESPACE => ObjectRole::GraphObject(false),
         GATEWAY | SECRET | GRANT => ObjectRole::GraphObject(true),
         DEFINITION => ObjectRole::Definition,
-        _ if is_of_graph(kind).is_some() => ObjectRole::GraphObject(true),
+        _ if graph_kind(kind).is_some() => ObjectRole::GraphObject(true),
         _ => {
             let spec = object.spec_value();
             let refers =

@@ -1,5 +1,5 @@
 //! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is
-//! one choice. The evaluation succeeds or fails, and the memory of the process stays within [`MOST`].
+//! one choice. The evaluation succeeds or fails, and the memory of the process stays within [`MAX_PROCESS_BYTES`].
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// The limit of the process in bytes. An evaluation may take 32 MiB; the rest is for the process and for the
 /// serialized result.
-const MOST: usize = 512 << 20;
+const MAX_PROCESS_BYTES: usize = 512 << 20;
 /// The maximum number of rules.
 const RULES: usize = 24;
 
@@ -166,7 +166,7 @@ pub fn body(data: &[u8]) {
         }
     }
     let peak = peak();
-    assert!(peak <= MOST, "{peak} bytes, after {text}");
+    assert!(peak <= MAX_PROCESS_BYTES, "{peak} bytes, after {text}");
 }
 
 /// The peak memory of this process in bytes.

@@ -38,13 +38,13 @@ pub fn body(data: &[u8]) {
     statuses.truncate(CLUSTERS);
     let sync_annotation = sync_annotation(&statuses, other_bytes, has_ancestors);
     // Without the status of one cluster, the entries of all other clusters stay the same.
-    let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
-    if let Some(status) = statuses.get_mut(silenced) {
+    let without_status = data.len().checked_rem(statuses.len()).unwrap_or_default();
+    if let Some(status) = statuses.get_mut(without_status) {
         *status = Value::Null;
         assert_same(
             &sync_annotation,
             &self::sync_annotation(&statuses, other_bytes, has_ancestors),
-            silenced,
+            without_status,
         );
     }
 }
@@ -73,7 +73,7 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
     write_works(&mut hub, statuses.len());
     let keys: Vec<_> = hub.works.keys().cloned().collect();
     let mut applied = BTreeSet::new();
-    let mut said = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     for key in keys {
         let work = hub.works.get_mut(&key).expect("the work exists");
         if work["metadata"]["annotations"]["kuadrant.io/parent"] != *limits().to_string() {
@@ -90,7 +90,7 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
         }
         let of_ancestors = ancestors::write(&mut status);
         if let Some(of_ancestors) = of_ancestors.filter(|_| has_ancestors) {
-            said.insert(key.0.clone(), of_ancestors);
+            reported.insert(key.0.clone(), of_ancestors);
         }
         work["status"] = status;
         hub.show_work(&key);
@@ -115,14 +115,15 @@ fn sync_annotation(statuses: &[Value], other_bytes: usize, has_ancestors: bool) 
     if let Some((detail, entries)) = &sync_annotation
         && detail == "full"
     {
-        entries.iter().for_each(|entry| check_ancestors(entry, said.get(&*entry.cluster.0)));
+        entries.iter().for_each(|entry| check_ancestors(entry, reported.get(&*entry.cluster.0)));
     }
     sync_annotation
 }
 
 /// Checks that no condition of a policy has a better status than the same condition of one of its ancestors.
-fn check_ancestors(entry: &Synced, said: Option<&Vec<ConditionStatus>>) {
-    for (condition_type, status) in said.into_iter().flatten().filter(|_| entry.applied && !entry.pending) {
+fn check_ancestors(entry: &Synced, reported: Option<&Vec<ConditionStatus>>) {
+    for (condition_type, status) in reported.into_iter().flatten().filter(|_| entry.applied && !entry.pending)
+    {
         let shown = entry.conditions.iter().find(|shown| shown.condition_type == *condition_type);
         let shown = shown.unwrap_or_else(|| panic!("{condition_type} is missing: {entry:?}"));
         assert!(
@@ -196,20 +197,20 @@ fn check_summary(summary: &Summary, entries: &[Synced], full: bool) {
     assert!(summary.enforced + summary.overridden <= summary.applied);
 }
 
-fn assert_same(with: &SyncAnnotation, without: &SyncAnnotation, silenced: usize) {
+fn assert_same(with: &SyncAnnotation, without: &SyncAnnotation, without_status: usize) {
     // A long text may reduce the level of detail of all clusters.
     let (Some((level, with)), Some((other, without))) = (with, without) else { return };
     if level != other {
         return;
     }
     let others = |entries: &[Synced]| -> Vec<Synced> {
-        entries.iter().filter(|entry| *entry.cluster.0 != *cluster(silenced)).cloned().collect()
+        entries.iter().filter(|entry| *entry.cluster.0 != *cluster(without_status)).cloned().collect()
     };
     assert_eq!(
         others(with),
         others(without),
         "the status of {} changes the entry of another cluster",
-        cluster(silenced)
+        cluster(without_status)
     );
 }
 

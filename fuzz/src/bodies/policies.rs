@@ -153,9 +153,9 @@ fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &Plann
         names.insert(name);
     }
     assert!(!names.is_empty(), "the copy has no target");
-    let told: BTreeSet<&str> = serde_json::from_str(&work.annotations["kuadrant.io/gateways"])
+    let target_gateways: BTreeSet<&str> = serde_json::from_str(&work.annotations["kuadrant.io/gateways"])
         .expect("the annotation is a list of names");
-    assert_eq!(told, names);
+    assert_eq!(target_gateways, names);
 }
 
 /// Apart from targets, the copy has the policy's spec with the matching overrides applied in order.

@@ -21,14 +21,14 @@ pub fn body(data: &[u8]) {
     let objects = taken(&objects(json["objects"].as_array().map(Vec::as_slice).unwrap_or_default()));
     let graph_input = objects.graph_input();
     let graph = Graph::build(&graph_input);
-    let ask = |request: Option<Request>| {
+    let report_on = |request: Option<Request>| {
         let report = EffectiveReport::new(&graph, &Scope::default(), request, Vec::new());
         serde_json::to_value(report).expect("a report is serializable")
     };
-    let answered = ask(Some(request.clone()));
-    assert_eq!(answered, ask(Some(request.clone())), "a repeated request has another result");
-    let all = ask(None);
-    let answers = answered["answers"].as_array().expect("a list");
+    let report = report_on(Some(request.clone()));
+    assert_eq!(report, report_on(Some(request.clone())), "a repeated request has another result");
+    let all = report_on(None);
+    let answers = report["answers"].as_array().expect("a list");
     let choices = request.choices(&graph).chosen;
     assert!(answers.len() <= choices.len(), "more results than choices");
     for answer in answers {

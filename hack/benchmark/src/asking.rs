@@ -139,10 +139,10 @@ impl QueryArm {
 
     /// The response body for a request body.
     fn review(&self, body: &[u8]) -> Result<Vec<u8>> {
-        let asked = AdmissionReview::read(body).map_err(Error::msg)?;
-        let request = asked.request().map_err(Error::msg)?;
-        let reviewed = review(&self.snapshot, &request, &asked, AdmissionPhase::Mutating)?;
-        Ok(asked.response(&reviewed.verdict).to_string().into_bytes())
+        let admission_review = AdmissionReview::read(body).map_err(Error::msg)?;
+        let request = admission_review.request().map_err(Error::msg)?;
+        let reviewed = review(&self.snapshot, &request, &admission_review, AdmissionPhase::Mutating)?;
+        Ok(admission_review.response(&reviewed.verdict).to_string().into_bytes())
     }
 
     fn answer(&self, object: &Object) -> Result<Value> {

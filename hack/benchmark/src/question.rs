@@ -22,11 +22,11 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
         [arm(&embedded), arm(&in_opa)]
     });
     let turns = options.turns;
-    let asked = tokio::task::spawn_blocking(move || {
+    let measurement = tokio::task::spawn_blocking(move || {
         arms.iter().try_for_each(|[embedded, in_opa]| embedded.agrees(in_opa))?;
         take_turns(&arms.into_iter().flatten().collect::<Vec<_>>(), turns)
     });
-    let samples = asked.await.context("the measurement panicked")??;
+    let samples = measurement.await.context("the measurement panicked")??;
     let mut measures = Vec::new();
     let rows = [("placement over 100 clusters", 0.6), ("deny of 20 policies", 0.3)];
     for ((what, goal), took) in rows.into_iter().zip(samples.chunks(2)) {

@@ -39,8 +39,8 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
         .collect();
     progress("queries with more documents and with more policies");
     let turns = options.turns;
-    let asked = tokio::task::spawn_blocking(move || take_turns(&arms, turns));
-    let samples = asked.await.context("the measurement panicked")??;
+    let measurement = tokio::task::spawn_blocking(move || take_turns(&arms, turns));
+    let samples = measurement.await.context("the measurement panicked")??;
     let documents = format!("{} documents over {}, p50", counts[1], counts[0]);
     let rows = [
         (format!("placement, {documents}"), DOCUMENTS_GOAL),

@@ -34,14 +34,14 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     })
     .await?;
     let works = reports.len();
-    let (mut observer, mut told) =
+    let (mut observer, mut status_changes) =
         (Observer::start(&hub.client, &hub.scene.path(), "").await?, hub.observe().await?);
     let took = raw::send(&hub.client, reports, agents::AT_ONCE).await?;
     let last_status = Instant::now();
     hub.quiet().await?;
     controller.terminate().await?;
 
-    let last_told = told.so_far()?.last().context("no status changed")?.at;
+    let last_change = status_changes.so_far()?.last().context("no status changed")?.at;
     let mut folds: HashMap<String, Vec<Instant>> = HashMap::new();
     for seen in observer.so_far()? {
         if seen.what == EventType::Modified {
@@ -56,7 +56,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     Ok(vec![
         Measure::at_most("B7", "writes a policy and window, the most of any policy", most, "", 1.0)
             .detail(format!("{storm}, {count} writes for {} policies", folds.len())),
-        Measure::at_most("B7", LAST, after(last_told), "s", LAST_FOLD.as_secs_f64())
+        Measure::at_most("B7", LAST, after(last_change), "s", LAST_FOLD.as_secs_f64())
             .detail(format!("{:.3} s after it was answered", after(last_status))),
     ])
 }

@@ -56,16 +56,16 @@ pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec
     }
     let mut observer = hub.observe().await?;
     progress(&format!("{changes} changes by a raw writer beside {} tenants", TENANTS.len()));
-    let (telling, mut told) = watch_changes(hub).await?;
+    let (watcher, mut changed_names) = watch_changes(hub).await?;
     let raw = beside(hub, async {
         let mut took = Vec::new();
         for index in 0..changes {
-            took.push(change_raw(hub, &mut observer, &mut told, index).await?);
+            took.push(change_raw(hub, &mut observer, &mut changed_names, index).await?);
         }
         Ok(took)
     });
     let raw = Sample::seconds(&raw.await?);
-    drop(telling);
+    drop(watcher);
     let (_, controller) = hub.start_controller().await?;
     hub.quiet().await?;
     progress(&format!("{changes} changes beside {} tenants", TENANTS.len()));
@@ -135,8 +135,8 @@ async fn watch_changes(
     let watch =
         requests.watch(&WatchParams::default().timeout(290), &version).context("building a watch request")?;
     let mut events = Box::pin(hub.client.request_events::<HubObject>(watch).await.context("watching")?);
-    let (sender, told) = mpsc::unbounded_channel();
-    let telling = tokio::spawn(async move {
+    let (sender, changed_names) = mpsc::unbounded_channel();
+    let watcher = tokio::spawn(async move {
         while let Ok(Some(event)) = events.try_next().await {
             if let WatchEvent::Modified(policy) = event {
                 // If this fails, the receiver was dropped.
@@ -144,7 +144,7 @@ async fn watch_changes(
             }
         }
     });
-    Ok((AbortOnDropHandle::new(telling), told))
+    Ok((AbortOnDropHandle::new(watcher), changed_names))
 }
 
 /// The same change by a raw writer. It has prepared its patches, and sends them once the watch delivers the
@@ -152,7 +152,7 @@ async fn watch_changes(
 async fn change_raw(
     hub: &MeasuredHub,
     observer: &mut Observer,
-    told: &mut mpsc::UnboundedReceiver<String>,
+    changed_names: &mut mpsc::UnboundedReceiver<String>,
     index: usize,
 ) -> Result<Duration> {
     let policy = index % hub.policies;
@@ -166,7 +166,7 @@ async fn change_raw(
     let patches: Vec<_> = patches.collect::<Result<_>>()?;
     hub.scene.change(policy, 1_000_000 + index).await?;
     let started = Instant::now();
-    while told.recv().await.context("the watch ended")? == NAME {}
+    while changed_names.recv().await.context("the watch ended")? == NAME {}
     let sent = raw::send(&hub.client, patches, RAW_AT_ONCE);
     let (sent, first) = tokio::join!(sent, observer.until(1, |seen| seen.name == work));
     sent?;

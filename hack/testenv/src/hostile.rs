@@ -18,7 +18,7 @@ pub use tenant::Operation;
 /// Name of the hostile spoke in tests.
 pub const ROGUE: &str = "rogue";
 /// Namespace of the hostile tenant in tests.
-pub const MOB: &str = "mob";
+pub const HOSTILE_TENANT: &str = "mob";
 /// The label that a hostile spoke flips on its ManagedCluster.
 pub const REGION: &str = "region";
 

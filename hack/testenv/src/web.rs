@@ -107,8 +107,8 @@ impl Events {
     /// Returns an error if the connection ends.
     pub async fn next(&mut self) -> Result<String> {
         loop {
-            if let Some(told) = self.line().await?.strip_prefix("data: ") {
-                return Ok(told.to_owned());
+            if let Some(event) = self.line().await?.strip_prefix("data: ") {
+                return Ok(event.to_owned());
             }
         }
     }

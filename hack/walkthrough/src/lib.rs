@@ -107,32 +107,32 @@ impl Story {
 /// The exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Runs a demo until its end, or until `asked` completes.
+/// Runs a demo until its end, or until `interrupted` completes.
 ///
 /// # Errors
 ///
 /// Returns an error if the environment does not start. A failed step is printed, and changes the exit code.
-pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<ExitCode> {
+pub async fn run(options: Options, interrupted: impl Future<Output = ()>) -> Result<ExitCode> {
     let report = Report::new(&options.story.stage());
-    let mut asked = std::pin::pin!(asked);
+    let mut interrupted = std::pin::pin!(interrupted);
     let demo = tokio::select! {
         demo = Demo::start(&options, &report, options.story.starts()) => demo?,
-        () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
+        () = &mut interrupted => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let told = tokio::select! {
-        told = options.story.run_steps(&demo, &report) => told,
-        () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
+    let outcome = tokio::select! {
+        outcome = options.story.run_steps(&demo, &report) => outcome,
+        () = &mut interrupted => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    if let Err(error) = &told {
+    if let Err(error) = &outcome {
         report.failed(error);
     }
     // The page must stay until the user has seen it.
-    let looked_at = options.story == Story::Web && told.is_ok() && std::io::stdin().is_terminal();
+    let looked_at = options.story == Story::Web && outcome.is_ok() && std::io::stdin().is_terminal();
     if options.keep || looked_at {
         demo.say_how_to_reach(&report);
-        asked.await;
+        interrupted.await;
     }
-    Ok(match told {
+    Ok(match outcome {
         Ok(_) => {
             report.ended();
             ExitCode::SUCCESS

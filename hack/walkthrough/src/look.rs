@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use policy_sync_api::annotations::{
-    CONTROLLER, DISPLACED_SINCE, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, WORK_FOR,
+    CONTROLLER, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, UNPLACED_SINCE, WORK_FOR,
 };
 use policy_sync_api::work::ManifestWork;
 use serde_json::Value;
@@ -51,7 +51,7 @@ pub(super) async fn unplaced_at(hub: &Client, cluster: &str) -> Result<String> {
     let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
     wait::until(&format!("the Gateway's work of {cluster} is marked as unplaced"), LIMIT, || async {
         let works = works.list_metadata(&of_gateways).await?.items;
-        let since = works.iter().find_map(|work| work.annotations().get(DISPLACED_SINCE));
+        let since = works.iter().find_map(|work| work.annotations().get(UNPLACED_SINCE));
         since.cloned().context("no such annotation")
     })
     .await

@@ -54,11 +54,11 @@ async fn run() -> Result<ExitCode> {
     // Registered before anything starts, so that no signal is lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let asked = async {
+    let interrupted = async {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
     };
-    demo::run(Arguments::parse().options()?, asked).await
+    demo::run(Arguments::parse().options()?, interrupted).await
 }

@@ -199,8 +199,8 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     let trial: DynamicObject = serde_json::from_value(app("shop", &json!({})))?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     wait::until("the API server sends reviews", Duration::from_secs(30), || async {
-        let asked = api.create(&dry_run, &trial).await?;
-        ensure!(asked.annotations().contains_key(PREFERENCES), "no annotation by the policy");
+        let reviewed = api.create(&dry_run, &trial).await?;
+        ensure!(reviewed.annotations().contains_key(PREFERENCES), "no annotation by the policy");
         Ok(())
     })
     .await?;

@@ -39,7 +39,7 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     let ran = ran.await?;
     ensure!(ran.code == 1 && ran.stderr.is_empty(), "{ran:#?}");
     let silent = tenant.until_work("eu-1", "ratelimitpolicy-silent", |_| true).await?;
-    let asked =
+    let created =
         silent.metadata.creation_timestamp.context("the work has no creationTimestamp")?.0.to_string();
     let refused = [
         "RateLimitPolicy",
@@ -54,9 +54,19 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
         "NotApplied:",
         "conflict",
     ];
-    let silent =
-        ["RateLimitPolicy", "silent", "Pending", "0/2", "0/2", "-", "eu-1,us-1", &asked, "eu-1:", "Pending"];
-    let mut expected = [(ANSWERED, &refused[..]), (asked.as_str(), &silent[..])];
+    let silent = [
+        "RateLimitPolicy",
+        "silent",
+        "Pending",
+        "0/2",
+        "0/2",
+        "-",
+        "eu-1,us-1",
+        &created,
+        "eu-1:",
+        "Pending",
+    ];
+    let mut expected = [(ANSWERED, &refused[..]), (created.as_str(), &silent[..])];
     expected.sort();
     let headers =
         &["KIND", "NAME", "STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MISSING", "SINCE", "MESSAGE"][..];
@@ -68,27 +78,27 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
     let items = json["items"].as_array().context("the output has no items")?;
     let of = |words: &[&str]| match words[1] {
         "refused" => json!(["refused", ["us-1"], ANSWERED, false]),
-        _ => json!(["silent", ["eu-1", "us-1"], asked, false]),
+        _ => json!(["silent", ["eu-1", "us-1"], created, false]),
     };
     ensure!(items.iter().map(said).eq(expected.iter().map(|(_, words)| of(words))), "{json:#}");
 
     // The rows of one cluster, and of one policy.
     let ran = status_of(&tenant, admin, &[&lags[..], &["--cluster", "eu-1"]].concat());
-    let row = ["RateLimitPolicy", "silent", "Pending", "no", "pending", "-", &asked, "-"];
+    let row = ["RateLimitPolicy", "silent", "Pending", "no", "pending", "-", &created, "-"];
     ensure!(ran.code == 1 && rows(&ran).len() == 2 && rows(&ran)[1] == row, "{ran:#?}");
     let ran = status_of(&tenant, admin, &[&lags[..], &["ratelimitpolicy", "refused", "-o", "wide"]].concat());
     ensure!(ran.stdout.lines().count() == 2 && ran.stdout.contains("us-1      NotApplied   no"), "{ran:#?}");
     let ran = status_of(&tenant, admin, &["cluster", "us-1", "--not-synced"]);
     // Other tests have policies on this cluster.
     let own: Vec<Vec<&str>> = rows(&ran).into_iter().filter(|row| row[1] == name).collect();
-    let asked =
+    let created =
         tenant.until_work("us-1", "ratelimitpolicy-silent", |_| true).await?.metadata.creation_timestamp;
-    let asked = asked.context("the work has no creationTimestamp")?.0.to_string();
+    let created = created.context("the work has no creationTimestamp")?.0.to_string();
     let row =
         |policy, state, since| vec!["RateLimitPolicy", name, policy, state, "no", "pending", "-", since];
     let mut expected = [
         (ANSWERED, row("refused", "NotApplied", ANSWERED)),
-        (asked.as_str(), row("silent", "Pending", &asked)),
+        (created.as_str(), row("silent", "Pending", &created)),
     ];
     expected.sort();
     ensure!(own == expected.map(|(_, row)| row), "{own:?} {ran:#?}");

@@ -101,8 +101,8 @@ async fn large_reports_of_one_spoke_do_not_affect_others() -> Result<()> {
         .tenant
         .until_folded(&neighbours.limits, |_, summary| summary.overridden == 1 && summary.enforced == 1)
         .await?;
-    let told = |index: usize| entries[index].conditions[0].message.clone().unwrap_or_default();
-    ensure!(told(0).len() <= 1024 && told(1) == "fine", "{entries:?}");
+    let note = |index: usize| entries[index].conditions[0].message.clone().unwrap_or_default();
+    ensure!(note(0).len() <= 1024 && note(1) == "fine", "{entries:?}");
     let detail =
         neighbours.tenant.annotations(&neighbours.limits).await?["kuadrant.io/policies-synced-detail"]
             .clone();

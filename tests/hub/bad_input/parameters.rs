@@ -204,8 +204,8 @@ async fn messages_for_invalid_parameters() -> Result<()> {
     }
     // Each class gets exactly one status write.
     let is_reported = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
-    let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_reported).collect();
-    let names: BTreeSet<String> = told.iter().map(|write| write.object().name).collect();
-    ensure!(names.len() == told.len(), "several status writes for one class: {told:?}");
+    let reported: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_reported).collect();
+    let names: BTreeSet<String> = reported.iter().map(|write| write.object().name).collect();
+    ensure!(names.len() == reported.len(), "several status writes for one class: {reported:?}");
     holds("parameters", &rows)
 }

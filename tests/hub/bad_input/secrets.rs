@@ -24,7 +24,7 @@ async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Val
 
 /// Waits for the Event on the Gateway and the same message in `Accepted`, and checks that no Secret is
 /// copied.
-async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
+async fn row(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
     let (reason, message) = until_event(tenant, gateway, "Secret").await?;
     super::until_gateway_message(tenant, gateway, &message).await?;
     let name = gateway["metadata"]["name"].as_str().context("the Gateway has no name")?;
@@ -61,7 +61,7 @@ async fn messages_for_secrets_that_are_not_copied() -> Result<()> {
         ("a Secret in the namespace `system`, which grants it", "reserved", of("system")),
     ] {
         let gateway = naming(&tenant, name, reference).await?;
-        rows.push(told(&tenant, input, &gateway).await?);
+        rows.push(row(&tenant, input, &gateway).await?);
     }
     syncs_changes(&tenant, &limits).await?;
     controller.terminate().await?;

@@ -225,13 +225,13 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
         let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_reported(entries, true)).await?;
         ensure!(entries[1].conditions.is_empty(), "{entries:?}");
         // The rest of the message contains a hash that differs in each run.
-        let told = entries[1].message.clone().unwrap_or_default();
-        let told = if told.contains("policy-sync/1") {
+        let note = entries[1].message.clone().unwrap_or_default();
+        let note = if note.contains("policy-sync/1") {
             "the agent cannot report status.ancestors: policy-sync/1 …".into()
         } else {
-            told
+            note
         };
-        rows.push(Row { input, place: "the entry's `message`", reason: String::new(), message: told });
+        rows.push(Row { input, place: "the entry's `message`", reason: String::new(), message: note });
     }
     for row in rows.iter_mut().filter(|row| row.message.is_empty()) {
         row.place = "no message: the current result is missing";

@@ -18,10 +18,15 @@ use policy_sync_testenv::{Fleet, FleetOptions, wait};
 use super::{condition, programmed, until_programmed};
 
 /// Checks that `writes` has at most one write per window to `resource`, and that none was rejected.
-fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
-    let told: Vec<&Request> = writes.iter().filter(|write| write.object().resource == resource).collect();
-    ensure!(!told.is_empty() && told.len() <= windows, "{} writes in {windows} windows", told.len());
-    ensure!(!told.iter().any(|write| write.is_rejected()), "{told:?}");
+fn check_writes(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
+    let of_resource: Vec<&Request> =
+        writes.iter().filter(|write| write.object().resource == resource).collect();
+    ensure!(
+        !of_resource.is_empty() && of_resource.len() <= windows,
+        "{} writes in {windows} windows",
+        of_resource.len()
+    );
+    ensure!(!of_resource.iter().any(|write| write.is_rejected()), "{of_resource:?}");
     Ok(())
 }
 
@@ -97,8 +102,8 @@ async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     let labels = found["metadata"]["labels"].as_object().context("the Gateway has no labels")?;
     ensure!(labels["clusters.kuadrant.io/many-0999_tier"] == "edge" && labels.len() > 1_000, "{labels:?}");
     let writes = tenant.settled(&controller).await?;
-    told(&writes, "gateways", windows)?;
-    told(&writes, "ratelimitpolicies", windows)?;
+    check_writes(&writes, "gateways", windows)?;
+    check_writes(&writes, "ratelimitpolicies", windows)?;
     controller.terminate().await?;
     let controller = tenant.controller().await?;
     let writes = tenant.settled(&controller).await?;

@@ -57,9 +57,9 @@ fn order(tenant: &Tenant<'_>, controller: &Controller, method: &str) -> Result<V
 async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
     let (tenant, controller) = waiting("holds", 2, "hold").await?;
     until_on(&tenant, false).await?;
-    let told = "False PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
+    let expected = "False PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/limits; ratelimitpolicies/quota)";
-    until_programmed(&tenant, told).await?;
+    until_programmed(&tenant, expected).await?;
     let (reason, _) = until_event(&tenant, &web(&tenant), "it waits for its policies").await?;
     ensure!(reason == "PoliciesPending", "the Event has reason {reason}");
 

@@ -68,7 +68,7 @@ pub(super) struct State {
     pub(super) own: Arc<TopologyMirror>,
     pub(super) pending: PendingStatuses,
     pub(super) build: Build,
-    pub(super) turns: BTreeSet<StatusWriteKey>,
+    pub(super) queued_writes: BTreeSet<StatusWriteKey>,
     pub(super) jobs: BTreeMap<StatusWriteKey, Job>,
     /// Statuses that were queued again while they were written.
     pub(super) again: BTreeSet<StatusWriteKey>,
@@ -103,7 +103,7 @@ impl State {
             Phase::ConfigMapRead(sync, own, later) => (2, sync.id, own.id, later.id).hash(&mut hasher),
             Phase::InFlight(request) => (3, id_of(request)).hash(&mut hasher),
         }
-        self.turns.hash(&mut hasher);
+        self.queued_writes.hash(&mut hasher);
         for (turn, Job { write, stage }) in &self.jobs {
             (turn, write).hash(&mut hasher);
             match stage {

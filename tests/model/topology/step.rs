@@ -15,7 +15,7 @@ use crate::controller::CONTROLLER;
 use crate::explore::Model;
 use crate::hub::{Contents, Hub, object};
 use crate::state::RemainingEvents;
-use crate::step::Fate;
+use crate::step::RequestOutcome;
 use crate::world::World;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Step {
     /// The graph is complete.
     GraphBuilt,
     /// The ConfigMap is written.
-    Store(Fate),
+    Store(RequestOutcome),
     /// A worker takes the key of a status.
     Take(StatusWriteKey),
     /// The route is read.
@@ -41,7 +41,7 @@ pub(super) enum Step {
     /// The status write is decided from the route as read.
     Decide(StatusWriteKey),
     /// The status is written.
-    Send(StatusWriteKey, Fate),
+    Send(StatusWriteKey, RequestOutcome),
     /// A request that has timed out arrives.
     Late(usize),
     /// The interval between writes of the ConfigMap ends.
@@ -152,10 +152,10 @@ impl Model for Topology<'_> {
         }
         if state.remaining.faults > 0 {
             if matches!(state.build.phase, Phase::InFlight(_)) {
-                steps.extend(Fate::FAULTS.map(Step::Store));
+                steps.extend(RequestOutcome::FAULTS.map(Step::Store));
             }
             for (turn, _) in state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::InFlight(_))) {
-                steps.extend(Fate::FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
+                steps.extend(RequestOutcome::FAULTS.map(|outcome| Step::Send(turn.clone(), outcome)));
             }
             let behind = state.feeds.iter().filter(|(_, events)| !events.is_empty());
             steps.extend(behind.map(|(source, _)| Step::Relist(source.clone())));
@@ -164,8 +164,8 @@ impl Model for Topology<'_> {
     }
 
     fn quiet(&self, state: &State) -> Vec<Step> {
-        let told = state.feeds.iter().filter(|(_, events)| !events.is_empty());
-        let mut steps: Vec<Step> = told.map(|(source, _)| Step::DeliverEvent(source.clone())).collect();
+        let ready = state.feeds.iter().filter(|(_, events)| !events.is_empty());
+        let mut steps: Vec<Step> = ready.map(|(source, _)| Step::DeliverEvent(source.clone())).collect();
         let Build { queued, phase, written, waits, .. } = &state.build;
         match phase {
             // The next graph is not built before the mirror shows the last write.
@@ -173,16 +173,16 @@ impl Model for Topology<'_> {
             Phase::Idle => {}
             Phase::Started(..) => steps.push(Step::ReadConfigMap),
             Phase::ConfigMapRead(..) => steps.push(Step::GraphBuilt),
-            Phase::InFlight(_) => steps.push(Step::Store(Fate::Done)),
+            Phase::InFlight(_) => steps.push(Step::Store(RequestOutcome::Done)),
         }
         for (turn, job) in &state.jobs {
             steps.push(match job.stage {
                 Stage::Unread => Step::Read(turn.clone()),
                 Stage::Read(_) => Step::Decide(turn.clone()),
-                Stage::InFlight(_) => Step::Send(turn.clone(), Fate::Done),
+                Stage::InFlight(_) => Step::Send(turn.clone(), RequestOutcome::Done),
             });
         }
-        let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
+        let free = state.queued_writes.iter().filter(|turn| !state.jobs.contains_key(turn));
         steps.extend(free.cloned().map(Step::Take));
         steps.extend((0..state.late.len()).map(Step::Late));
         if *waits {

@@ -17,7 +17,7 @@ use super::state::{Build, InFlight, Job, Phase, Stage, State};
 use super::step::{Step, Topology};
 use crate::hub::{Hub, object};
 use crate::state::RemainingEvents;
-use crate::step::Fate;
+use crate::step::RequestOutcome;
 
 /// The object's version after a request, or a status code; 0 without a response.
 type Answer = Result<u64, u16>;
@@ -36,7 +36,7 @@ impl Topology<'_> {
             own,
             pending: PendingStatuses::default(),
             build: Build { queued: true, phase: Phase::Idle, written: 0, recent: false, waits: false },
-            turns: BTreeSet::new(),
+            queued_writes: BTreeSet::new(),
             jobs: BTreeMap::new(),
             again: BTreeSet::new(),
             late: Vec::new(),
@@ -56,9 +56,10 @@ impl Topology<'_> {
             Step::DeliverEvent(source) => {
                 let Some(event) = state.feeds.get_mut(source).and_then(VecDeque::pop_front) else { return };
                 let affected = if own_sources().contains(source) {
-                    let told = self.mirrors.report_to_topology(&state.own, source, event, &mut state.pending);
-                    state.own = told.0;
-                    told.1
+                    let delivered =
+                        self.mirrors.report_to_topology(&state.own, source, event, &mut state.pending);
+                    state.own = delivered.0;
+                    delivered.1
                 } else {
                     self.mirrors.report_event_to_sync(&mut state.sync, source, event)
                 };
@@ -68,9 +69,9 @@ impl Topology<'_> {
                 state.remaining.faults -= 1;
                 state.feeds.insert(source.clone(), VecDeque::new());
                 let affected = if own_sources().contains(source) {
-                    let told = self.mirrors.list_own(&state.own, &state.hub, source, &mut state.pending);
-                    state.own = told.0;
-                    told.1
+                    let delivered = self.mirrors.list_own(&state.own, &state.hub, source, &mut state.pending);
+                    state.own = delivered.0;
+                    delivered.1
                 } else {
                     self.mirrors.list_sync(&mut state.sync, &state.hub, source)
                 };
@@ -87,11 +88,11 @@ impl Topology<'_> {
                 }
             }
             Step::GraphBuilt => self.built(state),
-            Step::Store(fate) => self.store(state, *fate),
+            Step::Store(outcome) => self.store(state, *outcome),
             Step::Take(turn) => self.take_turn(state, turn),
             Step::Read(turn) => read(state, turn),
             Step::Decide(turn) => self.decide(state, turn),
-            Step::Send(turn, fate) => self.send(state, turn, *fate),
+            Step::Send(turn, outcome) => self.send(state, turn, *outcome),
             Step::Late(index) => {
                 let request = state.late.remove(*index);
                 let _ = serve(Arc::make_mut(&mut state.hub), &mut self.contents, &request);
@@ -120,7 +121,7 @@ impl Topology<'_> {
         };
         let outcome = self.mirrors.outcome(&sync, &own);
         let replaced = state.pending.replace(outcome.statuses.clone(), &outcome.versions);
-        replaced.turns.into_iter().for_each(|turn| queue(state, turn));
+        replaced.writes_to_queue.into_iter().for_each(|turn| queue(state, turn));
         state.build.queued |= replaced.rebuild;
         let (text, digest) = (&outcome.text, outcome.digest);
         state.pending.expect_text(digest, &text.detail.to_string());
@@ -139,9 +140,9 @@ impl Topology<'_> {
         state.build.phase = Phase::InFlight(Arc::new(request.unwrap()));
     }
 
-    fn store(&mut self, state: &mut State, fate: Fate) {
+    fn store(&mut self, state: &mut State, outcome: RequestOutcome) {
         let Phase::InFlight(request) = std::mem::replace(&mut state.build.phase, Phase::Idle) else { return };
-        match self.carry_out(state, "ConfigMap topology", &request, fate) {
+        match self.carry_out(state, "ConfigMap topology", &request, outcome) {
             Ok(version) => {
                 state.build.written = version;
                 state.build.recent = true;
@@ -151,7 +152,7 @@ impl Topology<'_> {
     }
 
     fn take_turn(&mut self, state: &mut State, turn: &StatusWriteKey) {
-        state.turns.remove(turn);
+        state.queued_writes.remove(turn);
         let Some(write) = state.pending.next(&turn.key) else { return };
         let stage = match (&turn.key, &write.status.desired) {
             (StatusKey::Gateway(key), Desired::Gateway { uid, generation, conditions }) => {
@@ -191,11 +192,11 @@ impl Topology<'_> {
         }
     }
 
-    fn send(&mut self, state: &mut State, turn: &StatusWriteKey, fate: Fate) {
+    fn send(&mut self, state: &mut State, turn: &StatusWriteKey, outcome: RequestOutcome) {
         let Some(Job { write, stage: Stage::InFlight(request) }) = state.jobs.get(turn).cloned() else {
             return;
         };
-        match self.carry_out(state, &turn.key.to_string(), &request, fate) {
+        match self.carry_out(state, &turn.key.to_string(), &request, outcome) {
             Ok(version) => state.pending.wrote(&turn.key, &write, version),
             Err(404) => state.pending.remove_deleted(&turn.key, &write),
             Err(_) => queue(state, turn.clone()),
@@ -203,23 +204,29 @@ impl Topology<'_> {
         finish(state, turn);
     }
 
-    fn carry_out(&mut self, state: &mut State, object: &str, request: &InFlight, fate: Fate) -> Answer {
-        if fate != Fate::Done {
+    fn carry_out(
+        &mut self,
+        state: &mut State,
+        object: &str,
+        request: &InFlight,
+        outcome: RequestOutcome,
+    ) -> Answer {
+        if outcome != RequestOutcome::Done {
             state.remaining.faults -= 1;
         }
         *state.writes.entry(object.to_owned()).or_default() += 1;
-        if fate == Fate::Late {
+        if outcome == RequestOutcome::Late {
             state.late.push(request.clone());
         }
-        if matches!(fate, Fate::Lost | Fate::Late) {
+        if matches!(outcome, RequestOutcome::Lost | RequestOutcome::Late) {
             return Err(0);
         }
         let hub = Arc::make_mut(&mut state.hub);
         let answer = serve(hub, &mut self.contents, request);
         state.refused = answer.is_err();
-        match fate {
-            Fate::Twice => serve(hub, &mut self.contents, request),
-            Fate::ResponseLost => Err(0),
+        match outcome {
+            RequestOutcome::Twice => serve(hub, &mut self.contents, request),
+            RequestOutcome::ResponseLost => Err(0),
             _ => answer,
         }
     }
@@ -236,14 +243,14 @@ fn queue(state: &mut State, turn: StatusWriteKey) {
     if state.jobs.contains_key(&turn) {
         state.again.insert(turn);
     } else {
-        state.turns.insert(turn);
+        state.queued_writes.insert(turn);
     }
 }
 
 fn finish(state: &mut State, turn: &StatusWriteKey) {
     state.jobs.remove(turn);
     if state.again.remove(turn) {
-        state.turns.insert(turn.clone());
+        state.queued_writes.insert(turn.clone());
     }
 }
 

@@ -8,7 +8,7 @@ use policy_sync_mirror::Source;
 use policy_sync_sync::kinds::CLASSES;
 use policy_sync_testenv::fixtures::topology::object;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map};
-use policy_sync_testenv::hostile::{Hostile, MOB};
+use policy_sync_testenv::hostile::{HOSTILE_TENANT, Hostile};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use policy_sync_topology::rows::RouteKind;
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ fn world(name: &'static str) -> World {
 /// Explores `world` completely, or at least `states` states. `most` is the maximum number of writes for each
 /// object without faults.
 fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
-    let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
-    let limit = asked.map_or(states, |text| states.max(text.parse().unwrap()));
+    let max_states = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
+    let limit = max_states.map_or(states, |text| states.max(text.parse().unwrap()));
     let report = explore(Topology::new(world, BTreeMap::from_iter(most.iter().copied())), limit);
     assert!(report.complete || report.states >= states, "only {} states", report.states);
     assert!(states < ENOUGH || report.complete, "some states were not explored");
@@ -223,12 +223,12 @@ fn gateway_becomes_unreadable_and_readable_again() {
 fn route_attaches_beside_routes_that_are_costly_to_parse() {
     for seed in 0..2 {
         let mut hostile = Hostile::new(seed);
-        let mut routes_of_mob = || hostile.route(MOB, "orders");
-        let (made, changed) = (routes_of_mob(), routes_of_mob());
+        let mut hostile_routes = || hostile.route(HOSTILE_TENANT, "orders");
+        let (made, changed) = (hostile_routes(), hostile_routes());
         let attack = [
             create(routes(), made),
-            edit_in(MOB, routes(), "orders", move |json| json["spec"] = changed["spec"].clone()),
-            delete_in(MOB, routes(), "orders"),
+            edit_in(HOSTILE_TENANT, routes(), "orders", move |json| json["spec"] = changed["spec"].clone()),
+            delete_in(HOSTILE_TENANT, routes(), "orders"),
         ];
         let world = world("a route attaches beside routes that are costly to parse").faults(1).actor(attack);
         follow(&world.actor([attach("orders", "none"), attach("orders", "http")]), 1_000, &[]);

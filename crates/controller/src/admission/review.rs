@@ -44,8 +44,8 @@ impl From<AdmissionDecision> for ReviewResult {
     }
 }
 
-/// Reviews `request`, parsed from the body `asked`, with the admission policies of `snapshot`. Evaluates them once for
-/// each name (plural or alias) that they use for the kind.
+/// Reviews `request`, parsed from the body `admission_review`, with the admission policies of `snapshot`. Evaluates
+/// them once for each name (plural or alias) that they use for the kind.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ impl From<AdmissionDecision> for ReviewResult {
 pub fn review(
     snapshot: &Snapshot,
     request: &AdmissionRequest,
-    asked: &AdmissionReview,
+    admission_review: &AdmissionReview,
     phase: AdmissionPhase,
 ) -> Result<ReviewResult, RegoQueryError> {
     if request.is_release() || request.operation == "DELETE" || !snapshot.has_policies_for(ADMISSION) {
@@ -70,11 +70,11 @@ pub fn review(
     let (namespace, name) = object_location(request);
     let incomplete = snapshot.omitted_documents(ADMISSION, &namespace)?;
     let unread = |error: String| AdmissionDecision::failed(format!("the request cannot be read: {error}"));
-    let all = match Value::from_json_str(asked.text()) {
+    let all = match Value::from_json_str(admission_review.text()) {
         Ok(all) => all,
         Err(error) => return Ok(unread(error.to_string()).into()),
     };
-    let object = match document(asked.object_text().unwrap_or("null")) {
+    let object = match document(admission_review.object_text().unwrap_or("null")) {
         Ok(object) => object,
         Err(error) => return Ok(unread(error.to_string()).into()),
     };

@@ -87,11 +87,11 @@ pub fn evaluate_without(
     hidden: &[(GroupResource, ObjectKey)],
 ) -> Result<PlacementDecision, RegoQueryError> {
     let query = snapshot.query(PACKAGE);
-    let asked = format!("{query}{}", without(snapshot, hidden));
+    let full_query = format!("{query}{}", without(snapshot, hidden));
     snapshot.omitted_documents(PACKAGE, original["metadata"]["namespace"].as_str().unwrap_or_default())?;
     let placement_result = match snapshot.has_policies_for(PACKAGE) {
         false => Ok(PlacementResult::default()),
-        true => match snapshot.query_value(PACKAGE, &asked, &policy_input(original).into())? {
+        true => match snapshot.query_value(PACKAGE, &full_query, &policy_input(original).into())? {
             None => return Ok(PlacementDecision::Invalid(format!("{query} is undefined"))),
             Some(placement_result) => PlacementResult::read(&placement_result),
         },

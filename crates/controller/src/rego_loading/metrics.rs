@@ -40,14 +40,14 @@ impl RegoMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
-        let evaluation = made.histograms(
+        let factory = metrics.factory();
+        let evaluation = factory.histograms(
             "policy_sync_rego_evaluation_seconds",
             "Duration of an evaluation for one object, including the conversion of its input and result.",
             &["query"],
             &SECONDS,
         )?;
-        let errors = made.counters(
+        let errors = factory.counters(
             "policy_sync_rego_errors_total",
             "Evaluations that failed, or whose result has the wrong shape.",
             &["query", "reason"],
@@ -61,25 +61,25 @@ impl RegoMetrics {
         Ok(Self {
             evaluation,
             errors,
-            slow: made.gauge(
+            slow: factory.gauge(
                 "policy_sync_rego_slow_modules",
                 "Rego modules in use that exceeded the limit of time or memory.",
             )?,
-            modules: made.gauges(
+            modules: factory.gauges(
                 "policy_sync_rego_modules",
                 "Rego modules by state: in use, waiting until kinds are listed, rejected, or in an ignored key.",
                 &["state"],
             )?,
-            documents: made.gauges(
+            documents: factory.gauges(
                 "policy_sync_rego_documents",
                 "Objects that modules can read, by kind.",
                 &["kind"],
             )?,
-            bytes: made.gauge(
+            bytes: factory.gauge(
                 "policy_sync_rego_document_bytes",
                 "Estimated memory of the objects that modules can read.",
             )?,
-            left_out: made.gauges(
+            left_out: factory.gauges(
                 "policy_sync_rego_documents_left_out",
                 "Objects that modules cannot read because their namespace exceeds its share, by kind.",
                 &["kind"],

@@ -154,8 +154,8 @@ impl OpaPusher {
                 // The next snapshot from the loader omits the rejected modules.
                 PushStep::After(RETRY_DELAY)
             }
-            PushError::Ask(JsonClientError::Unreachable { .. }) => PushStep::After(RETRY_DELAY),
-            PushError::Ask(_) => {
+            PushError::Request(JsonClientError::Unreachable { .. }) => PushStep::After(RETRY_DELAY),
+            PushError::Request(_) => {
                 PushStep::After((RETRY_DELAY * 2_u32.saturating_pow(self.failures)).min(MAX_RETRY_DELAY))
             }
         }

@@ -74,12 +74,12 @@ impl Audit {
         let unknown = |why: String| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
         let audit_runner = self.audit_runner.clone();
         // The guard is dropped with this future, so an audit ends when its client disconnects.
-        let (asked, leads) = (CancellationToken::new(), self.leadership.leads());
-        let (_asks, now) = (asked.clone().drop_guard(), self.clock.now());
+        let (cancellation, leads) = (CancellationToken::new(), self.leadership.leads());
+        let (_cancel_on_drop, now) = (cancellation.clone().drop_guard(), self.clock.now());
         let auditing = run_in_background("audit", move || {
             let mut findings = Findings::default();
             let began = Instant::now();
-            let should_continue = || !asked.is_cancelled() && began.elapsed() < AUDIT_TIMEOUT;
+            let should_continue = || !cancellation.is_cancelled() && began.elapsed() < AUDIT_TIMEOUT;
             audit_runner.find(&mut |found| findings.note(found), should_continue)?;
             let findings = findings.sorted();
             let mut report = findings.report_at(now);

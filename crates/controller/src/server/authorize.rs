@@ -83,17 +83,17 @@ impl AuthorizationWebhook {
             Err(refused) => (bodies::verdict(&refused), refused.into_response()),
             Ok((access, _room)) => {
                 let access = Arc::new(access);
-                let (word, opinion) = self.review(&access, began).await;
-                (word, Json(access.response(&opinion)).into_response())
+                let (verdict_label, opinion) = self.review(&access, began).await;
+                (verdict_label, Json(access.response(&opinion)).into_response())
             }
         }
     }
 
     /// The opinion about `access`, with its verdict for metrics.
     async fn review(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, AccessDecision) {
-        let asked = access.clone();
+        let access_review = access.clone();
         let evaluate = move |snapshot: &_| {
-            let decision = access::review(snapshot, &asked)?;
+            let decision = access::review(snapshot, &access_review)?;
             let fault = decision.is_fault.then_some("answer");
             Ok((decision, fault))
         };

@@ -32,7 +32,7 @@ pub(super) enum ReviewError {
     Panicked,
     /// The Rego policies could not be evaluated.
     #[error(transparent)]
-    Unanswered(#[from] RegoQueryError),
+    NotEvaluated(#[from] RegoQueryError),
 }
 
 /// A result of an evaluation. If the result is invalid, the second value is the reason for metrics.

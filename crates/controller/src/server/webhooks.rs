@@ -87,7 +87,11 @@ pub fn router(webhooks: AdmissionWebhooks) -> Router {
 }
 
 async fn place(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
-    webhooks.answer("/placement", request, async |asked, began| webhooks.place(asked, began).await).await
+    webhooks
+        .answer("/placement", request, async |admission_review, began| {
+            webhooks.place(admission_review, began).await
+        })
+        .await
 }
 
 async fn admit(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
@@ -99,12 +103,14 @@ async fn admit_validating(State(webhooks): State<AdmissionWebhooks>, request: Ht
 }
 
 async fn policies(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
-    let check = async |asked: Arc<AdmissionReview>, began| webhooks.check(&asked, began).await.into();
+    let check = async |admission_review: Arc<AdmissionReview>, began| {
+        webhooks.check(&admission_review, began).await.into()
+    };
     webhooks.answer("/policies", request, check).await
 }
 
 /// The label value of the verdict, for metrics.
-fn word(ReviewResult { verdict, dryrun_denials }: &ReviewResult) -> &'static str {
+fn verdict_label(ReviewResult { verdict, dryrun_denials }: &ReviewResult) -> &'static str {
     match verdict {
         AdmissionDecision::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
         AdmissionDecision::Allowed { warnings, .. } if !warnings.is_empty() => "warned",
@@ -125,31 +131,34 @@ impl AdmissionWebhooks {
         review: impl AsyncFnOnce(Arc<AdmissionReview>, Instant) -> ReviewResult,
     ) -> Response {
         let began = Instant::now();
-        let (verdict, answer) =
-            match self.bodies.read(request, began, |body| AdmissionReview::read(&body)).await {
-                Err(refused) => (bodies::verdict(&refused), refused.into_response()),
-                Ok((asked, memory)) => {
-                    let asked = Arc::new(asked);
-                    let reviewed = review(asked.clone(), began).await;
-                    drop(memory);
-                    (word(&reviewed), Json(asked.response(&reviewed.verdict)).into_response())
-                }
-            };
+        let (verdict, answer) = match self
+            .bodies
+            .read(request, began, |body| AdmissionReview::read(&body))
+            .await
+        {
+            Err(refused) => (bodies::verdict(&refused), refused.into_response()),
+            Ok((admission_review, memory)) => {
+                let admission_review = Arc::new(admission_review);
+                let reviewed = review(admission_review.clone(), began).await;
+                drop(memory);
+                (verdict_label(&reviewed), Json(admission_review.response(&reviewed.verdict)).into_response())
+            }
+        };
         self.metrics.record_response(path, verdict, began.elapsed());
         answer
     }
 
     /// Checks Rego policies while they are written, one object at a time. If the check itself fails, the write is
     /// allowed with a warning. The loader checks the Rego policies again, and a failure must not prevent their repair.
-    async fn check(&self, asked: &AdmissionReview, began: Instant) -> AdmissionDecision {
+    async fn check(&self, admission_review: &AdmissionReview, began: Instant) -> AdmissionDecision {
         let unchecked =
             |why: &str| AdmissionDecision::warned(vec![format!("this policy is not checked yet: {why}")]);
-        match asked.request() {
+        match admission_review.request() {
             Ok(request) if request.is_release() => return AdmissionDecision::allowed(),
             Ok(_) => {}
             Err(fault) => return unchecked(&fault),
         }
-        let (object, before) = match asked.objects() {
+        let (object, before) = match admission_review.objects() {
             Ok(objects) => objects,
             Err(fault) => return unchecked(&fault),
         };
@@ -168,7 +177,7 @@ impl AdmissionWebhooks {
     }
 
     /// Evaluates placement policies for the request.
-    async fn place(&self, asked: Arc<AdmissionReview>, began: Instant) -> ReviewResult {
+    async fn place(&self, admission_review: Arc<AdmissionReview>, began: Instant) -> ReviewResult {
         let rejection_events = self.reporters.rejection_events.clone();
         let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
             rejection_events.publish(request, verdict)
@@ -176,20 +185,21 @@ impl AdmissionWebhooks {
         let review = |snapshot: &Snapshot, request: &AdmissionRequest, _: &AdmissionReview| {
             Ok(placement_policy::review::review(snapshot, request)?.into())
         };
-        self.review("placement", asked, began, review, publish).await
+        self.review("placement", admission_review, began, review, publish).await
     }
 
     /// Evaluates admission policies for the request.
     async fn gate(&self, path: &'static str, phase: AdmissionPhase, request: HttpRequest<Body>) -> Response {
-        let gate = async |asked: Arc<AdmissionReview>, began| {
+        let gate = async |admission_review: Arc<AdmissionReview>, began| {
             let denied = self.reporters.denial_events.clone();
             let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
                 denied.publish(request, verdict)
             };
-            let review = move |snapshot: &Snapshot, request: &AdmissionRequest, asked: &AdmissionReview| {
-                admission::review::review(snapshot, request, asked, phase)
-            };
-            self.review("admission", asked, began, review, publish).await
+            let review =
+                move |snapshot: &Snapshot, request: &AdmissionRequest, admission_review: &AdmissionReview| {
+                    admission::review::review(snapshot, request, admission_review, phase)
+                };
+            self.review("admission", admission_review, began, review, publish).await
         };
         self.answer(path, request, gate).await
     }
@@ -198,7 +208,7 @@ impl AdmissionWebhooks {
     async fn review(
         &self,
         query: &'static str,
-        asked: Arc<AdmissionReview>,
+        admission_review: Arc<AdmissionReview>,
         began: Instant,
         review: impl FnOnce(
             &Snapshot,
@@ -209,14 +219,15 @@ impl AdmissionWebhooks {
         + 'static,
         publish: impl FnOnce(&AdmissionRequest, &AdmissionDecision) + Send + 'static,
     ) -> ReviewResult {
-        let (tenant, user) = asked.requester();
-        let requester = Requester { tenant, member: user.into(), kind: asked.resource().into() };
+        let (tenant, user) = admission_review.requester();
+        let requester = Requester { tenant, member: user.into(), kind: admission_review.resource().into() };
         let evaluate = move |snapshot: &Snapshot| {
-            let request = match asked.request() {
+            let request = match admission_review.request() {
                 Ok(request) => request,
                 Err(fault) => return Ok((AdmissionDecision::failed(fault).into(), None)),
             };
-            let reviewed: Result<ReviewResult, RegoQueryError> = review(snapshot, &request, &asked);
+            let reviewed: Result<ReviewResult, RegoQueryError> =
+                review(snapshot, &request, &admission_review);
             match &reviewed {
                 Ok(ReviewResult { verdict, .. }) => publish(&request, verdict),
                 Err(error) => publish(&request, &AdmissionDecision::failed(error.to_string())),

@@ -50,7 +50,7 @@ impl TopologySnapshot {
         let ours = inputs.take_ours();
         let (objects, mut faults) = inputs.read();
         let mut graph_input: GraphInput<'_> = objects.graph_input();
-        rows.lend(&mut graph_input);
+        rows.add_references(&mut graph_input);
         faults.extend(rows.faults.iter().cloned());
         if !is_known(graph_input.needs()) {
             return None;

@@ -216,7 +216,7 @@ struct ObjectRows<T> {
 }
 
 impl<T> ObjectRows<T> {
-    fn lend(&self) -> Rows<'_, T> {
+    fn references(&self) -> Rows<'_, T> {
         Rows { known: self.known, objects: self.objects.iter().map(|(key, row)| (key, &**row)).collect() }
     }
 }
@@ -237,7 +237,7 @@ pub(super) struct RouteRows {
 }
 
 impl RouteRows {
-    fn lend(&self) -> Rows<'_, Route> {
+    fn references(&self) -> Rows<'_, Route> {
         let read = self.all.iter().filter_map(|row| Some((&row.key, &**row.route.as_ref()?)));
         Rows { known: self.known, objects: read.collect() }
     }
@@ -293,11 +293,11 @@ pub struct OwnRows {
 
 impl OwnRows {
     /// Adds references to the rows to `graph_input`.
-    pub(super) fn lend<'r>(&'r self, graph_input: &mut GraphInput<'r>) {
-        graph_input.sets = self.sets.each_ref().map(ObjectRows::lend);
-        graph_input.backends = self.backends.each_ref().map(ObjectRows::lend);
-        graph_input.namespaces = self.namespaces.lend();
-        graph_input.grants = self.grants.lend();
-        graph_input.routes = self.routes.each_ref().map(RouteRows::lend);
+    pub(super) fn add_references<'r>(&'r self, graph_input: &mut GraphInput<'r>) {
+        graph_input.sets = self.sets.each_ref().map(ObjectRows::references);
+        graph_input.backends = self.backends.each_ref().map(ObjectRows::references);
+        graph_input.namespaces = self.namespaces.references();
+        graph_input.grants = self.grants.references();
+        graph_input.routes = self.routes.each_ref().map(RouteRows::references);
     }
 }

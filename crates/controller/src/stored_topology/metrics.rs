@@ -31,40 +31,40 @@ impl TopologyMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
+        let factory = metrics.factory();
         Ok(Self {
-            nodes: made.gauges(
+            nodes: factory.gauges(
                 "policy_sync_topology_nodes",
                 "Objects of the topology and their sections, by kind.",
                 &["kind"],
             )?,
-            unattached: made.gauges(
+            unattached: factory.gauges(
                 "policy_sync_topology_unattached",
                 "References that are not attached, by reason.",
                 &["reason"],
             )?,
-            without_effect: made.gauges(
+            without_effect: factory.gauges(
                 "policy_sync_topology_policies_without_effect",
                 "Policies that none of their targets accepts, by kind.",
                 &["kind"],
             )?,
-            unknown: made.gauge(
+            unknown: factory.gauge(
                 "policy_sync_topology_unknown_kinds",
                 "Kinds that an object refers to, and that are not served or cannot be listed.",
             )?,
-            unreadable: made.gauge(
+            unreadable: factory.gauge(
                 "policy_sync_topology_unreadable_objects",
                 "Objects that are left out because their spec is invalid.",
             )?,
-            stored: made.gauge(
+            stored: factory.gauge(
                 "policy_sync_topology_stored",
                 "1 if the ConfigMap of the topology is current, 0 if another owner has a ConfigMap of this name.",
             )?,
-            pending: made.gauge(
+            pending: factory.gauge(
                 "policy_sync_topology_status_writes_pending",
                 "Gateways and routes whose status is not yet updated with their attachment and policies.",
             )?,
-            build: made.histogram(
+            build: factory.histogram(
                 "policy_sync_topology_build_seconds",
                 "Duration of a build of the topology after a change.",
                 &BUCKETS,
@@ -129,11 +129,11 @@ impl Counts {
         let nodes = graph.nodes().map(|node| graph.node_type(node));
         // Policies can refer to objects of any kind. These objects are counted by node type and not by kind, so that
         // there are few label values.
-        let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
+        let without_effect = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {
             nodes: count(nodes.map(str::to_owned)),
             unattached: count(graph.unattached().iter().map(|item| item.reason.to_string())),
-            without_effect: count(void.map(|policy| policy.locator.kind.to_string())),
+            without_effect: count(without_effect.map(|policy| policy.locator.kind.to_string())),
             unknown: graph.unknown().len(),
             unreadable,
         }

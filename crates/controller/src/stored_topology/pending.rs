@@ -100,7 +100,7 @@ enum WriteState {
 #[must_use]
 pub struct ReplaceResult {
     /// The keys of the writes to queue.
-    pub turns: Vec<StatusWriteKey>,
+    pub writes_to_queue: Vec<StatusWriteKey>,
     /// Whether to rebuild the graph, because the watch has delivered writes that the graph does not include. No other
     /// change would trigger a rebuild.
     pub rebuild: bool,
@@ -126,7 +126,7 @@ impl PendingStatuses {
         let unseen = self.unseen.take().unwrap_or_default();
         let rebuild = unseen.text || unseen.statuses.keys().any(|key| !desired.contains_key(key));
         let mut known = std::mem::take(&mut self.writes);
-        let mut turns = Vec::new();
+        let mut writes_to_queue = Vec::new();
         for (key, status) in desired {
             if unseen.statuses.get(&key) == Some(&status.digest) {
                 continue;
@@ -138,13 +138,13 @@ impl PendingStatuses {
                 Some(WriteState::Waiting) => WriteState::Waiting,
                 Some(WriteState::Written(version)) if version > seen => WriteState::Written(version),
                 _ => {
-                    turns.push(StatusWriteKey { key: key.clone(), changed: status.changed });
+                    writes_to_queue.push(StatusWriteKey { key: key.clone(), changed: status.changed });
                     WriteState::Waiting
                 }
             };
             self.writes.insert(key, PendingWrite { status, seen, state });
         }
-        ReplaceResult { turns, rebuild }
+        ReplaceResult { writes_to_queue, rebuild }
     }
 
     /// Forgets all writes, because leadership changed.

@@ -39,7 +39,7 @@ pub(super) struct TopologyReconciler {
     pub(super) controller: ControllerName,
     pub(super) sync: Arc<sync::Mirror>,
     /// The queue of the sync, which has precedence.
-    pub(super) syncing: Arc<Queue<sync::Key>>,
+    pub(super) sync_queue: Arc<Queue<sync::Key>>,
     pub(super) mirror: Arc<policy_sync_mirror::Mirror<Index>>,
     pub(super) clock: Clock,
     pub(super) wanted: watch::Sender<WatchedSources>,
@@ -113,7 +113,7 @@ impl Capability for TopologyReconciler {
             self.queue.add_after_window(*key);
             return Ok(());
         }
-        self.syncing.idle(MAX_IDLE_WAIT).await;
+        self.sync_queue.idle(MAX_IDLE_WAIT).await;
         self.statuses.change(|pending| pending.begin_build());
         let Some(task) = self.snapshot() else { return self.abort_build(key) };
         let leads = self.leadership.leads();

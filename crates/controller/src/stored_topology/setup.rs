@@ -55,7 +55,7 @@ pub(crate) struct Sources {
     /// The mirror with classes, Gateways and policies.
     pub(crate) sync: Arc<sync::Mirror>,
     /// The queue of the sync, which has precedence.
-    pub(crate) syncing: Arc<Queue<sync::Key>>,
+    pub(crate) sync_queue: Arc<Queue<sync::Key>>,
 }
 
 /// The stored topology, before its start. Clones share one state.
@@ -123,7 +123,7 @@ impl StoredTopology {
     /// Starts the stored topology. The returned future runs until `stop`, then finishes the current work.
     pub(crate) fn start(
         self,
-        Sources { sync, syncing }: Sources,
+        Sources { sync, sync_queue }: Sources,
         parts: CapabilityContext,
     ) -> BoxFuture<'static, ()> {
         let CapabilityContext { client, leadership, metrics, tasks, stop } = parts;
@@ -155,7 +155,7 @@ impl StoredTopology {
             queue: turns.clone(),
             statuses: statuses.clone(),
             throttle: Throttle::new(PER_SECOND),
-            syncing: syncing.clone(),
+            sync_queue: sync_queue.clone(),
             repeats: WriteThrottle::default(),
             logged: Logged::default(),
         };
@@ -163,7 +163,7 @@ impl StoredTopology {
             settings,
             controller,
             sync,
-            syncing,
+            sync_queue,
             mirror,
             clock,
             wanted: wanted.clone(),

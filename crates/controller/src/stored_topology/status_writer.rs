@@ -69,7 +69,7 @@ pub(super) struct StatusWriter {
     pub(super) statuses: Arc<Statuses>,
     pub(super) throttle: Throttle,
     /// The queue of the sync, which has precedence.
-    pub(super) syncing: Arc<Queue<sync::Key>>,
+    pub(super) sync_queue: Arc<Queue<sync::Key>>,
     /// The last write of each object: the hashes of the status and of the object's uid.
     pub(super) repeats: WriteThrottle<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
@@ -116,7 +116,7 @@ impl Capability for StatusWriter {
         let written = match key {
             StatusKey::Gateway(gateway) => self.gateway(key, gateway, &write).await,
             StatusKey::Route(kind, route) => {
-                self.throttle.turn(&self.syncing).await;
+                self.throttle.turn(&self.sync_queue).await;
                 // A later graph may have changed the status during the wait.
                 match self.statuses.read(|pending| pending.next(key)) {
                     Some(write) => self.route(key, *kind, route, &write).await,

@@ -53,8 +53,8 @@ impl Statuses {
     /// Replaces the statuses by those of a new graph, and queues new writes. Returns whether to rebuild the
     /// graph.
     pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> ReplaceResult) -> bool {
-        let ReplaceResult { turns, rebuild } = self.change(replace);
-        self.queue.enqueue(turns);
+        let ReplaceResult { writes_to_queue, rebuild } = self.change(replace);
+        self.queue.enqueue(writes_to_queue);
         rebuild
     }
 

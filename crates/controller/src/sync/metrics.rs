@@ -82,68 +82,68 @@ impl HubMetrics {
     ///
     /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
+        let factory = metrics.factory();
         Ok(Self(Arc::new(Inner {
-            classes: made.gauges(
+            classes: factory.gauges(
                 "policy_sync_classes",
                 "GatewayClasses of this controller, by whether their parameters are valid, invalid or unreadable.",
                 &["state"],
             )?,
-            kinds: made.gauges(
+            kinds: factory.gauges(
                 "policy_sync_kinds",
                 "Kinds in the parameters of GatewayClasses, by whether they can be synced, or the reason why not.",
                 &["state"],
             )?,
-            policies: made.gauges(
+            policies: factory.gauges(
                 "policy_sync_policies",
                 "Policies that target Gateways of this controller, by state.",
                 &["state"],
             )?,
-            policy_clusters: made.gauges(
+            policy_clusters: factory.gauges(
                 "policy_sync_policy_clusters",
                 "Pairs of a policy and a cluster, by the state of the policy on the cluster.",
                 &["state"],
             )?,
-            resources: made.gauges(
+            resources: factory.gauges(
                 "policy_sync_resources",
                 "Resources that Placements select for spokes, by state.",
                 &["state"],
             )?,
-            gateways: made.gauges(
+            gateways: factory.gauges(
                 "policy_sync_gateways",
                 "Gateways of this controller, by state.",
                 &["state"],
             )?,
-            works: made.gauges(
+            works: factory.gauges(
                 "policy_sync_works",
                 "ManifestWorks by purpose and state.",
                 &["for", "state"],
             )?,
-            works_stuck: made.gauges(
+            works_stuck: factory.gauges(
                 "policy_sync_works_stuck",
                 "ManifestWorks on available clusters that are neither applied nor removed after five minutes.",
                 &["for"],
             )?,
-            clusters: made.gauges(
+            clusters: factory.gauges(
                 "policy_sync_clusters",
                 "Clusters with works, by whether their agents are available.",
                 &["state"],
             )?,
-            problems: made.gauges(
+            problems: factory.gauges(
                 "policy_sync_problems",
                 "Problems of policies and Gateways, by category and by whether they prevent planning.",
                 &["category", "freezes"],
             )?,
-            propagation: made.histogram(
+            propagation: factory.histogram(
                 "policy_sync_propagation_seconds",
                 "Time from a change of a policy until its last cluster has applied it, as seen by the watches.",
                 &PROPAGATION,
             )?,
-            oldest: made.seconds(
+            oldest: factory.seconds(
                 "policy_sync_propagation_oldest_seconds",
                 "Longest time that a change of a policy has been waiting for an available cluster.",
             )?,
-            status_delay: made.histogram(
+            status_delay: factory.histogram(
                 "policy_sync_status_delay_seconds",
                 "Time from a cluster's report until it is written to the hub.",
                 &STATUS_DELAY,

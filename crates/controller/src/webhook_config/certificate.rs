@@ -1,6 +1,6 @@
 //! The controller's own webhook certificate. A CA that is valid for ten years signs a serving certificate that is valid
 //! for ninety days. Both are renewed long before they expire. [`renewal`] decides which of them to renew, from the
-//! stored certificates and the time. Only [`made`] uses random numbers.
+//! stored certificates and the time. Only [`issue`] uses random numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
 /// # Errors
 ///
 /// If no certificate can be created for `host`.
-pub(super) fn made(
+pub(super) fn issue(
     kept: &CertificateSecret,
     renewal: Renewal,
     host: &str,

@@ -63,10 +63,10 @@ pub(super) enum Plan {
     Remove(Vec<(usize, String)>),
 }
 
-/// Plans the entries of the configuration of the kind `sort`. `stored` is its present content. `ca_bundle` is the CA
+/// Plans the entries of the configuration `kind`. `stored` is its present content. `ca_bundle` is the CA
 /// bundle (PEM), `None` if another controller injects it, or the reason why the bundle is unknown.
 pub(super) fn plan(
-    sort: ConfigurationKind,
+    kind: ConfigurationKind,
     stored: &Configuration,
     inputs: &EntryInputs,
     ca_bundle: &Result<Option<String>, String>,
@@ -76,7 +76,7 @@ pub(super) fn plan(
     let waits = |what: &str| Plan::Wait(format!("not known yet: {what}"));
     let Some(rego_usage) = &inputs.rego_usage else { return waits("the Rego policies in use") };
     let wanted = rego_usage.admission.is_some()
-        || match sort {
+        || match kind {
             ConfigurationKind::Mutating => rego_usage.placement,
             ConfigurationKind::Validating => rego_usage.carriers,
         };
@@ -91,7 +91,7 @@ pub(super) fn plan(
             Err(why) => return Plan::Wait(why.clone()),
         };
         let entry = Entry { settings, controller, bundle };
-        match sort {
+        match kind {
             ConfigurationKind::Mutating if rego_usage.placement => {
                 let Some(covered) = &inputs.covered else {
                     return waits("the kinds that GatewayClasses list");
@@ -118,7 +118,7 @@ pub(super) fn plan(
                 // A Rego policy that is unavailable may still cover these kinds.
                 kinds.extend(reviewed_kinds(stored, &entry.name("admit")));
             }
-            entries.extend(entry.admit(sort, &kinds, admission_kinds.any, inputs));
+            entries.extend(entry.admit(kind, &kinds, admission_kinds.any, inputs));
         }
     }
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry["name"].as_str()).collect();
@@ -256,7 +256,7 @@ impl Entry<'_> {
     /// The entry for `/admit` with these kinds, or with all kinds.
     fn admit(
         &self,
-        sort: ConfigurationKind,
+        kind: ConfigurationKind,
         kinds: &BTreeSet<GroupResource>,
         all: bool,
         inputs: &EntryInputs,
@@ -270,13 +270,13 @@ impl Entry<'_> {
         let mut conditions = exemptions.conditions(inputs.exempt_user());
         conditions.extend(exemptions.own_condition());
         conditions.push(Exemptions::kinds_condition());
-        let path = match sort {
+        let path = match kind {
             ConfigurationKind::Mutating => ADMIT,
             ConfigurationKind::Validating => ADMIT_VALIDATING,
         };
         let mut entry = self.entry(("admit", path), rules, self.settings.failure_policy, conditions);
         entry["namespaceSelector"] = Exemptions::selector();
-        if sort == ConfigurationKind::Mutating {
+        if kind == ConfigurationKind::Mutating {
             entry["reinvocationPolicy"] = "IfNeeded".into();
         }
         Some(entry)

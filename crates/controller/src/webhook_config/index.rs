@@ -42,9 +42,9 @@ impl<'m> View<'m> {
     pub(super) fn configuration(
         &self,
         settings: &Settings,
-        sort: ConfigurationKind,
+        kind: ConfigurationKind,
     ) -> Result<Option<&'m Configuration>, String> {
-        let source = sort.source(settings);
+        let source = kind.source(settings);
         self.known(&source).map(|()| self.tables.row(&source, &ConfigurationKind::key(settings)))
     }
 

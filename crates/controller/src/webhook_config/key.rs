@@ -56,8 +56,8 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
         // other.
         if source.is(&SECRETS) {
             keys.extend(Key::all());
-        } else if let Some(sort) = ConfigurationKind::of(source) {
-            keys.extend([Key::Entries(sort), Key::Certificate]);
+        } else if let Some(kind) = ConfigurationKind::of(source) {
+            keys.extend([Key::Entries(kind), Key::Certificate]);
         }
     }
     keys

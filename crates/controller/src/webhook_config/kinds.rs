@@ -46,7 +46,7 @@ impl ConfigurationKind {
         self.line().gvr()
     }
 
-    pub(super) fn kind(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Mutating => "MutatingWebhookConfiguration",
             Self::Validating => "ValidatingWebhookConfiguration",
@@ -55,7 +55,7 @@ impl ConfigurationKind {
 
     /// The configuration that `source` watches.
     pub(super) fn of(source: &Source) -> Option<Self> {
-        Self::ALL.into_iter().find(|sort| source.is(sort.line()))
+        Self::ALL.into_iter().find(|kind| source.is(kind.line()))
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn secret(settings: &Settings) -> Source {
 
 /// The sources to watch: both configurations, and the Secret if this controller issues the certificate.
 pub(super) fn wanted(settings: &Settings) -> WatchedSources {
-    let configurations = ConfigurationKind::ALL.into_iter().map(|sort| (sort.source(settings), sort.gvr()));
+    let configurations = ConfigurationKind::ALL.into_iter().map(|kind| (kind.source(settings), kind.gvr()));
     let own = matches!(settings.authority, super::Authority::Own);
     configurations.chain(own.then(|| (secret(settings), SECRETS.gvr()))).collect()
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::certificate::{self, IssueError, Renewal, certificate_time, certificates, made, renewal};
+use super::certificate::{self, IssueError, Renewal, certificate_time, certificates, issue, renewal};
 use super::entries::{self, Plan};
 use super::index::View;
 use super::key::Key;
@@ -30,7 +30,7 @@ use policy_sync_hub::reconcile::{
 use policy_sync_rego::queries::{ADMISSION, PLACEMENT};
 
 /// How often the certificate is checked for renewal.
-const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
+const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Writes the webhook configurations and the certificate.
 pub(super) struct WebhookConfigReconciler {
@@ -101,7 +101,7 @@ impl Capability for WebhookConfigReconciler {
                 return Ok(());
             }
             Key::Certificate => self.renew(key).await,
-            Key::Entries(sort) => self.update_entries(key, *sort).await,
+            Key::Entries(kind) => self.update_entries(key, *kind).await,
         };
         if let Err(error) = &done
             && !error.is_expected()
@@ -169,7 +169,7 @@ impl WebhookConfigReconciler {
             }
         };
         if renewal != Renewal::Nothing {
-            let next = made(&kept, renewal, host, now)?;
+            let next = issue(&kept, renewal, host, now)?;
             let (object, gvr) = (secret_key(settings), SECRETS.gvr());
             let request = secret_request(&manager, &object, &next);
             let written = apply::apply(&self.requests, &gvr, &object, &kept.uid, request).await;
@@ -179,14 +179,14 @@ impl WebhookConfigReconciler {
             info!(secret = %object, made = ?renewal, "renewed the certificate of the webhooks");
         }
         self.note(key, None);
-        self.queue.add_after(key.clone(), LOOK_AGAIN);
+        self.queue.add_after(key.clone(), RENEWAL_CHECK_INTERVAL);
         Ok(())
     }
 
     /// Whether all entries trust the signing CA.
     fn is_trusted(&self, view: View<'_>, kept: &CertificateSecret) -> bool {
         let Some(first) = certificates(&kept.authorities).into_iter().next() else { return false };
-        ConfigurationKind::ALL.into_iter().all(|sort| match view.configuration(&self.shared.settings, sort) {
+        ConfigurationKind::ALL.into_iter().all(|kind| match view.configuration(&self.shared.settings, kind) {
             Ok(stored) => {
                 let mut bundles = stored.into_iter().flat_map(entries::bundles);
                 bundles.all(|bundle| certificates(&bundle).contains(&first))
@@ -196,22 +196,22 @@ impl WebhookConfigReconciler {
     }
 
     /// Updates the entries of a configuration.
-    async fn update_entries(&self, key: &Key, sort: ConfigurationKind) -> Result<(), WebhookConfigError> {
+    async fn update_entries(&self, key: &Key, kind: ConfigurationKind) -> Result<(), WebhookConfigError> {
         let (settings, inputs) = (&self.shared.settings, self.shared.inputs.borrow().clone());
         let (now, name) = (self.shared.clock.now(), &settings.name);
         let (plan, uid, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(now);
-            if !self.is_visible(key, view.version(&sort.source(settings))) {
+            if !self.is_visible(key, view.version(&kind.source(settings))) {
                 return Ok(());
             }
-            let (plan, uid) = match view.configuration(settings, sort) {
+            let (plan, uid) = match view.configuration(settings, kind) {
                 Ok(Some(stored)) => {
                     let ca_bundle = self.shared.ca_bundle(view);
-                    let plan = entries::plan(sort, stored, &inputs, &ca_bundle, settings, view.controller);
+                    let plan = entries::plan(kind, stored, &inputs, &ca_bundle, settings, view.controller);
                     (plan, stored.uid.clone())
                 }
-                Ok(None) => (Plan::Wait(format!("there is no {} {name}", sort.kind())), String::new()),
+                Ok(None) => (Plan::Wait(format!("there is no {} {name}", kind.as_str())), String::new()),
                 Err(why) => (Plan::Wait(why), String::new()),
             };
             (plan, uid, view.controller.hub_field_manager())
@@ -225,31 +225,34 @@ impl WebhookConfigReconciler {
                 self.note(key, Some(why.clone()));
                 return Ok(());
             }
-            Plan::Apply(entries) => apply_request(&manager, sort, name, &uid, entries),
-            Plan::Replace(entries) => replace_request(&manager, sort, name, &uid, entries),
-            Plan::Remove(gone) => remove_request(sort, name, &uid, gone),
+            Plan::Apply(entries) => apply_request(&manager, kind, name, &uid, entries),
+            Plan::Replace(entries) => replace_request(&manager, kind, name, &uid, entries),
+            Plan::Remove(gone) => remove_request(kind, name, &uid, gone),
         };
         if let Some(wait) = self.repeats.wait(key, &plan, now) {
-            let what = if self.shared.has_entry(sort, "") { "changing" } else { "removing" };
-            self.note(key, Some(format!("another client keeps {what} the entry of {} {name}", sort.kind())));
+            let what = if self.shared.has_entry(kind, "") { "changing" } else { "removing" };
+            self.note(
+                key,
+                Some(format!("another client keeps {what} the entry of {} {name}", kind.as_str())),
+            );
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
         let written =
-            apply::apply(&self.requests, &sort.gvr(), &ConfigurationKind::key(settings), &uid, request).await;
+            apply::apply(&self.requests, &kind.gvr(), &ConfigurationKind::key(settings), &uid, request).await;
         let written = written.map_err(|source| WebhookConfigError::Write {
-            object: format!("{} {name}", sort.kind()),
+            object: format!("{} {name}", kind.as_str()),
             source,
         })?;
         self.written.note(key, |last| last.wrote(written.version()));
         self.repeats.wrote(key, plan, now);
-        info!(configuration = sort.kind(), name, "changed the registered webhooks");
+        info!(configuration = kind.as_str(), name, "changed the registered webhooks");
         Ok(())
     }
 
     /// Whether both configurations have an entry for admission.
     fn has_admission_entries(&self) -> bool {
-        ConfigurationKind::ALL.into_iter().all(|sort| self.shared.has_entry(sort, "admit-"))
+        ConfigurationKind::ALL.into_iter().all(|kind| self.shared.has_entry(kind, "admit-"))
     }
 
     fn is_visible(&self, key: &Key, seen: u64) -> bool {
@@ -274,14 +277,14 @@ impl WebhookConfigReconciler {
             let is_still_registered = self.shared.has_entry(ConfigurationKind::Mutating, "placement-");
             self.loaded.registered(PLACEMENT, fault.map(|why| WebhookProblem { why, is_still_registered }));
         }
-        if let Key::Entries(sort) = key {
+        if let Key::Entries(kind) = key {
             // Admission needs an entry in both configurations, so both must be planned.
             let mut planned = self.planned.lock();
-            planned.insert(*sort);
+            planned.insert(*kind);
             if planned.len() == ConfigurationKind::ALL.len() {
                 let fault = ConfigurationKind::ALL
                     .into_iter()
-                    .find_map(|sort| self.shared.fault(&Key::Entries(sort)));
+                    .find_map(|kind| self.shared.fault(&Key::Entries(kind)));
                 let is_still_registered = self.has_admission_entries();
                 let has_kinds = |admission_kinds: &AdmissionKinds| {
                     admission_kinds.any || !admission_kinds.kinds.is_empty()
@@ -316,13 +319,13 @@ fn secret_request(
 /// A server-side apply of these entries.
 fn apply_request(
     manager: &str,
-    sort: ConfigurationKind,
+    kind: ConfigurationKind,
     name: &str,
     uid: &str,
     entries: &[Value],
 ) -> Result<Request<Vec<u8>>, request::Error> {
-    let gvr = sort.gvr();
-    let body = json!({"apiVersion": gvr.api_version(), "kind": sort.kind(),
+    let gvr = kind.gvr();
+    let body = json!({"apiVersion": gvr.api_version(), "kind": kind.as_str(),
         "metadata": {"name": name, "uid": uid}, "webhooks": entries});
     of_kind(&gvr, "").patch(name, &forced_apply(manager), &apply::body(&body)?)
 }
@@ -331,7 +334,7 @@ fn apply_request(
 /// match condition that is never true.
 fn replace_request(
     manager: &str,
-    sort: ConfigurationKind,
+    kind: ConfigurationKind,
     name: &str,
     uid: &str,
     entries: &[(usize, Value)],
@@ -342,13 +345,13 @@ fn replace_request(
         [test, json!({"op": "replace", "path": path, "value": entry})]
     });
     let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    patch_request(sort, name, uid, edits.flatten().collect(), &params)
+    patch_request(kind, name, uid, edits.flatten().collect(), &params)
 }
 
 /// A JSON Patch that removes entries regardless of field ownership. A server-side apply would keep an injected
 /// `caBundle`, which would leave an invalid entry.
 fn remove_request(
-    sort: ConfigurationKind,
+    kind: ConfigurationKind,
     name: &str,
     uid: &str,
     gone: &[(usize, String)],
@@ -358,12 +361,12 @@ fn remove_request(
         let test = json!({"op": "test", "path": format!("{path}/name"), "value": entry});
         [test, json!({"op": "remove", "path": path})]
     });
-    patch_request(sort, name, uid, edits.flatten().collect(), &PatchParams::default())
+    patch_request(kind, name, uid, edits.flatten().collect(), &PatchParams::default())
 }
 
 /// A JSON Patch with these edits. It applies only to the object with this uid.
 fn patch_request(
-    sort: ConfigurationKind,
+    kind: ConfigurationKind,
     name: &str,
     uid: &str,
     edits: Vec<Value>,
@@ -372,7 +375,7 @@ fn patch_request(
     let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
     operations.extend(edits);
     let patch: Patch = serde_json::from_value(operations.into()).map_err(request::Error::SerializeBody)?;
-    of_kind(&sort.gvr(), "").patch(name, params, &Body::<()>::Json(patch))
+    of_kind(&kind.gvr(), "").patch(name, params, &Body::<()>::Json(patch))
 }
 
 fn forced_apply(manager: &str) -> PatchParams {

@@ -115,8 +115,8 @@ impl Shared {
     /// a rollout the leader may wait until this process is ready and replaces it. So this process is ready while no
     /// webhook is registered. It is also ready while the Secret is empty.
     fn is_ready_without_certificate(&self, view: View<'_>) -> bool {
-        let has_no_entries = |sort: ConfigurationKind| {
-            let stored = view.configuration(&self.settings, sort);
+        let has_no_entries = |kind: ConfigurationKind| {
+            let stored = view.configuration(&self.settings, kind);
             stored.is_ok_and(|stored| stored.is_none_or(|stored| stored.entries.is_empty()))
         };
         let is_empty = |kept: &CertificateSecret| kept.authorities.is_empty() && kept.certificate.is_empty();
@@ -140,9 +140,9 @@ impl Shared {
     }
 
     /// Whether the configuration has an entry of this controller whose name begins with `of`. False if this is unknown.
-    pub(super) fn has_entry(&self, sort: ConfigurationKind, of: &str) -> bool {
+    pub(super) fn has_entry(&self, kind: ConfigurationKind, of: &str) -> bool {
         let guard = self.mirror.read();
-        let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);
+        let stored = guard.view(self.clock.now()).configuration(&self.settings, kind);
         let is_of =
             |(_, entry): &(usize, Value)| entry["name"].as_str().is_some_and(|name| name.starts_with(of));
         stored.is_ok_and(|stored| stored.is_some_and(|stored| stored.entries.iter().any(is_of)))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::module::{ModuleId, Text};
 
-fn told(texts: &[&str]) -> Vec<String> {
+fn rendered(texts: &[&str]) -> Vec<String> {
     let parse = |(number, text): (usize, &&str)| {
         let text = Text { id: ModuleId::new(&format!("{}", number + 1)), text: (*text).into() };
         LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0
@@ -13,7 +13,7 @@ fn told(texts: &[&str]) -> Vec<String> {
 #[test]
 fn unused_package_is_reported() {
     let library = "package lib.a\nf(x) := x";
-    assert_eq!(told(&[library]), ["1:1:9: package lib.a is neither evaluated nor imported"]);
+    assert_eq!(rendered(&[library]), ["1:1:9: package lib.a is neither evaluated nor imported"]);
     for user in [
         "package admission\nimport data.lib.a\np := a.f(1)",
         "package admission\nimport data.lib\np := lib.a.f(1)",
@@ -21,29 +21,29 @@ fn unused_package_is_reported() {
         "package admission\np if data.lib",
         "package admission\nimport data.lib.a.f\np := f(1)",
     ] {
-        assert_eq!(told(&[library, user]), [""; 0], "{user}");
+        assert_eq!(rendered(&[library, user]), [""; 0], "{user}");
     }
     for other in
         ["package admission\nlib := 1\np := lib", "package lib.b\np := 1", "package lib.a\nq := f(1)"]
     {
-        let told = told(&[library, other]);
+        let rendered = rendered(&[library, other]);
         assert!(
-            told.contains(&"1:1:9: package lib.a is neither evaluated nor imported".to_owned()),
-            "{other}: {told:?}"
+            rendered.contains(&"1:1:9: package lib.a is neither evaluated nor imported".to_owned()),
+            "{other}: {rendered:?}"
         );
     }
-    for asked in ["io.k8s.federation.admission", "admission", "authorization"] {
-        assert_eq!(told(&[&format!("package {asked}\np := 1")]), [""; 0]);
+    for queried in ["io.k8s.federation.admission", "admission", "authorization"] {
+        assert_eq!(rendered(&[&format!("package {queried}\np := 1")]), [""; 0]);
     }
-    assert_eq!(told(&["package lib_test\ntest_f if true"]), [""; 0]);
+    assert_eq!(rendered(&["package lib_test\ntest_f if true"]), [""; 0]);
 }
 
 #[test]
 fn id_shared_by_two_modules_is_reported() {
     let deny = "package admission\ndeny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"a\", \"name\": \"b\"}}]";
-    assert_eq!(told(&[deny, deny]), ["2:2:14: 1 has the same id \"pull\""]);
-    assert_eq!(told(&[deny, &deny.replace("\"pull\"", "\"other\"")]), [""; 0]);
-    assert_eq!(told(&[&format!("{deny}\n{}", deny.replace("package admission\n", ""))]), [""; 0]);
+    assert_eq!(rendered(&[deny, deny]), ["2:2:14: 1 has the same id \"pull\""]);
+    assert_eq!(rendered(&[deny, &deny.replace("\"pull\"", "\"other\"")]), [""; 0]);
+    assert_eq!(rendered(&[&format!("{deny}\n{}", deny.replace("package admission\n", ""))]), [""; 0]);
 }
 
 #[test]
@@ -60,14 +60,14 @@ fn reads_of_contents_in_works_are_reported() {
             "2:18",
         ),
     ] {
-        assert_eq!(told(&[&format!("package admission\n{rule}")]), [expected(place)], "{rule}");
+        assert_eq!(rendered(&[&format!("package admission\n{rule}")]), [expected(place)], "{rule}");
     }
     for rule in [
         "p if input.request.object.spec.workload.manifests[_].kind == \"Secret\"",
         "p if input.request.object.data.password",
         "p if data.kubernetes.manifestworks.a.b.spec.workload.manifests[_].spec",
     ] {
-        assert_eq!(told(&[&format!("package admission\n{rule}")]), [""; 0], "{rule}");
+        assert_eq!(rendered(&[&format!("package admission\n{rule}")]), [""; 0], "{rule}");
     }
 }
 
@@ -89,6 +89,6 @@ fn kind_spelled_as_in_manifests_is_reported() {
         ("p if data.kubernetes[\"gateways.networking.istio.io\"]", ""),
     ] {
         let expected = if expected.is_empty() { vec![] } else { vec![expected.to_owned()] };
-        assert_eq!(told(&[&format!("package admission\n{rule}")]), expected, "{rule}");
+        assert_eq!(rendered(&[&format!("package admission\n{rule}")]), expected, "{rule}");
     }
 }

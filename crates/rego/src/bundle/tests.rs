@@ -99,8 +99,8 @@ fn rules_with_the_prefix_are_tests() {
 #[test]
 fn indirect_references_to_a_package_are_found() {
     let user = "package user\ndenied { data.lib.is_bad(1) }";
-    let asked = "package admission\nimport data.user\ndeny[\"no\"] { user.denied }";
-    let bundle = checked(&[OLDER, user, asked, "package io.other\np { input.x }"]).unwrap();
+    let queried = "package admission\nimport data.user\ndeny[\"no\"] { user.denied }";
+    let bundle = checked(&[OLDER, user, queried, "package io.other\np { input.x }"]).unwrap();
     let reaching = |package| {
         let all = ["admission", "io.other", "lib", "missing", "user"].into_iter();
         all.filter(|other| bundle.refers(other, package)).collect::<Vec<_>>().join(" ")
@@ -112,11 +112,11 @@ fn indirect_references_to_a_package_are_found() {
 
 #[test]
 fn package_reaches_its_modules_and_their_references() {
-    let asked = "package asked\nimport data.lib\np := lib.q";
+    let queried = "package asked\nimport data.lib\np := lib.q";
     let library = "package lib\nq := data.deeper.r\nr := data.kubernetes.pods";
     let deeper = "package deeper\nr := data.kubernetes.nodes";
     let other = "package other\np := data.kubernetes.services\nq := data.asked.p";
-    let bundle = checked(&[asked, library, deeper, other]).unwrap();
+    let bundle = checked(&[queried, library, deeper, other]).unwrap();
     let reachable = bundle.reachable("asked");
     let modules: Vec<&str> = reachable.modules.iter().map(ModuleId::as_str).collect();
     assert_eq!(modules, ["1.rego", "2.rego", "3.rego"]);

@@ -93,24 +93,24 @@ const FAILING: [(&str, &str); 9] = [
 fn failed_evaluations_quote_no_values() {
     for (rule, expected) in FAILING {
         let values = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]});
-        let told = query_value(&format!("package a\n{rule}"), "data.a.p", values).unwrap_err();
-        assert!(told.contains(expected), "{rule}: {told}");
-        assert!(!told.contains("aHVudGVy") && !told.contains("hunter"), "{rule}: {told}");
+        let error = query_value(&format!("package a\n{rule}"), "data.a.p", values).unwrap_err();
+        assert!(error.contains(expected), "{rule}: {error}");
+        assert!(!error.contains("aHVudGVy") && !error.contains("hunter"), "{rule}: {error}");
         let whole = engine(&format!("package a\n{rule}"), json!({}));
         let input = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]}).into();
         assert!(whole.evaluate("data.a.p", &input).is_err(), "{rule}");
     }
     // Evaluations for commands that read files quote no values either.
     let whole = engine("package a\np := input.o & {1}", json!({}));
-    let told = whole.evaluate("data.a.p", &json!({"o": "mine"}).into()).unwrap_err().to_string();
-    assert_eq!(told, "m.rego:2:11: operand of the wrong type for &");
+    let error = whole.evaluate("data.a.p", &json!({"o": "mine"}).into()).unwrap_err().to_string();
+    assert_eq!(error, "m.rego:2:11: operand of the wrong type for &");
 }
 
 #[test]
 fn invalid_data_is_not_quoted() {
     let engine = engine("package a\np := 1", json!({}));
-    let told = engine.with_data(json!(["hunter2"]).into()).unwrap_err().to_string();
-    assert_eq!(told, "m.rego: the evaluation failed");
+    let error = engine.with_data(json!(["hunter2"]).into()).unwrap_err().to_string();
+    assert_eq!(error, "m.rego: the evaluation failed");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::module::Text;
 
-fn said(enforcement: EnforcementAction, text: &str) -> Option<String> {
+fn fault_text(enforcement: EnforcementAction, text: &str) -> Option<String> {
     let text = Text { id: ModuleId::new("m"), text: text.into() };
     fault(&LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0, enforcement)
         .map(|fault| fault.to_string())
@@ -17,13 +17,13 @@ fn only_denials_that_are_objects_can_be_warnings() {
         Some(format!("m: enforcement {enforcement} requires that each element of the rule deny is an object"))
     };
     for text in [OBJECTS, MIXED, PLACEMENT] {
-        assert_eq!(said(EnforcementAction::Deny, text), None);
+        assert_eq!(fault_text(EnforcementAction::Deny, text), None);
     }
-    assert_eq!(said(EnforcementAction::Warn, OBJECTS), None);
-    assert_eq!(said(EnforcementAction::Warn, MIXED), refused("warn"));
-    assert_eq!(said(EnforcementAction::Dryrun, PLACEMENT), refused("dryrun"));
+    assert_eq!(fault_text(EnforcementAction::Warn, OBJECTS), None);
+    assert_eq!(fault_text(EnforcementAction::Warn, MIXED), refused("warn"));
+    assert_eq!(fault_text(EnforcementAction::Dryrun, PLACEMENT), refused("dryrun"));
     let access = OBJECTS.replace("package admission", "package authorization");
     let nothing = "m: enforcement warn is not supported for package authorization: the API server shows no warnings for authorization";
-    assert_eq!(said(EnforcementAction::Warn, &access).as_deref(), Some(nothing));
-    assert_eq!(said(EnforcementAction::Dryrun, &access), None);
+    assert_eq!(fault_text(EnforcementAction::Warn, &access).as_deref(), Some(nothing));
+    assert_eq!(fault_text(EnforcementAction::Dryrun, &access), None);
 }

@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 8] = [
 /// OPA's additional units in hours.
 const HOURS: [(&str, f64); 3] = [("d", 24.0), ("w", 168.0), ("y", 8_760.0)];
 /// The longest duration in nanoseconds, positive or negative.
-const MOST: u64 = 1 << 63;
+const MAX_NANOSECONDS: u64 = 1 << 63;
 
 /// The nanoseconds of a duration such as `-1d2.5h`; `None` if it is invalid or too long.
 fn nanoseconds(text: &str) -> Option<i64> {
@@ -75,14 +75,16 @@ fn sum(text: &str) -> Option<u64> {
         for digit in fraction.bytes().map(|digit| u64::from(digit - b'0')) {
             // Further digits are ignored.
             match digits.checked_mul(10).and_then(|digits| digits.checked_add(digit)) {
-                Some(next) if digits <= (MOST - 1) / 10 && next <= MOST => digits = next,
+                Some(next) if digits <= (MAX_NANOSECONDS - 1) / 10 && next <= MAX_NANOSECONDS => {
+                    digits = next
+                }
                 _ => break,
             }
             scale *= 10.0;
         }
         let fraction = (digits as f64 * (*unit as f64 / scale)) as u64;
         let part = whole.checked_mul(*unit)?.checked_add(fraction)?;
-        sum = sum.checked_add(part).filter(|sum| *sum <= MOST)?;
+        sum = sum.checked_add(part).filter(|sum| *sum <= MAX_NANOSECONDS)?;
     }
     Some(sum)
 }

@@ -50,7 +50,7 @@ impl Steps {
     }
 
     /// Counts one step, and one for each of these elements.
-    fn take(&self, elements: usize) -> Result<(), DocumentError> {
+    fn count(&self, elements: usize) -> Result<(), DocumentError> {
         let left = self.0.get().checked_sub(elements.saturating_add(1));
         self.0.set(left.ok_or(DocumentError::Limit("comparisons", STEPS))?);
         Ok(())

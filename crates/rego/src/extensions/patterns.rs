@@ -15,10 +15,10 @@ use crate::re2::{self, PatternError};
 pub(crate) const PROGRAM: usize = 1 << 20;
 /// The maximum size in bytes of a small compiled pattern, and the maximum number of small patterns in the cache.
 const SMALL: usize = 100 << 10;
-const KEPT: usize = 256;
+const MAX_SMALL_PATTERNS: usize = 256;
 /// The maximum number of large patterns in the cache, and the maximum length in bytes of a text to search with a large
 /// pattern. The time for a match grows at most with the product of the sizes of pattern and text.
-const LARGE_KEPT: usize = 8;
+const MAX_LARGE_PATTERNS: usize = 8;
 const LARGE_TEXT: usize = 16 << 10;
 
 /// Compiled patterns.
@@ -58,7 +58,11 @@ pub(crate) fn compiled(pattern: &str) -> Result<Pattern, PatternError> {
         Err(error) => return Err(error),
     };
     let mut cache = CACHE.lock();
-    let (kept, most) = if is_large { (&mut cache.large, LARGE_KEPT) } else { (&mut cache.small, KEPT) };
+    let (kept, most) = if is_large {
+        (&mut cache.large, MAX_LARGE_PATTERNS)
+    } else {
+        (&mut cache.small, MAX_SMALL_PATTERNS)
+    };
     if kept.len() >= most {
         kept.clear();
     }

@@ -9,7 +9,7 @@ use regorus::Value;
 use super::engine;
 
 /// The maximum width and precision.
-const WIDEST: usize = 1_000;
+const MAX_WIDTH: usize = 1_000;
 
 /// An argument in the form in which Go receives it.
 #[derive(Debug)]
@@ -253,8 +253,8 @@ impl<'a> Formatter<'a> {
 
 fn limited(number: u64) -> Result<usize> {
     ensure!(
-        number <= WIDEST as u64,
-        "sprintf: a width or precision of {number} is more than {WIDEST} characters"
+        number <= MAX_WIDTH as u64,
+        "sprintf: a width or precision of {number} is more than {MAX_WIDTH} characters"
     );
     Ok(usize::try_from(number)?)
 }

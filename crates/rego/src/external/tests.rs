@@ -15,31 +15,31 @@ const OPTIONS: Options = Options { always: false, resync: Duration::from_secs(60
 async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
     type Shared = (&'static [(&'static str, &'static str)], Arc<Mutex<Vec<String>>>);
     async fn answer(
-        State((answers, asked)): State<Shared>,
+        State((answers, requests)): State<Shared>,
         headers: HeaderMap,
         uri: Uri,
         body: String,
     ) -> (StatusCode, &'static str) {
         let token = headers.get("authorization").map_or("", |token| token.to_str().unwrap());
-        asked.lock().push(format!("{} {token} {body}", uri.path()));
+        requests.lock().push(format!("{} {token} {body}", uri.path()));
         let answer = answers.iter().find(|(path, _)| *path == uri.path());
         answer.map_or((StatusCode::NOT_FOUND, "{}"), |(_, answer)| (StatusCode::OK, answer))
     }
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::<Mutex<Vec<String>>>::default();
-    let router = Router::new().fallback(answer).with_state((answers, asked.clone()));
+    let requests = Arc::<Mutex<Vec<String>>>::default();
+    let router = Router::new().fallback(answer).with_state((answers, requests.clone()));
     tokio::spawn(async move { axum::serve(listener, router).await });
     // The process installs the provider at its start.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    (address, asked)
+    (address, requests)
 }
 
 async fn query_value(external: &External) -> Result<Json, String> {
     let external = external.clone();
     let input = json!({"metadata": {"name": "a"}}).into();
-    let said = tokio::task::spawn_blocking(move || external.query_value(&input)).await.unwrap();
-    match said {
+    let result = tokio::task::spawn_blocking(move || external.query_value(&input)).await.unwrap();
+    match result {
         Ok(value) => Ok(serde_json::to_value(value.unwrap()).unwrap()),
         Err(EngineError::Unreachable(why)) => Err(why),
         Err(error) => panic!("{error}"),
@@ -60,13 +60,13 @@ async fn response_without_a_result_is_an_error() {
         ("/half/annotations", r#"{"result": {}}"#),
         ("/undefined/annotations", "{}"),
     ];
-    let (address, asked) = engine(answers).await;
+    let (address, requests) = engine(answers).await;
     let at = async |path: &str| {
         let address = format!("{address}{path}").parse().unwrap();
         query_value(&External::at(address, CredentialFiles::default(), OPTIONS).unwrap()).await
     };
     assert_eq!(at("/v1/whole").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
-    assert_eq!(*asked.lock(), [r#"/v1/whole  {"input":{"metadata":{"name":"a"}}}"#]);
+    assert_eq!(*requests.lock(), [r#"/v1/whole  {"input":{"metadata":{"name":"a"}}}"#]);
     assert_eq!(at("/both/annotations").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
     assert_eq!(at("/fine/annotations").await, Ok(json!({"annotations": {}, "errors": []})));
     for (path, why) in [
@@ -84,7 +84,7 @@ async fn response_without_a_result_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_file_is_parsed_strictly_and_reloaded() {
-    let (address, asked) = engine(&[("/a", r#"{"result": {}}"#), ("/b", r#"{"result": {}}"#)]).await;
+    let (address, requests) = engine(&[("/a", r#"{"result": {}}"#), ("/b", r#"{"result": {}}"#)]).await;
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("config.json");
     let write =
@@ -97,7 +97,7 @@ async fn configuration_file_is_parsed_strictly_and_reloaded() {
     assert!(external.reload() && !external.reload());
     query_value(&external).await.unwrap();
     let input = r#"{"input":{"metadata":{"name":"a"}}}"#;
-    assert_eq!(*asked.lock(), [format!("/a Bearer one {input}"), format!("/b  {input}")]);
+    assert_eq!(*requests.lock(), [format!("/a Bearer one {input}"), format!("/b  {input}")]);
 
     for (policy, why) in [
         (json!({"url": "opa"}), "EnforceSchedulingPolicy.url: expected http(s)://<host>[:<port>][/<path>]"),

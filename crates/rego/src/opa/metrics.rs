@@ -42,7 +42,7 @@ impl OpaMetrics {
         let result = match pushed {
             Ok(()) => RESULTS[0],
             Err(PushError::Rejected(_)) => RESULTS[1],
-            Err(PushError::Ask(_)) => RESULTS[2],
+            Err(PushError::Request(_)) => RESULTS[2],
         };
         self.pushes.with_label_values(&[result]).inc();
     }

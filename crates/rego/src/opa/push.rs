@@ -48,7 +48,7 @@ struct OwnedRecords {
 pub enum PushError {
     /// OPA is unreachable or rejected a request.
     #[error(transparent)]
-    Ask(#[from] JsonClientError),
+    Request(#[from] JsonClientError),
     /// OPA rejected modules, with the faults of each.
     #[error("it refuses {}", .0.values().flatten().next().map(ToString::to_string).unwrap_or_default())]
     Rejected(BTreeMap<ModuleId, Vec<Fault>>),

@@ -23,10 +23,10 @@ fn reads(modules: &[&str]) -> SecretReads {
 fn of(body: &str, rules: &str) -> &'static str {
     let text =
         format!("package admission\nimport rego.v1\ndeny contains \"no\" if {{\n{body}\n}}\n{rules}\n");
-    said(&reads(&[&text]))
+    certainty(&reads(&[&text]))
 }
 
-fn said(reads: &SecretReads) -> &'static str {
+fn certainty(reads: &SecretReads) -> &'static str {
     match (reads.certain.is_empty(), reads.possible.is_empty()) {
         (true, true) => "clean",
         (true, false) => "possible",
@@ -118,11 +118,11 @@ fn rules_about_names_labels_and_types_are_clean() {
     let matches = "package admission\nimport rego.v1\nimport data.k8s.matches\n\
                    deny contains {\"id\": \"a\", \"resource\": {\"kind\": kind, \"namespace\": ns, \"name\": n}} if {\n\
                    matches[[kind, ns, n, object]]\n not object.metadata.labels.owner }";
-    assert_eq!(said(&reads(&[matches])), "clean");
+    assert_eq!(certainty(&reads(&[matches])), "clean");
     let data = matches.replace("not object.metadata.labels.owner", "object.data.x");
-    assert_eq!(said(&reads(&[&data])), "possible");
-    assert_eq!(said(&reads(&[&data.replace("kind\": kind", "kind\": \"secrets\"")])), "certain");
-    assert_eq!(said(&reads(&[&data.replace("kind\": kind", "kind\": \"configmaps\"")])), "clean");
+    assert_eq!(certainty(&reads(&[&data])), "possible");
+    assert_eq!(certainty(&reads(&[&data.replace("kind\": kind", "kind\": \"secrets\"")])), "certain");
+    assert_eq!(certainty(&reads(&[&data.replace("kind\": kind", "kind\": \"configmaps\"")])), "clean");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn rules_that_deny_does_not_use_do_not_count() {
         let text = format!(
             "package {package}\nimport rego.v1\ndeny contains \"no\" if input.request.object.data.x\n"
         );
-        said(&reads(&[&text]))
+        certainty(&reads(&[&text]))
     };
     assert_eq!(of_package("admission"), "possible");
     assert_eq!(of_package("authorization"), "clean", "its input has no object");
@@ -229,7 +229,7 @@ fn aliases_are_names_of_secrets() {
     let names = names(&aliases);
     let of = |text: &str| {
         let text = Text { id: ModuleId::new("m"), text: text.into() };
-        said(&of_texts(&[text], &names))
+        certainty(&of_texts(&[text], &names))
     };
     let named =
         "package admission\ndeny[\"no\"] { input.reviewed[0] == \"passwords\"; input.reviewed[3].data }";

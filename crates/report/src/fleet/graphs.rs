@@ -57,13 +57,13 @@ impl GraphThread {
         &self,
         query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,
     ) -> Option<T> {
-        let (tell, told) = oneshot::channel();
-        let asks = move |of: GraphSnapshot<'_>| {
+        let (sender, receiver) = oneshot::channel();
+        let send_result = move |of: GraphSnapshot<'_>| {
             // The caller may have been cancelled.
-            let _ = tell.send(query(of));
+            let _ = sender.send(query(of));
         };
-        self.0.send(Message::Query(Box::new(asks))).ok()?;
-        told.await.ok()
+        self.0.send(Message::Query(Box::new(send_result))).ok()?;
+        receiver.await.ok()
     }
 }
 

@@ -54,8 +54,8 @@ impl ObjectRow for FleetRow {
         cells.dedup_by(|(later, _), (first, _)| later == first);
         let fault = report.faults.first().map(|fault| truncated(fault));
         let why = || {
-            let told = report.faults.first().or(report.message.as_ref()).cloned();
-            told.or_else(|| report.detail.explanation())
+            let message = report.faults.first().or(report.message.as_ref()).cloned();
+            message.or_else(|| report.detail.explanation())
         };
         let others = (!report.lists_all_clusters()).then(|| Cell::unknown(why().as_deref()));
         Self {

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use super::WorksPlan;
 use super::eligibility::{GatewayEligibility, of_target};
-use super::order::{WaitReason, hold, missing};
+use super::order::{WaitReason, defer, missing};
 use super::placement::placed;
 use crate::index::SECOND;
 use crate::index::same_target::{AgeKey, age_key};
@@ -100,7 +100,7 @@ pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
         let Unfinished { policy, wait, limit, again } = found;
         if limit > view.now {
             plan.recheck = Moment::earliest(plan.recheck, Some(again));
-            hold(plan, &cluster, WaitReason::Older(policy));
+            defer(plan, &cluster, WaitReason::Older(policy));
         }
         plan.waits.insert(cluster, wait);
     }

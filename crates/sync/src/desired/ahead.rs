@@ -39,7 +39,7 @@ impl UnbuiltCopies {
     }
 
     /// Builds the copies. Their hashes are stored beside the policies' rows for the next plan.
-    pub fn make(self) {
-        self.0.into_iter().for_each(ahead::PolicyCopies::make);
+    pub fn build(self) {
+        self.0.into_iter().for_each(ahead::PolicyCopies::build);
     }
 }

@@ -31,7 +31,7 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
     if versions.iter().any(|(gvr, _)| gone(gvr)) {
         return KindEligibility::Unlisted;
     }
-    let Some(gvr) = held(view, &versions) else {
+    let Some(gvr) = synced_version(view, &versions) else {
         // A class with unreadable parameters may list the kind.
         let unread = view.our_classes().into_keys().find_map(|class| {
             let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
@@ -81,7 +81,7 @@ pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<Stri
 
 /// The version that is synced: the first of `versions` that can be synced or is not checked yet. If no version can be
 /// synced, it is the first of `versions`.
-pub(super) fn held<'g>(
+pub(super) fn synced_version<'g>(
     view: View<'_>,
     versions: &'g [(GroupVersionResource, &ObjectKey)],
 ) -> Option<&'g GroupVersionResource> {
@@ -106,15 +106,15 @@ pub fn not_resolved(gvr: GroupVersionResource, resolution: &Resolution) -> Probl
 #[must_use]
 pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     let versions = versions(view, &gvr.kind);
-    let held = held(view, &versions).filter(|held| *held != gvr)?;
+    let synced = synced_version(view, &versions).filter(|synced| *synced != gvr)?;
     let Some(state) = view.kind(gvr) else { return Some(Problem::Unread(gvr.kind.to_string())) };
     let Resolution::Resolved(_) = &state.resolution else {
         return Some(not_resolved(gvr.clone(), &state.resolution));
     };
-    let class = versions.iter().find(|(found, _)| found == held).map(|(_, class)| class.name.to_string());
+    let class = versions.iter().find(|(found, _)| found == synced).map(|(_, class)| class.name.to_string());
     Some(Problem::VersionConflict {
         gvr: gvr.clone(),
-        held: held.version.to_string(),
+        held: synced.version.to_string(),
         class: class.unwrap_or_default(),
     })
 }

@@ -100,7 +100,7 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
         plan.recheck = Moment::earliest(plan.recheck, Some(started));
         missing
             .iter()
-            .for_each(|cluster| hold(plan, cluster, WaitReason::Policies(PendingPolicies::default())));
+            .for_each(|cluster| defer(plan, cluster, WaitReason::Policies(PendingPolicies::default())));
         return;
     }
     let mut ages = OlderPolicyCache::new(view);
@@ -119,7 +119,7 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
         let awaited = PendingPolicies { policies, unlisted: unlisted.clone(), overdue };
-        hold(plan, &cluster, WaitReason::Policies(awaited));
+        defer(plan, &cluster, WaitReason::Policies(awaited));
     }
     if plan.is_overdue() {
         plan.problems.push(Problem::PoliciesPending);
@@ -135,7 +135,7 @@ pub(super) fn missing(view: View<'_>, plan: &WorksPlan) -> Vec<ClusterName> {
     plan.outcomes.iter().filter_map(comes).collect()
 }
 
-pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: WaitReason) {
+pub(super) fn defer(plan: &mut WorksPlan, cluster: &ClusterName, waiting: WaitReason) {
     if let Some(outcome) = plan.outcomes.get_mut(cluster)
         && let Some(work) = outcome.work().cloned()
     {

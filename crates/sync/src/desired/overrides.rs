@@ -53,16 +53,16 @@ pub struct OverrideSelectors {
 impl OverrideSelectors {
     /// The overrides that match a cluster with these labels.
     #[must_use]
-    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> OverrideIndexes {
+    pub fn selected(&self, labels: &BTreeMap<String, String>) -> OverrideIndexes {
         let matching =
             self.overrides.iter().enumerate().filter(|(_, (selector, _))| selector.matches(labels));
         matching.map(|(index, _)| index).collect()
     }
 
-    /// The total size of the patches of the overrides `chosen` in bytes. The patched spec grows by at most this much.
+    /// The total size of the patches of the overrides `selected` in bytes. The patched spec grows by at most this much.
     #[must_use]
-    pub fn bytes(&self, chosen: &[usize]) -> usize {
-        chosen.iter().filter_map(|&index| self.overrides.get(index)).map(|(_, bytes)| bytes).sum()
+    pub fn bytes(&self, selected: &[usize]) -> usize {
+        selected.iter().filter_map(|&index| self.overrides.get(index)).map(|(_, bytes)| bytes).sum()
     }
 }
 
@@ -82,15 +82,15 @@ impl Overrides {
         &self.override_selectors
     }
 
-    /// The paths in the spec that the overrides `chosen` set or remove, such as `limits.night`.
+    /// The paths in the spec that the overrides `selected` set or remove, such as `limits.night`.
     #[must_use]
-    pub fn places(&self, chosen: &[usize]) -> BTreeSet<String> {
+    pub fn places(&self, selected: &[usize]) -> BTreeSet<String> {
         let mut places = BTreeSet::new();
-        self.chosen(chosen).for_each(|(_, patch)| leaves(patch, "", &mut places));
+        self.selected(selected).for_each(|(_, patch)| leaves(patch, "", &mut places));
         places
     }
 
-    /// Applies the overrides `chosen` to `spec`, and validates the result against `schema`.
+    /// Applies the overrides `selected` to `spec`, and validates the result against `schema`.
     ///
     /// # Errors
     ///
@@ -98,26 +98,26 @@ impl Overrides {
     pub fn patched(
         &self,
         mut spec: Value,
-        chosen: &[usize],
+        selected: &[usize],
         schema: Option<&Schema>,
     ) -> Result<Value, Problem> {
-        self.chosen(chosen).for_each(|(_, patch)| merge(&mut spec, patch));
+        self.selected(selected).for_each(|(_, patch)| merge(&mut spec, patch));
         match schema.map(|schema| schema.check(&spec)) {
-            Some(Err(fault)) => Err(self.blame(chosen, &fault)),
+            Some(Err(fault)) => Err(self.blame(selected, &fault)),
             Some(Ok(())) | None => Ok(spec),
         }
     }
 
-    fn chosen(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
-        chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
+    fn selected(&self, selected: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
+        selected.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
     /// The problem for `fault`. It names the override whose patch contains most of the path of the fault. If there are
     /// several such overrides, it names the last one.
-    fn blame(&self, chosen: &[usize], fault: &schema::SchemaError) -> Problem {
+    fn blame(&self, selected: &[usize], fault: &schema::SchemaError) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
-        let reached = self.chosen(chosen).map(|(index, patch)| (reach(patch, &steps), index));
+        let reached = self.selected(selected).map(|(index, patch)| (reach(patch, &steps), index));
         let (reached, index) = reached.max().unwrap_or_default();
         let reached = reached.min(fault.path.len());
         let of_spec =

@@ -233,23 +233,23 @@ impl Planner<'_> {
     ) -> BTreeMap<&'o Variant<'o>, Result<Arc<PlannedWork>, Problem>> {
         let common = self.common(outline);
         let variants: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
-        let held = variants.len() == 1 || outline.bytes <= IN_MEMORY_LIMIT;
+        let in_memory = variants.len() == 1 || outline.bytes <= IN_MEMORY_LIMIT;
         let work = |variant: &Variant<'_>| {
             if let Some(problem) = outline.unknown(variant) {
                 return Err(problem);
             }
             let recipe = self.recipe(common.as_ref().map_err(Problem::clone)?, outline, variant);
-            let made = match remembered::made(&recipe) {
-                Some(made) => made?,
+            let built = match remembered::built(&recipe) {
+                Some(built) => built?,
                 None => {
-                    let work = recipe.make(self.spec()?, self.overrides()?)?;
-                    if held {
+                    let work = recipe.build(self.spec()?, self.overrides()?)?;
+                    if in_memory {
                         return Ok(Arc::new(work));
                     }
                     recipe::BuiltCopy::new(&work)
                 }
             };
-            Ok(Arc::new(recipe.planned(made)))
+            Ok(Arc::new(recipe.planned(built)))
         };
         variants.into_iter().map(|variant| (variant, work(variant))).collect()
     }
@@ -294,13 +294,13 @@ impl Planner<'_> {
     }
 
     fn recipe(&self, common: &Arc<CommonInputs>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
-        let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
-        let own = outline.own.as_ref().and_then(|own| own.terms.clone());
+        let params = |key: &&ObjectKey| outline.targets.get(*key)?.params.clone();
+        let own = outline.own.as_ref().and_then(|own| own.params.clone());
         Recipe {
             common: common.clone(),
             gateways: variant.gateways.iter().map(|key| (*key).clone()).collect(),
-            terms: variant.gateways.iter().filter_map(terms).chain(own).collect(),
-            chosen: variant.chosen.clone(),
+            params: variant.gateways.iter().filter_map(params).chain(own).collect(),
+            selected_overrides: variant.selected_overrides.clone(),
             replicas: variant.replicas,
         }
     }

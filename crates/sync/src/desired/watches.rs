@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::eligibility::{held, versions};
+use super::eligibility::{synced_version, versions};
 use crate::View;
 use crate::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, objects, role_of};
 use policy_sync_api::names::GroupVersionResource;
@@ -33,7 +33,8 @@ pub fn plan(view: View<'_>) -> WatchedSources {
             wanted.extend([(SECRETS.all(), SECRETS.gvr()), (GRANTS.all(), GRANTS.gvr())]);
         }
         for kind in params.all_listed().map(|(_, gvr)| gvr.kind) {
-            if let (Some(role), Some(gvr)) = (view.role(&kind), held(view, &versions(view, &kind))) {
+            if let (Some(role), Some(gvr)) = (view.role(&kind), synced_version(view, &versions(view, &kind)))
+            {
                 wanted.insert(objects(role, &kind), gvr.clone());
             }
         }

@@ -79,7 +79,7 @@ impl PlannedWork {
     }
 
     /// The work whose spec `recipe` builds for `template`, with the hash, revision and size from an earlier build.
-    pub(super) fn made(
+    pub(super) fn rebuildable(
         template: &WorkTemplate<'_>,
         gateways: &[&str],
         recipe: Arc<dyn BuildSpec>,
@@ -121,7 +121,7 @@ impl PlannedWork {
 
     /// Whether its spec is in memory, so that [`PlannedWork::spec`] is fast.
     #[must_use]
-    pub fn is_held(&self) -> bool {
+    pub fn is_in_memory(&self) -> bool {
         matches!(self.body, Body::InMemory(_))
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::rows::Strings;
 use crate::rows::work::{ANNOTATIONS, LABELS};
-use policy_sync_api::annotations::DISPLACED_SINCE;
+use policy_sync_api::annotations::UNPLACED_SINCE;
 use policy_sync_api::json::normalize;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
@@ -74,11 +74,11 @@ impl Change {
             if let (Some(since), Some(annotations)) =
                 (since, written["metadata"]["annotations"].as_object_mut())
             {
-                annotations.insert(DISPLACED_SINCE.to_owned(), since);
+                annotations.insert(UNPLACED_SINCE.to_owned(), since);
             }
             written
         };
-        let before = marked(work.metadata.annotations.get(DISPLACED_SINCE).map(|text| json!(text)));
+        let before = marked(work.metadata.annotations.get(UNPLACED_SINCE).map(|text| json!(text)));
         let after = marked(unplaced.map(|since| json!(since.rfc3339())));
         Self { verb: Verb::Change, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }

@@ -37,7 +37,7 @@ pub enum PlanError {
     Unreadable(#[source] serde_json::Error),
     /// A planned work could not be built a second time.
     #[error("cannot serialize a planned work")]
-    Unmade(#[source] Problem),
+    NotBuilt(#[source] Problem),
     /// A work to annotate does not exist.
     #[error("a work to annotate does not exist")]
     Missing,

@@ -43,8 +43,8 @@ pub(super) fn works(
             let diff = diff::works(unsettled, origin, &plan);
             // In this view, no wait for other works has ended. Creates that only such a wait delays are included,
             // because they do not wait for a Placement.
-            let held = held(unsettled, &plan).map(|held| result(&held.action));
-            diff.actions.iter().map(result).chain(held).collect()
+            let deferred = deferred(unsettled, &plan).map(|deferred| result(&deferred.action));
+            diff.actions.iter().map(result).chain(deferred).collect()
         };
         actions.extend(diff.actions.into_iter().map(|action| {
             let waits = (!at_once.contains(&result(&action))).then(|| {
@@ -53,7 +53,7 @@ pub(super) fn works(
             DelayedAction { action, waits }
         }));
         actions.extend(again(view, origin, &plan));
-        actions.extend(held(view, &plan));
+        actions.extend(deferred(view, &plan));
     });
     (actions, diagnostics)
 }
@@ -85,7 +85,7 @@ fn again<'p>(
 }
 
 /// The creates of works that wait for other works.
-fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = DelayedAction> + 'p {
+fn deferred<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = DelayedAction> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let (work, waiting) = (outcome.work()?, outcome.waiting()?);
         let waits = match waiting {
@@ -149,7 +149,7 @@ impl HubSnapshot {
             let place = (action.cluster().clone(), action.name().clone());
             let key = ObjectKey { namespace: place.0.0.clone(), name: place.1.0.clone() };
             let before = self.works.get(&place);
-            let object = |work: &PlannedWork| work.object(&place.0.0).map_err(PlanError::Unmade);
+            let object = |work: &PlannedWork| work.object(&place.0.0).map_err(PlanError::NotBuilt);
             let change = match &action {
                 WorkAction::Create { work, .. } => Change::of_work(key, None, Some(object(work)?)),
                 WorkAction::Update { work, .. } => Change::of_work(key, before, Some(object(work)?)),

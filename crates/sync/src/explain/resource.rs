@@ -1,7 +1,7 @@
 //! Explains the steps of a resource: its kind, its placement, its share of the replicas.
 
 use super::selection::by_policy;
-use super::{DecisionStep, Explainer, Reason, no_cluster, not_chosen};
+use super::{DecisionStep, Explainer, Reason, no_cluster, not_selected_by};
 use crate::desired::eligibility::of_resources;
 use crate::desired::resource::{PlacementNotRequested, placement};
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
@@ -24,35 +24,38 @@ impl Explainer<'_> {
     /// Whether a Placement is configured for the resource.
     fn placement(&self) -> Option<DecisionStep> {
         let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
-        let terms = of_resources(self.view, self.origin.kind());
+        let resource_entry = of_resources(self.view, self.origin.kind());
         let stops = |code: &'static str, text: String| Reason::new(code, text).change(label.clone());
-        Some(match placement(self.view, self.origin, self.view.policy(self.origin)?, terms.entry()) {
-            Ok(Ok(placement)) => {
-                let clusters = self.view.decided(&placement).len();
-                let text = format!("Placement {placement} places it on {clusters} clusters");
-                DecisionStep::passes(Reason::new("Placed", text))
-            }
-            Ok(Err(unplaced)) => DecisionStep::stops(stops("NoPlacement", format!("it {unplaced}"))),
-            Err(PlacementNotRequested::ControlledBy(owner)) => {
-                let text =
-                    format!("it belongs to {owner}: the spoke creates its own object instead of a copy");
-                DecisionStep::stops(Reason::new("Controlled", text))
-            }
-            Err(PlacementNotRequested::NoPlacement) => {
-                let text = format!(
-                    "it has no label {PLACEMENT_LABEL}, and parameters name no Placement for its kind"
-                );
-                let parameters = self.of_parameters().into_iter().map(|place| format!("{place}[].placement"));
-                DecisionStep::stops(stops("NotPlaced", text).changes(parameters))
-            }
-            Err(PlacementNotRequested::NoDefault(placement)) => {
-                let text = format!(
-                    "it has no label {PLACEMENT_LABEL}, and Placement {placement}, which parameters name for its \
+        Some(
+            match placement(self.view, self.origin, self.view.policy(self.origin)?, resource_entry.entry()) {
+                Ok(Ok(placement)) => {
+                    let clusters = self.view.decided(&placement).len();
+                    let text = format!("Placement {placement} places it on {clusters} clusters");
+                    DecisionStep::passes(Reason::new("Placed", text))
+                }
+                Ok(Err(unplaced)) => DecisionStep::stops(stops("NoPlacement", format!("it {unplaced}"))),
+                Err(PlacementNotRequested::ControlledBy(owner)) => {
+                    let text =
+                        format!("it belongs to {owner}: the spoke creates its own object instead of a copy");
+                    DecisionStep::stops(Reason::new("Controlled", text))
+                }
+                Err(PlacementNotRequested::NoPlacement) => {
+                    let text = format!(
+                        "it has no label {PLACEMENT_LABEL}, and parameters name no Placement for its kind"
+                    );
+                    let parameters =
+                        self.of_parameters().into_iter().map(|place| format!("{place}[].placement"));
+                    DecisionStep::stops(stops("NotPlaced", text).changes(parameters))
+                }
+                Err(PlacementNotRequested::NoDefault(placement)) => {
+                    let text = format!(
+                        "it has no label {PLACEMENT_LABEL}, and Placement {placement}, which parameters name for its \
                      kind, does not exist"
-                );
-                DecisionStep::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
-            }
-        })
+                    );
+                    DecisionStep::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
+                }
+            },
+        )
     }
 
     /// The fields of the parameters that list the resource's kind.
@@ -64,13 +67,14 @@ impl Explainer<'_> {
     /// Why the resource's Placement has not selected `cluster`.
     pub(super) fn resource_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let resource = self.view.policy(self.origin);
-        let terms = of_resources(self.view, self.origin.kind());
-        let placement = resource.map(|resource| placement(self.view, self.origin, resource, terms.entry()));
+        let resource_entry = of_resources(self.view, self.origin.kind());
+        let placement =
+            resource.map(|resource| placement(self.view, self.origin, resource, resource_entry.entry()));
         let Some(Ok(Ok(placement))) = placement else { return Vec::new() };
         if self.view.cluster(cluster).is_none() {
             return vec![no_cluster()];
         }
-        let reason = not_chosen(self.view, &placement, "it");
+        let reason = not_selected_by(self.view, &placement, "it");
         vec![reason.change(format!("{} label {PLACEMENT_LABEL}", self.regarding))]
     }
 

@@ -31,7 +31,7 @@ fn verdict(world: &World, cluster: &str) -> ClusterVerdict {
 }
 
 /// `<code>: <text> [<change> | …]`
-fn told(reason: &Reason) -> String {
+fn rendered(reason: &Reason) -> String {
     format!("{}: {} [{}]", reason.code, reason.text, reason.change.join(" | "))
 }
 
@@ -39,13 +39,13 @@ fn told(reason: &Reason) -> String {
 fn why(world: &World, cluster: &str) -> Vec<String> {
     let verdict = verdict(world, cluster);
     assert!(verdict.state != CopyState::InSync, "{verdict:?}");
-    verdict.reasons.iter().map(told).collect()
+    verdict.reasons.iter().map(rendered).collect()
 }
 
 /// The steps that stop the policy `limits` on all clusters.
 fn stops(world: &World) -> Vec<String> {
     let steps = explained(world, &policy_origin("limits"), &Unavailable::new()).steps;
-    steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
+    steps.iter().filter(|step| !step.passes).map(|step| rendered(&step.reason)).collect()
 }
 
 /// The steps that stop `limits`. Checks that they are also the reasons on each cluster.
@@ -71,7 +71,7 @@ fn synced_policy_is_explained_by_its_steps() {
         .written()
         .with_report("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
     let explanation = explained(&world, &policy_origin("limits"), &Unavailable::new());
-    let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
+    let steps: Vec<String> = explanation.steps.iter().map(|step| rendered(&step.reason)).collect();
     assert_eq!(
         steps,
         [
@@ -81,7 +81,7 @@ fn synced_policy_is_explained_by_its_steps() {
     );
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
     assert!(eu.state.is_desired() && eu.state.is_present() && eu.state == CopyState::InSync);
-    assert_eq!(eu.reasons.iter().map(told).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
+    assert_eq!(eu.reasons.iter().map(rendered).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
     let names: Vec<&str> = explanation.clusters.keys().map(|name| &*name.0).collect();
     assert_eq!(names, ["ap-1", "eu-1", "us-1"]);
 }

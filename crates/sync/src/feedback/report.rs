@@ -106,7 +106,7 @@ impl AgentReport {
                 .map(|(known, _)| known)
                 .chain(&report.dropped)
                 .any(|known| **known == *name);
-            if !is_known && by_agent(&manifest.conditions, name) {
+            if !is_known && is_dropped_by_agent(&manifest.conditions, name) {
                 report.drop(name, &mut budget);
             }
         }
@@ -210,7 +210,7 @@ fn field(value: &FieldValue) -> Option<Box<str>> {
 /// cannot send lists, objects and fractions. Only the message of one condition shows whether a value is absent or could
 /// not be sent. The patterns below match the messages of all known agent versions; if a later version words them
 /// differently, the value counts as absent.
-fn by_agent(conditions: &[Condition], value: &str) -> bool {
+fn is_dropped_by_agent(conditions: &[Condition], value: &str) -> bool {
     let Some(condition) = conditions.iter().find(|condition| condition.type_ == "StatusFeedbackSynced")
     else {
         return false;

@@ -101,12 +101,12 @@ fn of_any(conditions: &[&'static str]) -> Vec<JsonPath> {
 
 fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPath>) {
     let root = format!(r#".status.listeners[?(@.name=="{name}")]"#);
-    let mut ask = |what: ListenerValue<'_>, inside: &str| {
+    let mut request = |what: ListenerValue<'_>, inside: &str| {
         paths.push(path(ValueName::Listener(name, what), &format!("{root}.{inside}")));
     };
-    ask(ListenerValue::AttachedRoutes, "attachedRoutes");
+    request(ListenerValue::AttachedRoutes, "attachedRoutes");
     // One observed generation serves all conditions, because controllers write them together.
-    ask(ListenerValue::ObservedGeneration, r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
+    request(ListenerValue::ObservedGeneration, r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
     let parts: &[ConditionField] = if whole {
         &[ConditionField::Status, ConditionField::Reason, ConditionField::Message]
     } else {
@@ -115,12 +115,12 @@ fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPa
     for condition in LISTENER_CONDITIONS {
         for part in parts {
             let place = format!(r#"conditions[?(@.type=="{condition}")].{}"#, part.field());
-            ask(ListenerValue::Condition(condition, *part), &place);
+            request(ListenerValue::Condition(condition, *part), &place);
         }
     }
     if whole {
         for kind in route_kinds(listener) {
-            ask(ListenerValue::Kind(kind), &format!(r#"supportedKinds[?(@.kind=="{kind}")].group"#));
+            request(ListenerValue::Kind(kind), &format!(r#"supportedKinds[?(@.kind=="{kind}")].group"#));
         }
     }
 }

@@ -35,9 +35,9 @@ impl Index {
             return;
         }
         let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
-        let chosen =
-            chooses(tables, gateway, &key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
-        let known = self.unplaced.get(key).decided(chosen, now);
+        let selected = placement_selects(tables, gateway, &key.1)
+            && self.selects(tables, selector.as_ref(), gateway, &key.1);
+        let known = self.unplaced.get(key).decided(selected, now);
         // A new work without the annotation has not lost it.
         let written = before.is_some() || moment.is_some();
         self.unplaced.set(key, if written { known.written(moment, now) } else { known });
@@ -80,27 +80,27 @@ impl Index {
         if changed.is_empty() {
             return;
         }
-        let chosen = chosen(tables, placement);
+        let selected = selected(tables, placement);
         let is_changed = |cluster: &ClusterName| changed.contains(cluster);
-        let asks = |(key, row): &(&ObjectKey, &Gateway)| {
+        let uses_placement = |(key, row): &(&ObjectKey, &Gateway)| {
             key.namespace == placement.namespace && row.placement() == Some(&*placement.name)
         };
-        for (gateway, _) in tables.rows(&GATEWAYS).filter(asks) {
-            self.update_unplaced(tables, gateway, &chosen, is_changed, now);
+        for (gateway, _) in tables.rows(&GATEWAYS).filter(uses_placement) {
+            self.update_unplaced(tables, gateway, &selected, is_changed, now);
         }
     }
 
     pub(super) fn cluster_labels_changed(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
-        let is_asked =
+        let has_selector =
             |row: &Gateway| SELECTOR_ANNOTATIONS.iter().any(|key| row.annotations.contains_key(*key));
-        let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| is_asked(row)).map(|(key, _)| key);
+        let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| has_selector(row)).map(|(key, _)| key);
         for gateway in selecting {
             if self.work_of(tables, &Origin::Gateway(gateway.clone()), cluster).is_some() {
-                let chosen = chooses(tables, gateway, cluster).then(|| cluster.clone());
+                let selected = placement_selects(tables, gateway, cluster).then(|| cluster.clone());
                 self.update_unplaced(
                     tables,
                     gateway,
-                    &chosen.into_iter().collect(),
+                    &selected.into_iter().collect(),
                     |changed| changed == cluster,
                     now,
                 );
@@ -111,15 +111,15 @@ impl Index {
     /// The Gateway `gateway` was created, or changed its Placement or its cluster selector.
     pub(super) fn gateway_selection_changed(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
         let placement = placement_of(tables, gateway);
-        let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
-        self.update_unplaced(tables, gateway, &chosen, |_| true, now);
+        let selected = placement.map(|placement| selected(tables, &placement)).unwrap_or_default();
+        self.update_unplaced(tables, gateway, &selected, |_| true, now);
     }
 
     fn update_unplaced(
         &mut self,
         tables: &Tables,
         gateway: &ObjectKey,
-        chosen: &HashSet<ClusterName>,
+        selected: &HashSet<ClusterName>,
         changed: impl Fn(&ClusterName) -> bool,
         now: Moment,
     ) {
@@ -127,10 +127,10 @@ impl Index {
         let works: Vec<WorkKey> = works.iter().filter(|(_, cluster)| changed(cluster)).cloned().collect();
         let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
         for key in works {
-            let is_chosen =
-                chosen.contains(&key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
+            let is_selected =
+                selected.contains(&key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
             let known = self.unplaced.get(&key);
-            self.unplaced.set(&key, known.decided(is_chosen, now));
+            self.unplaced.set(&key, known.decided(is_selected, now));
         }
     }
 
@@ -158,7 +158,7 @@ fn placement_of(tables: &Tables, gateway: &ObjectKey) -> Option<ObjectKey> {
 }
 
 /// The clusters that the decisions for `placement` name.
-fn chosen(tables: &Tables, placement: &ObjectKey) -> HashSet<ClusterName> {
+fn selected(tables: &Tables, placement: &ObjectKey) -> HashSet<ClusterName> {
     decisions_of(tables, placement).flat_map(|decision| &decision.clusters).cloned().collect()
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn decisions_of<'t>(
 }
 
 /// Whether a decision for the Gateway's Placement names `cluster`.
-fn chooses(tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+fn placement_selects(tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
     placement_of(tables, gateway).is_some_and(|placement| {
         decisions_of(tables, &placement).any(|decision| decision.clusters.contains(cluster))
     })

@@ -64,7 +64,7 @@ impl policy_sync_mirror::Index for Index {
             self.remember_params(tables);
         } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
             if let Some(after) = tables.get(&GATEWAYS, key)
-                && before.is_none_or(|before| before.chooses() != after.chooses())
+                && before.is_none_or(|before| before.selection_inputs() != after.selection_inputs())
             {
                 self.gateway_selection_changed(tables, key, now);
             }

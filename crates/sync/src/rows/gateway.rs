@@ -71,7 +71,7 @@ impl Gateway {
     }
 
     /// The inputs that select its clusters: its Placement and its cluster selectors.
-    pub(crate) fn chooses(&self) -> impl PartialEq + '_ {
+    pub(crate) fn selection_inputs(&self) -> impl PartialEq + '_ {
         (self.placement(), SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key)))
     }
 

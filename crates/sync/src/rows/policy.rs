@@ -203,8 +203,8 @@ impl Row for Policy {
     fn deletion_hash(&self) -> Option<Hash> {
         let selectors = annotations::SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key));
         let preferences = self.annotations.get(annotations::REPLICA_PREFERENCES);
-        let chooses = (self.placement(), selectors, preferences, &self.controlled_by);
-        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, chooses)))
+        let selection_inputs = (self.placement(), selectors, preferences, &self.controlled_by);
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, selection_inputs)))
     }
 }
 
@@ -235,7 +235,7 @@ impl PartialEq for CacheSlot {
 
 impl fmt::Debug for CacheSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Aside")
+        f.write_str("CacheSlot")
     }
 }
 

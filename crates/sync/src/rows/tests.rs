@@ -231,7 +231,7 @@ fn every_long_text_of_a_spoke_is_cut() {
 }
 
 /// The report on a work whose spec requests all of `values`. A spoke may have written such a spec.
-fn answered_all(values: &[(String, Value)]) -> AgentReport {
+fn report_of_all(values: &[(String, Value)]) -> AgentReport {
     let mut work = json();
     let paths: Vec<Value> =
         values.iter().map(|(name, _)| json!({"name": name, "path": ".status.a"})).collect();
@@ -263,7 +263,7 @@ fn reports_are_limited_in_size() {
         many(|number| format!("_listener_a_kind_K{}{number}", "x".repeat(2_000)), &text(1)),
         many(|number| format!("_address_{}", number % 16), &text(2_000)),
     ] {
-        let report = answered_all(&values);
+        let report = report_of_all(&values);
         let kept = format!("{report:?}");
         // The debug output adds the names of fields.
         assert!(kept.len() < 32 * 1024, "{} bytes of {:?}", kept.len(), values[0].0.get(..20));
@@ -279,7 +279,7 @@ fn fields_over_the_limit_are_recorded_as_dropped() {
     let integer = json!({"type": "Integer", "integer": 1});
     let values: Vec<(String, Value)> =
         (0..66).map(|number| (format!("f{number:02}"), integer.clone())).collect();
-    let report = answered_all(&values);
+    let report = report_of_all(&values);
     assert_eq!(report.fields.len(), 64);
     assert_eq!(report.dropped, ["f64".into(), "f65".into()]);
 }

@@ -27,7 +27,7 @@ pub use super::purpose::Purpose;
 
 /// The maximum number of Gateways in a work's annotation: a policy has at most as many targets
 /// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
-const LIMIT: usize = 16;
+const GATEWAYS_LIMIT: usize = 16;
 
 /// A work on the hub.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +88,7 @@ impl Work {
             deleting: moment(metadata.deletion_timestamp.as_ref()),
             unplaced: unplaced(object, &purpose),
             content: Content::new(&spec, &metadata.labels, compared),
-            gateways: served.map(|text| named(text)).unwrap_or_default(),
+            gateways: served.map(|text| gateway_names(text)).unwrap_or_default(),
             revision: revision(&spec),
             replicas: copy(&spec).and_then(|copy| copy["spec"]["replicas"].as_u64()),
             of_resource: metadata.labels.get(annotations::WORK_FOR).is_some_and(|what| what == "resource"),
@@ -122,7 +122,7 @@ fn moment(time: Option<&Time>) -> Option<Moment> {
 
 /// Texts that are not valid timestamps are ignored.
 fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
-    let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
+    let text = object.metadata.annotations.get(annotations::UNPLACED_SINCE)?;
     purpose.gateway()?;
     let time: Timestamp = text.parse().ok()?;
     Some(Moment(time.as_millisecond()))
@@ -154,7 +154,7 @@ fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Mome
 
 /// The names of Gateways in the JSON list `text`, an annotation of a work; empty if it is not a list of strings. A
 /// spoke's agent may write as many names as an annotation holds, so only the first few are kept.
-fn named(text: &str) -> Arc<[Arc<str>]> {
+fn gateway_names(text: &str) -> Arc<[Arc<str>]> {
     serde_json::from_str(text).map(|Names(names)| names.into()).unwrap_or_default()
 }
 
@@ -178,7 +178,10 @@ impl<'de> Visitor<'de> for First {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Names, A::Error> {
         let mut names: Vec<Arc<str>> = Vec::new();
         while let Some(name) = list.next_element::<String>()? {
-            if names.len() < LIMIT && is_dns_subdomain(&name) && names.iter().all(|known| **known != *name) {
+            if names.len() < GATEWAYS_LIMIT
+                && is_dns_subdomain(&name)
+                && names.iter().all(|known| **known != *name)
+            {
                 names.push(name.into());
             }
         }

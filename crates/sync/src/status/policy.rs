@@ -127,14 +127,14 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
     let hashes = POLICY_ANNOTATIONS.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
     let others = &policy.fields.other_owners;
-    let (is_said, is_nothing) = (hashes == policy.fields.hashes, annotations.is_empty());
+    let (is_written, is_nothing) = (hashes == policy.fields.hashes, annotations.is_empty());
     let write = |annotations| Fold::Write {
         gvr: gvr.clone(),
         kind: info.kind.clone(),
         uid: policy.uid.clone(),
         annotations,
     };
-    let fold = if !info.can_patch || others.is_empty() && is_said {
+    let fold = if !info.can_patch || others.is_empty() && is_written {
         Fold::Settled
     } else if others.is_empty() {
         write(taking_over(annotations, &policy.fields))
@@ -177,7 +177,7 @@ fn annotations(
         let summary = serde_json::to_string(summary).unwrap_or_default();
         let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
         let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
-        let entries: Vec<_> = entries.iter().map(detail::to_limit).collect();
+        let entries: Vec<_> = entries.iter().map(detail::cut_to_limit).collect();
         let (detail, text) = detail::fit(&entries, room.saturating_sub(taken));
         annotations.insert(POLICIES_SYNCED, text);
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);

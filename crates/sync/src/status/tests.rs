@@ -2,5 +2,5 @@ mod ancestors;
 mod classes;
 mod folding;
 mod gateways;
+mod messages;
 mod notices;
-mod telling;

@@ -9,7 +9,7 @@ use super::world::World;
 use crate::Keys;
 use crate::diff::WorkAction;
 use crate::kinds::WORKS;
-use policy_sync_api::annotations::DISPLACED_SINCE;
+use policy_sync_api::annotations::UNPLACED_SINCE;
 use policy_sync_api::json::normalize;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
@@ -62,8 +62,8 @@ impl World {
             WorkAction::Mark { unplaced, .. } => {
                 let annotations = &mut self.works.get_mut(&key).unwrap()["metadata"]["annotations"];
                 let annotations = annotations.as_object_mut().unwrap();
-                annotations.remove(DISPLACED_SINCE);
-                annotations.extend(unplaced.map(|since| (DISPLACED_SINCE.into(), since.rfc3339().into())));
+                annotations.remove(UNPLACED_SINCE);
+                annotations.extend(unplaced.map(|since| (UNPLACED_SINCE.into(), since.rfc3339().into())));
                 return drop(self.show(&key));
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {

@@ -117,7 +117,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
             (policy_origin("limits"), "RateLimitPolicy", "RateLimitPolicy shop/limits")
         }
     };
-    let told = if problem.passes() { "none" } else { "both" };
+    let reported_in = if problem.passes() { "none" } else { "both" };
     let condition = match problem {
         _ if *of == Of::Policies => "–",
         Problem::PoliciesPending => "`Programmed=False`",
@@ -143,7 +143,11 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     let shown =
         |place: &String| names.iter().fold(place.clone(), |place, (name, word)| place.replace(name, word));
     let advice: Vec<String> = advice.iter().map(shown).collect();
-    [told.to_owned(), condition.to_owned(), if advice.is_empty() { "–".into() } else { advice.join("; ") }]
+    [
+        reported_in.to_owned(),
+        condition.to_owned(),
+        if advice.is_empty() { "–".into() } else { advice.join("; ") },
+    ]
 }
 
 /// The cells of each row of the table, by the first cell of the row.
@@ -173,9 +177,10 @@ fn table_of_problems_matches_the_code() {
 
 #[test]
 fn metrics_export_every_category_from_the_start() {
-    let told = problems().into_iter().map(|(problem, _)| problem).filter(|problem| !problem.passes());
-    let told: BTreeSet<(&str, bool)> = told.map(|problem| (problem.category(), problem.freezes())).collect();
-    assert_eq!(told, Problem::CATEGORIES.into());
+    let exported = problems().into_iter().map(|(problem, _)| problem).filter(|problem| !problem.passes());
+    let exported: BTreeSet<(&str, bool)> =
+        exported.map(|problem| (problem.category(), problem.freezes())).collect();
+    assert_eq!(exported, Problem::CATEGORIES.into());
 }
 
 #[test]

@@ -153,8 +153,8 @@ fn every_refusal_event_is_documented() {
 #[test]
 fn every_problem_event_is_documented() {
     let refusals: Vec<&str> = chain(next_refusal).into_iter().map(RejectionReason::as_str).collect();
-    let told = problems().into_iter().filter(|(problem, _)| !problem.passes());
-    let told: BTreeMap<_, _> = told
+    let expected = problems().into_iter().filter(|(problem, _)| !problem.passes());
+    let expected: BTreeMap<_, _> = expected
         .map(|(problem, of)| {
             let on = match of {
                 Of::Policies => "policies",
@@ -172,7 +172,7 @@ fn every_problem_event_is_documented() {
         .into_iter()
         .map(|row| (words(&row[0])[0].to_owned(), [row[1].clone(), row[2].clone(), row[3].clone()]))
         .collect();
-    assert_eq!(found, told);
+    assert_eq!(found, expected);
 }
 
 /// The conditions in the section `heading`, each with status and reason.

@@ -92,7 +92,7 @@ fn deleted_gateway_is_planned_once_more() {
 #[test]
 fn cluster_label_affects_only_keys_with_works_there() {
     let flip = |world: &mut World, name: &str, key: &str| world.apply(&cluster(name).label(key, "x"));
-    let web = || Keys::from([Key::Works(gateway_origin("web")), told()]);
+    let web = || Keys::from([Key::Works(gateway_origin("web")), gateway_fold()]);
     let mut world = hub().with(gateway("elsewhere").placed_on("far")).with(gateway("unplaced"));
     assert_eq!(flip(&mut world, "eu-1", "kuadrant.io/region"), web());
     assert_eq!(flip(&mut world, "us-1", "kuadrant.io/region"), Keys::new(), "nothing is there");
@@ -109,7 +109,7 @@ fn cluster_label_affects_only_keys_with_works_there() {
 #[test]
 fn left_cluster_affects_the_gateway_until_its_work_is_gone() {
     let mut world = hub().with(cluster("eu-1")).decisions("all", &[]);
-    let web = Keys::from([Key::Works(gateway_origin("web")), told()]);
+    let web = Keys::from([Key::Works(gateway_origin("web")), gateway_fold()]);
     assert_eq!(world.delete(&cluster("eu-1")), web);
     let mut world = world.gone(&gateway_origin("web"), "eu-1").gone(&policy_origin("limits"), "eu-1");
     assert_eq!(world.apply(&cluster("eu-1")), Keys::new());

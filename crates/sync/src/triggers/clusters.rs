@@ -30,8 +30,8 @@ impl Triggers<'_> {
         let namespaces: HashSet<&Arc<str>> =
             gateways.iter().map(|gateway| &gateway.object().namespace).chain(choosing).collect();
         let changed = changed_labels(before, self.0.cluster(&cluster));
-        let asking = self.0.objects().filter(|(_, object)| asks(object, &changed));
-        let objects = asking.map(|(object, _)| object).filter(|object| {
+        let affected = self.0.objects().filter(|(_, object)| may_refer_to(object, &changed));
+        let objects = affected.map(|(object, _)| object).filter(|object| {
             namespaces.contains(&object.object().namespace) || self.0.work_of(object, &cluster).is_some()
         });
         gateways.iter().cloned().chain(objects).flat_map(|origin| both(&origin)).collect()
@@ -72,7 +72,7 @@ fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -
 
 /// Whether a selector or override of the policy may refer to one of these labels. Keys in JSON may be escaped, so a
 /// backslash counts as a match.
-fn asks(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
+fn may_refer_to(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
     let keys = SELECTOR_ANNOTATIONS.into_iter().chain([CLUSTER_OVERRIDES]);
     let texts = keys.filter_map(|key| policy.annotations.get(key));
     let mut texts =

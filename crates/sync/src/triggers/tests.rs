@@ -34,13 +34,18 @@ fn of_class() -> Key {
 }
 
 /// The key of the published status of the Gateway `web`.
-pub(crate) fn told() -> Key {
+pub(crate) fn gateway_fold() -> Key {
     Key::Fold(gateway_origin("web"))
 }
 
 /// The keys of all objects in the namespace of `hub`.
 fn of_namespace() -> Keys {
-    Keys::from([Key::Works(gateway_origin("web")), told(), Key::Works(policy_origin("limits")), fold()])
+    Keys::from([
+        Key::Works(gateway_origin("web")),
+        gateway_fold(),
+        Key::Works(policy_origin("limits")),
+        fold(),
+    ])
 }
 
 /// The keys that a change of classes or parameters affects in `hub`.
@@ -132,7 +137,7 @@ fn published_fields_of_a_gateway_affect_only_its_fold() {
         web().metadata("generation", json!(2)),
         web().status(status),
     ] {
-        assert_eq!(hub().apply(&said), Keys::from([told()]), "{said:?}");
+        assert_eq!(hub().apply(&said), Keys::from([gateway_fold()]), "{said:?}");
     }
 }
 
@@ -148,10 +153,10 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 #[test]
 fn cluster_labels_affect_gateways_and_policies_that_select_by_label() {
     let waits = Key::Works(gateway_origin("web"));
-    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([waits.clone(), told()]));
+    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([waits.clone(), gateway_fold()]));
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
     let mut world = hub().with(selective);
-    let keys = Keys::from([Key::Works(policy_origin("limits")), fold(), waits, told()]);
+    let keys = Keys::from([Key::Works(policy_origin("limits")), fold(), waits, gateway_fold()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
     let overridden = policy("limits")
@@ -162,7 +167,7 @@ fn cluster_labels_affect_gateways_and_policies_that_select_by_label() {
 
 #[test]
 fn policy_affects_itself_watches_and_gateways_that_may_wait() {
-    let keys = Keys::from([Key::Watches, Key::Works(policy_origin("limits")), fold(), told()]);
+    let keys = Keys::from([Key::Watches, Key::Works(policy_origin("limits")), fold(), gateway_fold()]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
     assert_eq!(
         hub().apply(&policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "")),
@@ -174,7 +179,7 @@ fn policy_affects_itself_watches_and_gateways_that_may_wait() {
 #[test]
 fn kind_affects_its_policies_gateways_watches_and_classes() {
     let mut keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_origin("limits")), fold()]);
-    keys.extend([Key::Works(gateway_origin("web")), told()]);
+    keys.extend([Key::Works(gateway_origin("web")), gateway_fold()]);
     let gone = rows::kind::Resolution::Gone;
     assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
     assert_eq!(hub().forget(&POLICIES.resource(limits())), keys);
@@ -187,7 +192,12 @@ fn first_listing_of_a_kind_affects_its_policies_even_if_empty() {
     let keys = world.list(&POLICIES.resource(limits()), &[]);
     assert_eq!(
         keys,
-        Keys::from([Key::Works(policy_origin("limits")), fold(), Key::Works(gateway_origin("web")), told()]),
+        Keys::from([
+            Key::Works(policy_origin("limits")),
+            fold(),
+            Key::Works(gateway_origin("web")),
+            gateway_fold()
+        ]),
         "of the works that are there"
     );
     assert_eq!(world.list(&POLICIES.resource(limits()), &[]), Keys::new(), "the second");
@@ -240,7 +250,7 @@ fn report_of_an_agent_affects_only_the_fold() {
     let report = |work: &mut serde_json::Value| work["status"] = applied().status(work);
     assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::from([fold()]));
     assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::new(), "said again");
-    assert_eq!(world.edit(&gateway_origin("web"), "eu-1", report), Keys::from([told()]));
+    assert_eq!(world.edit(&gateway_origin("web"), "eu-1", report), Keys::from([gateway_fold()]));
 }
 
 #[test]

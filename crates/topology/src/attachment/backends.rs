@@ -5,14 +5,14 @@
 
 use crate::graph::{Builder, NodeId, ObjectRow};
 use crate::graph_input::Grants;
-use crate::locator::{KindRef, Locator, is_of_graph};
+use crate::locator::{KindRef, Locator, graph_kind};
 use crate::reason::{Reason, Unresolved};
 use crate::rows::{BackendKind, BackendReference};
 
 /// Whether an implementation may support backends of `kind`, a kind whose objects the graph does not read. Core kinds
 /// other than Service cannot receive requests, and neither can Gateways, ListenerSets and routes.
 pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
-    !kind.group.is_empty() && is_of_graph(kind).is_none()
+    !kind.group.is_empty() && graph_kind(kind).is_none()
 }
 
 /// The purpose of a reference to a backend.

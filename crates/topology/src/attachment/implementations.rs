@@ -117,12 +117,12 @@ impl<'f> Builder<'f> {
                 }
             }
         }
-        self.take_as_resolved(&resolved);
+        self.apply_reported_resolutions(&resolved);
     }
 
     /// If an implementation reports that the backends of a route resolve, failed references of the route become
     /// reported differences.
-    fn take_as_resolved(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
+    fn apply_reported_resolutions(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
         let by = |from: Locator<'f>| resolved.get(&from.with(None)).filter(|_| from.section.is_some());
         // The implementation decides whether these references resolve.
         self.graph.unresolved.retain(|item| by(item.from).is_none());

@@ -107,7 +107,7 @@ impl BackendReference {
 
 /// A reference to a backend in a route. `F` is the type of its filters.
 #[derive(Deserialize)]
-pub(super) struct Written<F> {
+pub(super) struct BackendRef<F> {
     group: Option<GroupName>,
     kind: Option<KindName>,
     namespace: Option<wire::Namespace>,
@@ -116,8 +116,8 @@ pub(super) struct Written<F> {
     pub(super) filters: Option<F>,
 }
 
-impl<F> From<Written<F>> for BackendReference {
-    fn from(written: Written<F>) -> Self {
+impl<F> From<BackendRef<F>> for BackendReference {
+    fn from(written: BackendRef<F>) -> Self {
         let kind = wire::kind(written.group, written.kind, SERVICE);
         Self {
             backend: BackendKind::named(kind.as_ref())

@@ -129,7 +129,7 @@ struct Written {
     #[serde(default, deserialize_with = "or_default")]
     filters: Limited<Filter, LIMIT>,
     #[serde(default, deserialize_with = "or_default")]
-    backend_refs: Limited<backend::Written<Limited<Filter, LIMIT>>, LIMIT>,
+    backend_refs: Limited<backend::BackendRef<Limited<Filter, LIMIT>>, LIMIT>,
 }
 
 /// A filter. Only `RequestMirror` refers to a backend.
@@ -142,7 +142,7 @@ struct Filter {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mirror {
-    backend_ref: backend::Written<IgnoredAny>,
+    backend_ref: backend::BackendRef<IgnoredAny>,
 }
 
 impl From<Written> for Rule {

@@ -27,7 +27,7 @@ const UNKNOWN: [&str; 3] = [
     "policies that target routes: they are not synced to clusters",
 ];
 /// The limitation of a report if the order of policies by age is unknown on a cluster.
-const AGES: &str = "the age of policies with the same kind and target on a cluster that does not report it: their age on the hub is assumed";
+const UNKNOWN_AGES: &str = "the age of policies with the same kind and target on a cluster that does not report it: their age on the hub is assumed";
 /// The limitation of a report if the request has parts that only routes match.
 const ROUTES: &str = "the route that handles the request: path, method, headers and query select among routes, which are unknown on clusters";
 
@@ -102,7 +102,7 @@ impl ClustersReport {
         });
         report.unknown.extend(UNKNOWN.map(str::to_owned));
         if report.has_unknown_ages {
-            report.unknown.push(AGES.to_owned());
+            report.unknown.push(UNKNOWN_AGES.to_owned());
         }
         if report.request.as_ref().is_some_and(Request::chooses_routes) {
             report.unknown.push(ROUTES.to_owned());

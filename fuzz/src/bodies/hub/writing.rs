@@ -1,6 +1,6 @@
 //! Writes plans as the controller does, to a simulated server that accepts everything.
 
-use policy_sync_api::annotations::{DISPLACED_SINCE, POLICY_ANNOTATIONS};
+use policy_sync_api::annotations::{POLICY_ANNOTATIONS, UNPLACED_SINCE};
 use policy_sync_api::json::normalize;
 use policy_sync_api::names::{ObjectKey, Origin};
 use policy_sync_mirror::SourceEvent;
@@ -111,7 +111,7 @@ impl Hub {
             WorkAction::Mark { unplaced, .. } => {
                 let annotations =
                     &mut self.works.get_mut(&key).expect("the work exists")["metadata"]["annotations"];
-                annotations[DISPLACED_SINCE] = json!(unplaced.map(|since| since.rfc3339()));
+                annotations[UNPLACED_SINCE] = json!(unplaced.map(|since| since.rfc3339()));
                 return self.show_work(&key);
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {

@@ -85,8 +85,8 @@ async fn until_reported(hub: &MeasuredHub, violations: f64) -> Result<Vec<Value>
         let list: Value =
             hub.client.request(list.context("building a list request")?).await.context("listing reports")?;
         let reports = list["items"].as_array().cloned().unwrap_or_default();
-        let told: f64 = reports.iter().filter_map(|report| report["summary"]["fail"].as_f64()).sum();
-        ensure!(told == violations, "{told} violations");
+        let failed: f64 = reports.iter().filter_map(|report| report["summary"]["fail"].as_f64()).sum();
+        ensure!(failed == violations, "{failed} violations");
         Ok(reports)
     })
     .await

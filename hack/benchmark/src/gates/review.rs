@@ -37,12 +37,12 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     ];
     progress("reviews, embedded and by OPA");
     let turns = options.turns;
-    let asked = tokio::task::spawn_blocking(move || {
+    let measurement = tokio::task::spawn_blocking(move || {
         arms[0].agrees(&arms[1])?;
         arms[2].agrees(&arms[3])?;
         take_turns(&arms, turns)
     });
-    let samples = asked.await.context("the measurement panicked")??;
+    let samples = measurement.await.context("the measurement panicked")??;
     let row = |what: String, one: &Sample, other: &Sample, goal| {
         let detail = format!("{} against {}", spread(one), spread(other));
         Measure::at_most("G2", what, one.median() / other.median(), "×", goal).detail(detail)

@@ -54,7 +54,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     let loaded = Memory::of_process(shown.process.pid())?.resident;
 
     let (mut took, mut listed, mut bytes) = (Vec::new(), Vec::new(), 0);
-    let mut told = shown.events().await?;
+    let mut events = shown.events().await?;
     for turn in 0..TIMES {
         raw::send(
             &hub.client,
@@ -63,7 +63,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
         )
         .await?;
         // A change invalidates the cached page.
-        told.next().await?;
+        events.next().await?;
         let (page_took, page) = time(&shown, "/").await?;
         took.push(page_took);
         bytes = page.body.len();
@@ -71,7 +71,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
             listed.push(list(hub).await?);
         }
     }
-    drop(told);
+    drop(events);
     let of = format!("{} policies × {} clusters", hub.policies, hub.clusters.len());
     let (page, list) = (Sample::seconds(&took), Sample::seconds(&listed));
     let kib = count(bytes) / 1024.0;
@@ -114,13 +114,13 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
     let (rate, seconds) = (options.rate, options.load);
     progress(&format!("{TABS} tabs, {rate} changes a second for {seconds} s"));
     let pid = shown.process.pid();
-    let told = Arc::new(AtomicUsize::new(0));
+    let received = Arc::new(AtomicUsize::new(0));
     let watching = async {
         let tabs = (0..TABS).map(|_| async {
             let mut events = shown.events().await?;
             loop {
                 events.next().await?;
-                told.fetch_add(1, Ordering::Relaxed);
+                received.fetch_add(1, Ordering::Relaxed);
                 shown.get("/").await?;
             }
         });
@@ -157,7 +157,7 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         watched = watching => return Err(watched.err().context("the tabs have ended")?),
         changed = changing => changed?,
     };
-    let events = count(told.load(Ordering::Relaxed)) / count(TABS) / took;
+    let events = count(received.load(Ordering::Relaxed)) / count(TABS) / took;
     let of = format!("{TABS} tabs, {rate} changes a second for {seconds} s");
     Ok(vec![
         Measure::at_most("W6", format!("events a second and tab, {of}"), events, "", EVENTS_GOAL),

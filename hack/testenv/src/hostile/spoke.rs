@@ -2,7 +2,7 @@
 //! the labels and status of its ManagedCluster. Agents cannot create or delete these objects.
 
 use policy_sync_api::annotations::{
-    CONTROLLER, DISPLACED_SINCE, GATEWAYS, MANAGED_BY, PARENT, REVISION, WORK_FOR,
+    CONTROLLER, GATEWAYS, MANAGED_BY, PARENT, REVISION, UNPLACED_SINCE, WORK_FOR,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const PARENTS: [&str; 5] = [
     "namespaces./shop/",
 ];
 /// Maximum length of text in a status: the API's limit for a message.
-const LONGEST: usize = 32_768;
+const MAX_TEXT_LENGTH: usize = 32_768;
 
 impl Hostile {
     /// Changes the spec or metadata of a work.
@@ -33,14 +33,14 @@ impl Hostile {
             }
             2 | 3 => {
                 let moment = self.moment();
-                strings(work, "annotations").insert(DISPLACED_SINCE.to_owned(), moment.into());
+                strings(work, "annotations").insert(UNPLACED_SINCE.to_owned(), moment.into());
             }
             4 => {
                 let origin = if self.once_in(3) { self.text(300) } else { self.one(&PARENTS).to_owned() };
                 strings(work, "annotations").insert(PARENT.to_owned(), origin.into());
             }
             5 => {
-                let key = self.one(&[PARENT, GATEWAYS, DISPLACED_SINCE]);
+                let key = self.one(&[PARENT, GATEWAYS, UNPLACED_SINCE]);
                 strings(work, "annotations").remove(key);
             }
             6 => {
@@ -61,7 +61,7 @@ impl Hostile {
     }
 
     fn spec(&mut self, work: &mut Value) {
-        let asked: Vec<Value> = (0..self.below(120))
+        let requested: Vec<Value> = (0..self.below(120))
             .map(|number| json!({ "name": format!("asked-{number}"), "path": ".spec" }))
             .collect();
         let Some(spec) = work["spec"].as_object_mut() else { return };
@@ -70,7 +70,7 @@ impl Hostile {
             (0, Some(configs)) => drop(configs.pop()),
             (1, Some(configs)) if !configs.is_empty() => {
                 let index = self.below(configs.len());
-                configs[index]["feedbackRules"] = json!([{ "type": "JSONPaths", "jsonPaths": asked }]);
+                configs[index]["feedbackRules"] = json!([{ "type": "JSONPaths", "jsonPaths": requested }]);
             }
             (2, _) => {
                 let policy = self.one(&["Orphan", "Foreground"]);
@@ -112,7 +112,7 @@ impl Hostile {
             0 => work["status"] = json!({}),
             1 => work["status"]["resourceStatus"] = json!({ "manifests": [] }),
             _ => {
-                let longest = if self.once_in(8) { LONGEST } else { 300 };
+                let longest = if self.once_in(8) { MAX_TEXT_LENGTH } else { 300 };
                 let configs = spec["manifestConfigs"].as_array().cloned().unwrap_or_default();
                 let manifests = configs.iter().enumerate().map(|(ordinal, config)| {
                     let copy = &spec["workload"]["manifests"][ordinal];

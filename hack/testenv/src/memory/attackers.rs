@@ -19,12 +19,12 @@ use super::agents::reconcile_work;
 use super::{Faultless, MemoryServer};
 use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::fixtures::{managed_cluster, namespace};
-use crate::hostile::{Hostile, MOB, Operation, REGION, ROGUE};
+use crate::hostile::{HOSTILE_TENANT, Hostile, Operation, REGION, ROGUE};
 
 /// User of the attackers' requests.
 const USER: &str = "attacker";
 
-/// Attackers: the agent of the spoke [`ROGUE`], which at times does its normal work, and the tenant [`MOB`].
+/// Attackers: the agent of the spoke [`ROGUE`], which at times does its normal work, and the tenant [`HOSTILE_TENANT`].
 pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
@@ -55,7 +55,7 @@ impl Attackers {
         every: Duration,
         clusters: &[&str],
     ) -> Result<Attack> {
-        let objects = [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(MOB)];
+        let objects = [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(HOSTILE_TENANT)];
         apply_all(&server.client(), &objects).await?;
         let clusters = clusters.iter().chain([&ROGUE]).map(|&cluster| cluster.to_owned()).collect();
         let (hostile, extra_values) = (Hostile::new(seed), Hostile::new(!seed));
@@ -79,7 +79,7 @@ impl Attackers {
             5 => self.work_honestly().await,
             _ => {
                 let clusters: Vec<&str> = self.clusters.iter().map(String::as_str).collect();
-                let operation = self.hostile.operation(MOB, &clusters);
+                let operation = self.hostile.operation(HOSTILE_TENANT, &clusters);
                 self.write_object(operation).await
             }
         };
@@ -93,7 +93,7 @@ impl Attackers {
         match self.extra_values.below(20) {
             0 => self.flip_label().await,
             1..=3 => {
-                for operation in self.extra_values.operations(MOB) {
+                for operation in self.extra_values.operations(HOSTILE_TENANT) {
                     self.write_object(operation).await?;
                 }
                 Ok(())
@@ -171,7 +171,7 @@ impl Attackers {
     async fn leave(&self) -> Result<()> {
         let client = self.client();
         for (_, object) in self.server.objects() {
-            if object["metadata"]["namespace"] == *MOB && object["kind"] != "Event" {
+            if object["metadata"]["namespace"] == *HOSTILE_TENANT && object["kind"] != "Event" {
                 unless_rejected(delete(&client, &object).await)?;
             }
         }

@@ -11,40 +11,40 @@ use policy_sync_hub::IDLE_TIMEOUT;
 use policy_sync_hub::watch::RESPONSE_TIMEOUT;
 use tokio::time::{Instant, sleep};
 
-use super::{EventFate, Fate, Interposer, MemoryServer, RequestInfo};
+use super::{EventOutcome, Interposer, MemoryServer, RequestInfo, RequestOutcome};
 
 /// Faults of a request.
-pub const REQUEST_FAULTS: [(&str, Fate); 13] = [
-    ("never sent", Fate::Lost),
-    ("response lost", Fate::ResponseLost),
-    ("reset", Fate::Reset),
-    ("403", Fate::Refused { code: 403, retry_after: None }),
-    ("409", Fate::Refused { code: 409, retry_after: None }),
-    ("413", Fate::Refused { code: 413, retry_after: None }),
-    ("422", Fate::Refused { code: 422, retry_after: None }),
-    ("429", Fate::Refused { code: 429, retry_after: Some(2) }),
-    ("500", Fate::Refused { code: 500, retry_after: None }),
-    ("503", Fate::Refused { code: 503, retry_after: None }),
-    ("30 s late", Fate::Late(Duration::from_secs(30))),
+pub const REQUEST_FAULTS: [(&str, RequestOutcome); 13] = [
+    ("never sent", RequestOutcome::Lost),
+    ("response lost", RequestOutcome::ResponseLost),
+    ("reset", RequestOutcome::Reset),
+    ("403", RequestOutcome::Refused { code: 403, retry_after: None }),
+    ("409", RequestOutcome::Refused { code: 409, retry_after: None }),
+    ("413", RequestOutcome::Refused { code: 413, retry_after: None }),
+    ("422", RequestOutcome::Refused { code: 422, retry_after: None }),
+    ("429", RequestOutcome::Refused { code: 429, retry_after: Some(2) }),
+    ("500", RequestOutcome::Refused { code: 500, retry_after: None }),
+    ("503", RequestOutcome::Refused { code: 503, retry_after: None }),
+    ("30 s late", RequestOutcome::Late(Duration::from_secs(30))),
     // Later than the timeout of any write: the client has sent it again by then.
-    ("45 s late", Fate::Late(Duration::from_secs(45))),
-    ("response 20 s late", Fate::ResponseLate(Duration::from_secs(20))),
+    ("45 s late", RequestOutcome::Late(Duration::from_secs(45))),
+    ("response 20 s late", RequestOutcome::ResponseLate(Duration::from_secs(20))),
 ];
 
 /// Faults of a watch event, and of the requests that follow it.
-pub const EVENT_FAULTS: [(&str, EventFate); 12] = [
-    ("cut", EventFate::Cut),
-    ("cut within a line", EventFate::CutWithin),
-    ("expired", EventFate::Expired),
-    (EXPIRED_AFTER_CUT, EventFate::Cut),
-    (LIST_FAILS, EventFate::Expired),
-    ("stalled", EventFate::Stalled),
-    ("twice", EventFate::Twice),
-    ("bookmarks only", EventFate::BookmarksOnly),
-    ("garbled", EventFate::Garbled),
-    ("5 s late", EventFate::Late(Duration::from_secs(5))),
-    ("30 s late", EventFate::Late(Duration::from_secs(30))),
-    ("15 s missed", EventFate::Dropped(Duration::from_secs(15))),
+pub const EVENT_FAULTS: [(&str, EventOutcome); 12] = [
+    ("cut", EventOutcome::Cut),
+    ("cut within a line", EventOutcome::CutWithin),
+    ("expired", EventOutcome::Expired),
+    (EXPIRED_AFTER_CUT, EventOutcome::Cut),
+    (LIST_FAILS, EventOutcome::Expired),
+    ("stalled", EventOutcome::Stalled),
+    ("twice", EventOutcome::Twice),
+    ("bookmarks only", EventOutcome::BookmarksOnly),
+    ("garbled", EventOutcome::Garbled),
+    ("5 s late", EventOutcome::Late(Duration::from_secs(5))),
+    ("30 s late", EventOutcome::Late(Duration::from_secs(30))),
+    ("15 s missed", EventOutcome::Dropped(Duration::from_secs(15))),
 ];
 /// The stream ends, and the next watch is rejected as expired.
 const EXPIRED_AFTER_CUT: &str = "cut, then expired";
@@ -165,17 +165,17 @@ impl Faults {
     fn lasts(&self, info: &RequestInfo) -> Duration {
         let Some(plan) = &self.0.plan else { return Duration::ZERO };
         if info.verb == "watch" && plan.at.starts_with(EVENT) {
-            return match fate_of(&EVENT_FAULTS, plan.fault) {
-                Some(EventFate::Stalled) => IDLE_TIMEOUT,
-                Some(EventFate::BookmarksOnly) => WATCH_DURATION,
-                Some(EventFate::Late(late) | EventFate::Dropped(late)) => late,
+            return match outcome_of(&EVENT_FAULTS, plan.fault) {
+                Some(EventOutcome::Stalled) => IDLE_TIMEOUT,
+                Some(EventOutcome::BookmarksOnly) => WATCH_DURATION,
+                Some(EventOutcome::Late(late) | EventOutcome::Dropped(late)) => late,
                 _ => Duration::ZERO,
             };
         }
-        match fate_of(&REQUEST_FAULTS, plan.fault) {
-            Some(Fate::Lost) if info.is_write() => WRITE_TIMEOUT,
-            Some(Fate::Lost) => RESPONSE_TIMEOUT,
-            Some(Fate::Late(late) | Fate::ResponseLate(late)) => late,
+        match outcome_of(&REQUEST_FAULTS, plan.fault) {
+            Some(RequestOutcome::Lost) if info.is_write() => WRITE_TIMEOUT,
+            Some(RequestOutcome::Lost) => RESPONSE_TIMEOUT,
+            Some(RequestOutcome::Late(late) | RequestOutcome::ResponseLate(late)) => late,
             _ => Duration::ZERO,
         }
     }
@@ -203,37 +203,37 @@ fn plans(at: &[String], faults: impl Iterator<Item = &'static str> + Clone) -> V
     at.iter().flat_map(|at| faults.clone().map(|fault| Plan { at: at.clone(), fault })).collect()
 }
 
-fn fate_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
-    table.iter().find(|(name, _)| *name == fault).map(|(_, fate)| fate.clone())
+fn outcome_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
+    table.iter().find(|(name, _)| *name == fault).map(|(_, outcome)| outcome.clone())
 }
 
 impl Interposer for Faults {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         // Nothing depends on Events, and each has a unique name.
         if request.resource == "events" {
-            return Fate::Served;
+            return RequestOutcome::Served;
         }
         let mut state = self.0.state.lock();
         let at = request.to_string();
         if request.verb == "watch" && state.expires.take_if(|kind| *kind == request.resource).is_some() {
-            return Fate::Refused { code: 410, retry_after: None };
+            return RequestOutcome::Refused { code: 410, retry_after: None };
         }
         if request.verb == "list" && state.unlisted.take_if(|kind| *kind == request.resource).is_some() {
-            return Fate::Refused { code: 500, retry_after: None };
+            return RequestOutcome::Refused { code: 500, retry_after: None };
         }
         let fault = self.fault(&state, &at);
         // Access reviews are repeated periodically; the first ones suffice.
         if request.resource != "selfsubjectaccessreviews" || request.ordinal <= REVIEWS {
             state.requests.push(at);
         }
-        let fate = fault.and_then(|fault| fate_of(&REQUEST_FAULTS, fault));
-        if fate.is_some() {
+        let outcome = fault.and_then(|fault| outcome_of(&REQUEST_FAULTS, fault));
+        if outcome.is_some() {
             state.disturbed = Some((request.clone(), Instant::now()));
         }
-        fate.unwrap_or(Fate::Served)
+        outcome.unwrap_or(RequestOutcome::Served)
     }
 
-    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventOutcome {
         let mut state = self.0.state.lock();
         let about = format!("{EVENT}{}.{} {object}", watch.resource, watch.group);
         let ordinal = state.ordinals.entry(format!("{about} for {}", watch.namespace)).or_default();
@@ -241,8 +241,8 @@ impl Interposer for Faults {
         let at = format!("{about}#{ordinal}");
         let fault = self.fault(&state, &at);
         state.events.push(at);
-        let fate = fault.and_then(|fault| fate_of(&EVENT_FAULTS, fault));
-        if fate.is_some() {
+        let outcome = fault.and_then(|fault| outcome_of(&EVENT_FAULTS, fault));
+        if outcome.is_some() {
             state.disturbed = Some((watch.clone(), Instant::now()));
         }
         if fault == Some(EXPIRED_AFTER_CUT) {
@@ -251,6 +251,6 @@ impl Interposer for Faults {
         if fault == Some(LIST_FAILS) {
             state.unlisted = Some(watch.resource.clone());
         }
-        fate.unwrap_or(EventFate::Sent)
+        outcome.unwrap_or(EventOutcome::Sent)
     }
 }

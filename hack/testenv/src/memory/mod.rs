@@ -18,12 +18,12 @@
 
 mod agents;
 mod attackers;
-mod fate;
 pub mod fault_plan;
 mod fields;
 mod flow;
 mod hub;
 mod kinds;
+mod outcome;
 mod read;
 mod request;
 mod selector;
@@ -58,7 +58,7 @@ use tower::{BoxError, Layer};
 
 pub use self::agents::agents;
 pub use self::attackers::{Attack, Attackers};
-pub use self::fate::{EventFate, Fate, Faultless, Interposer};
+pub use self::outcome::{EventOutcome, Faultless, Interposer, RequestOutcome};
 pub use self::request::RequestInfo;
 pub use self::topology::{check_topology, keep_topology};
 
@@ -260,17 +260,19 @@ impl MemoryServer {
         let mut request = Request::read(&user, &parts, body, self.0.clock.now());
         let index = self.note(&mut request.info);
         let reset = || Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
-        let fate = interposer.request(&request.info);
-        let late = match fate {
-            Fate::Served | Fate::ResponseLost | Fate::ResponseLate(_) => Duration::ZERO,
-            Fate::Late(late) => late,
-            Fate::Lost => {
+        let outcome = interposer.request(&request.info);
+        let late = match outcome {
+            RequestOutcome::Served | RequestOutcome::ResponseLost | RequestOutcome::ResponseLate(_) => {
+                Duration::ZERO
+            }
+            RequestOutcome::Late(late) => late,
+            RequestOutcome::Lost => {
                 let _disturbance = self.disturb();
                 sleep(IDLE_TIMEOUT).await;
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
-            Fate::Reset => return reset(),
-            Fate::Refused { code, retry_after } => {
+            RequestOutcome::Reset => return reset(),
+            RequestOutcome::Refused { code, retry_after } => {
                 sleep(LATENCY).await;
                 let status_error = StatusError::injected(code, retry_after);
                 let mut response = unary(code, &status_error.status())?;
@@ -288,9 +290,9 @@ impl MemoryServer {
             server.serve(request, interposer, index)
         });
         let response = serving.await?;
-        match fate {
-            Fate::ResponseLost => reset(),
-            Fate::ResponseLate(late) => {
+        match outcome {
+            RequestOutcome::ResponseLost => reset(),
+            RequestOutcome::ResponseLate(late) => {
                 sleep(late).await;
                 response
             }

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::BoxError;
 
-use super::fate::{EventFate, Interposer};
 use super::kinds::Kind;
+use super::outcome::{EventOutcome, Interposer};
 use super::read::shown;
 use super::request::Request;
 use super::selector::Selector;
@@ -247,32 +247,32 @@ impl WatchStream {
     async fn send(&mut self, object: &str, line: String) -> Option<FrameResult> {
         let before = self.position;
         match self.interposer.event(&self.request.info, object) {
-            EventFate::Sent => return Some(text(line)),
-            EventFate::Twice => return Some(text(line.repeat(2))),
-            EventFate::Cut => self.mode = Mode::Over,
-            EventFate::CutWithin => {
+            EventOutcome::Sent => return Some(text(line)),
+            EventOutcome::Twice => return Some(text(line.repeat(2))),
+            EventOutcome::Cut => self.mode = Mode::Over,
+            EventOutcome::CutWithin => {
                 self.mode = Mode::Breaks;
                 return Some(text(line[..line.len() / 2].to_owned()));
             }
-            EventFate::Expired => return Some(self.forgotten()),
-            EventFate::Garbled => return Some(text("{\"type\":\"ADDED\",\"object\":{{\n".to_owned())),
-            EventFate::Stalled => {
+            EventOutcome::Expired => return Some(self.forgotten()),
+            EventOutcome::Garbled => return Some(text("{\"type\":\"ADDED\",\"object\":{{\n".to_owned())),
+            EventOutcome::Stalled => {
                 self.disturb();
                 self.mode = Mode::Silent;
             }
-            EventFate::BookmarksOnly => {
+            EventOutcome::BookmarksOnly => {
                 self.disturb();
                 // Bookmarks must not have the version of the event that was not sent.
                 self.position = before - 1;
                 self.mode = Mode::BookmarksOnly;
             }
-            EventFate::Late(duration) => {
+            EventOutcome::Late(duration) => {
                 self.disturb();
                 sleep(duration).await;
                 self.disturbance = None;
                 return Some(text(line));
             }
-            EventFate::Dropped(duration) => {
+            EventOutcome::Dropped(duration) => {
                 self.disturb();
                 self.mode = Mode::ExpiresAt(Instant::now() + duration);
             }

@@ -23,15 +23,15 @@ impl AuditMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
-        let violations = made.gauges(
+        let factory = metrics.factory();
+        let violations = factory.gauges(
             "policy_sync_violations",
             "Existing objects that violated policies in the last audit, by enforcement. Objects that could not be \
              evaluated are errors.",
             &["enforcement"],
         )?;
-        let seconds = made.seconds("policy_sync_audit_seconds", "Duration of the last audit.")?;
-        let last = made.seconds(
+        let seconds = factory.seconds("policy_sync_audit_seconds", "Duration of the last audit.")?;
+        let last = factory.seconds(
             "policy_sync_audit_last_success_timestamp_seconds",
             "Unix time of the end of the last audit; 0 if there was none.",
         )?;

@@ -41,7 +41,10 @@ fn snapshot(texts: &[&str], pods: &[&str], enforcement: EnforcementAction) -> Sn
     test_snapshot("policies/p/", texts, json!({"kubernetes": {"pods": {"shop": pods}}}), enforcement)
 }
 
-fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value) -> AdmissionReview {
+fn admission_review(
+    change: impl FnOnce(&mut serde_json::Value),
+    object: &serde_json::Value,
+) -> AdmissionReview {
     let mut request = json!({"uid": "u", "operation": "CREATE", "namespace": "shop", "name": object["metadata"]["name"],
         "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": object, "userInfo": {"username": "me"}});
     change(&mut request);
@@ -49,12 +52,12 @@ fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value
     AdmissionReview::read(&serde_json::to_vec(&review).unwrap()).unwrap()
 }
 
-fn reviewed(snapshot: &Snapshot, asked: &AdmissionReview, phase: AdmissionPhase) -> ReviewResult {
-    review(snapshot, &asked.request().unwrap(), asked, phase).unwrap()
+fn reviewed(snapshot: &Snapshot, admission_review: &AdmissionReview, phase: AdmissionPhase) -> ReviewResult {
+    review(snapshot, &admission_review.request().unwrap(), admission_review, phase).unwrap()
 }
 
 fn verdict(snapshot: &Snapshot, object: &serde_json::Value, phase: AdmissionPhase) -> AdmissionDecision {
-    reviewed(snapshot, &asked(|_| {}, object), phase).verdict
+    reviewed(snapshot, &admission_review(|_| {}, object), phase).verdict
 }
 
 fn message(verdict: AdmissionDecision) -> String {
@@ -103,7 +106,7 @@ fn object_with_a_generated_name_replaces_no_stored_object() {
     let snapshot = snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny);
     // The API server generates the name between the two reviews, and leaves the name in the request empty.
     let of = |metadata: serde_json::Value, phase| {
-        let created = asked(
+        let created = admission_review(
             |request| {
                 request["name"] = "".into();
                 request["object"]["metadata"] = metadata;
@@ -130,7 +133,7 @@ fn denial_without_patches_is_final_even_beside_patches() {
 fn warn_and_dryrun_policies_deny_nothing() {
     let web = pod("c", &["Never"]);
     let with = |enforcement, phase| {
-        reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &asked(|_| {}, &web), phase)
+        reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &admission_review(|_| {}, &web), phase)
     };
     let warned = with(EnforcementAction::Warn, AdmissionPhase::Validating);
     assert_eq!(
@@ -157,12 +160,13 @@ fn writes_are_reviewed_without_documents_of_other_namespaces_with_one_warning() 
     let review = |namespace: &str, name: &str, phase| {
         let snapshot =
             snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny).with_omitted(incomplete(namespace));
-        let asked = asked(|_| {}, &pod(name, &["Always"]));
-        let verdict = match super::review(&snapshot, &asked.request().unwrap(), &asked, phase) {
-            Ok(reviewed) => reviewed.verdict,
-            Err(error) => AdmissionDecision::failed(error.to_string()),
-        };
-        asked.response(&verdict)["response"].clone()
+        let admission_review = admission_review(|_| {}, &pod(name, &["Always"]));
+        let verdict =
+            match super::review(&snapshot, &admission_review.request().unwrap(), &admission_review, phase) {
+                Ok(reviewed) => reviewed.verdict,
+                Err(error) => AdmissionDecision::failed(error.to_string()),
+            };
+        admission_review.response(&verdict)["response"].clone()
     };
     let answer = review("greedy", "a", AdmissionPhase::Validating);
     let expected = "reviewed without pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit";
@@ -180,7 +184,9 @@ fn writes_are_reviewed_without_documents_of_other_namespaces_with_one_warning() 
 fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
     let snapshot = snapshot(&[QUOTA], &["a", "b"], EnforcementAction::Deny);
     let of = |change: fn(&mut serde_json::Value)| {
-        message(reviewed(&snapshot, &asked(change, &pod("c", &[])), AdmissionPhase::Mutating).verdict)
+        message(
+            reviewed(&snapshot, &admission_review(change, &pod("c", &[])), AdmissionPhase::Mutating).verdict,
+        )
     };
     assert!(of(|_| {}).starts_with("403"));
     let claims: fn(&mut serde_json::Value) =
@@ -192,7 +198,7 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
         request["oldObject"] = request["object"].clone();
         request["oldObject"]["metadata"]["finalizers"] = json!(["example.com/a"]);
     };
-    let answer = reviewed(&snapshot, &asked(release, &pod("c", &[])), AdmissionPhase::Mutating);
+    let answer = reviewed(&snapshot, &admission_review(release, &pod("c", &[])), AdmissionPhase::Mutating);
     assert_eq!(message(answer.verdict), "[] []");
     assert_eq!(of(|request| request["operation"] = "DELETE".into()), "[] []");
     assert_eq!(
@@ -206,10 +212,12 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
 fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
     let says = "package admission\nimport rego.v1\ndeny contains sprintf(\"%s %s %v\", [input.request.operation, input.request.userInfo.username, [input.reviewed[0], input.reviewed[1], input.reviewed[2]]])\n";
     let snapshot = snapshot(&[says], &[], EnforcementAction::Deny);
-    let of = |asked: &AdmissionReview| message(reviewed(&snapshot, asked, AdmissionPhase::Mutating).verdict);
-    let named = asked(|_| {}, &pod("web", &[]));
+    let of = |admission_review: &AdmissionReview| {
+        message(reviewed(&snapshot, admission_review, AdmissionPhase::Mutating).verdict)
+    };
+    let named = admission_review(|_| {}, &pod("web", &[]));
     assert_eq!(of(&named), r#"403 CREATE me ["pods", "shop", "web"]"#);
-    let nameless = asked(
+    let nameless = admission_review(
         |request| {
             request["name"] = "".into();
             request["object"]["metadata"] = json!({"generateName": "web-"});
@@ -217,7 +225,7 @@ fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
         &pod("web", &[]),
     );
     assert_eq!(of(&nameless), r#"403 CREATE me ["pods", "shop", "web-"]"#);
-    let namespace = asked(
+    let namespace = admission_review(
         |request| {
             request["resource"]["resource"] = "namespaces".into();
             request["namespace"] = "web".into();
@@ -241,24 +249,27 @@ fn message_lists_the_first_denials_and_counts_the_rest() {
 #[test]
 fn failed_evaluations_reject_the_write() {
     let slow = "package admission\nimport rego.v1\ndeny contains \"slow\" if count([1 | some a in r; some b in r; a == b]) == 0\nr := numbers.range(1, 50000)\n";
-    let asked = asked(|_| {}, &pod("web", &[]));
+    let admission_review = admission_review(|_| {}, &pod("web", &[]));
     let answer = review(
         &snapshot(&[slow], &[], EnforcementAction::Deny),
-        &asked.request().unwrap(),
-        &asked,
+        &admission_review.request().unwrap(),
+        &admission_review,
         AdmissionPhase::Mutating,
     );
     assert!(answer.unwrap_err().is_timeout());
     let large = "package admission\nimport rego.v1\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])\n\
                  deny contains d(d(d(d(d(d(d(input.request.name)))))))\n";
     let large = snapshot(&[large], &[], EnforcementAction::Deny);
-    let error = review(&large, &asked.request().unwrap(), &asked, AdmissionPhase::Mutating).unwrap_err();
+    let error =
+        review(&large, &admission_review.request().unwrap(), &admission_review, AdmissionPhase::Mutating)
+            .unwrap_err();
     assert_eq!(error.reason(), "memory");
     assert!(error.to_string().ends_with(":3:15: the evaluation took more than 32 MiB of memory"), "{error}");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
     let cannot =
         Snapshot::new(engine, BTreeMap::from([(ADMISSION, "Rego policy p is unavailable: why".to_owned())]));
-    let answer = review(&cannot, &asked.request().unwrap(), &asked, AdmissionPhase::Mutating);
+    let answer =
+        review(&cannot, &admission_review.request().unwrap(), &admission_review, AdmissionPhase::Mutating);
     assert_eq!(answer.unwrap_err().to_string(), "Rego policy p is unavailable: why");
 }
 
@@ -306,7 +317,7 @@ fn of_secret_with(
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": PLANTED},
         "metadata": {"name": "db", "namespace": "shop", "labels": {"app": "shop"}, "annotations":
             {"kubectl.kubernetes.io/last-applied-configuration": format!("{{\"data\": {{\"password\": {PLANTED:?}}}}}")}}});
-    let asked = asked(
+    let admission_review = admission_review(
         |request| {
             request["resource"]["resource"] = "secrets".into();
             request["kind"] = json!({"group": "", "version": "v1", "kind": "Secret"});
@@ -315,27 +326,28 @@ fn of_secret_with(
         },
         &secret,
     );
-    review(&snapshot, &asked.request().unwrap(), &asked, AdmissionPhase::Validating)
+    review(&snapshot, &admission_review.request().unwrap(), &admission_review, AdmissionPhase::Validating)
 }
 
 /// A Rego module that returns its whole input as a denial.
-const TELLS: &str = "package admission\nimport rego.v1\n\
+const DENIES_WITH_INPUT: &str = "package admission\nimport rego.v1\n\
     deny contains msg if { msg := json.marshal(input) }\n\
     deny contains msg if { msg := json.marshal(data.kubernetes) }\n";
 
 #[test]
 fn contents_of_secrets_are_not_in_the_input() {
     // Contents are removed even if the static analysis was not run.
-    let found = message(of_secret(&[TELLS], Some(SecretContents::Withheld(None))).unwrap().verdict);
+    let found =
+        message(of_secret(&[DENIES_WITH_INPUT], Some(SecretContents::Withheld(None))).unwrap().verdict);
     assert!(found.contains("Opaque") && found.contains("shop"), "{found}");
     assert!(!found.contains(PLANTED) && !found.contains("password"), "{found}");
-    let found = message(of_secret(&[TELLS], Some(SecretContents::Readable)).unwrap().verdict);
+    let found = message(of_secret(&[DENIES_WITH_INPUT], Some(SecretContents::Readable)).unwrap().verdict);
     assert!(found.contains(PLANTED), "{found}");
 }
 
 #[test]
 fn policies_that_may_read_secret_contents_fail_the_review() {
-    let error = of_secret(&[TELLS], None).unwrap_err();
+    let error = of_secret(&[DENIES_WITH_INPUT], None).unwrap_err();
     let expected = "p/0.rego:3:44: the policy may read the contents of a Secret: restrict its rule to other kinds, \
                     or run the controller with --replicate secrets";
     assert_eq!(error.to_string(), expected);

@@ -23,8 +23,8 @@ impl RemediationMetrics {
     ///
     /// When they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
-        let patches = made.counters(
+        let factory = metrics.factory();
+        let patches = factory.counters(
             "policy_sync_placement_patches_total",
             "Patches that apply placement policies to existing objects, by result. A conflict is retried.",
             &["result"],
@@ -32,13 +32,13 @@ impl RemediationMetrics {
         for result in RESULTS {
             patches.with_label_values(&[result]);
         }
-        let objects = made.gauges(
+        let objects = factory.gauges(
             "policy_sync_placement_objects",
             "Objects that differ from placement policies, by reason: they violate a policy, remediation is \
              manual, too many patches, or the hub rejects the patch.",
             &["state"],
         )?;
-        let flapping = made.gauge(
+        let flapping = factory.gauge(
             "policy_sync_placement_flapping",
             "ManagedClusters and other objects whose changes have moved objects three times within 10 minutes. \
              Their changes move no more objects.",

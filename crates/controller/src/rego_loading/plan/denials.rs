@@ -48,7 +48,7 @@ pub(super) fn waiting_message(awaited: &[PendingDependency]) -> String {
 /// The purposes that a module of `package` may affect; all if the package is unknown.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return PURPOSES.to_vec() };
-    let is_affected = |asked: &str| verdicts.bundle.refers(asked, package);
+    let is_affected = |queried: &str| verdicts.bundle.refers(queried, package);
     PURPOSES.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
 }
 

@@ -126,9 +126,9 @@ fn webhook_problem<'r>(
     if verdicts.external_engine.is_some() && !carried.texts.is_empty() {
         return registered.packages.get(PLACEMENT)?.as_ref();
     }
-    let mut asked =
+    let mut packages =
         in_force(carried, verdicts).flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
-    asked.find_map(|package| registered.packages.get(package)?.as_ref())
+    packages.find_map(|package| registered.packages.get(package)?.as_ref())
 }
 
 /// The verdicts of the modules in force.

@@ -34,11 +34,14 @@ impl WebhookMetrics {
     ///
     /// If they are registered already.
     pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
-        let made = metrics.factory();
+        let factory = metrics.factory();
         let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));
-        let requests =
-            made.counters("policy_sync_webhook_requests_total", "Reviews by result.", &["path", "verdict"])?;
-        let seconds = made.histograms(
+        let requests = factory.counters(
+            "policy_sync_webhook_requests_total",
+            "Reviews by result.",
+            &["path", "verdict"],
+        )?;
+        let seconds = factory.histograms(
             "policy_sync_webhook_seconds",
             "Duration of a review until its response.",
             &["path"],

@@ -37,7 +37,7 @@ fn write(pending: &mut PendingStatuses, version: u64) {
 #[test]
 fn write_is_removed_once_the_watch_delivers_it() {
     let mut pending = PendingStatuses::default();
-    assert_eq!(replace(&mut pending, Some("new"), 1).turns.len(), 1);
+    assert_eq!(replace(&mut pending, Some("new"), 1).writes_to_queue.len(), 1);
     write(&mut pending, 5);
     assert!(pending.next(&route()).is_none(), "it is written once");
     assert!(pending.status_delivered(&route(), digest("new"), 9));
@@ -72,7 +72,7 @@ fn write_delivered_during_a_build_is_not_repeated() {
     assert!(pending.status_delivered(&route(), digest("new"), 9));
     // The graph was built from older rows.
     let replaced = replace(&mut pending, Some("new"), 4);
-    assert!(replaced.turns.is_empty() && !replaced.rebuild, "{replaced:?}");
+    assert!(replaced.writes_to_queue.is_empty() && !replaced.rebuild, "{replaced:?}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn watch_events_older_than_a_write_are_ignored() {
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
     assert!(pending.status_delivered(&route(), digest("old"), 4), "it was replaced");
-    assert!(replace(&mut pending, Some("new"), 4).turns.is_empty(), "it is written");
+    assert!(replace(&mut pending, Some("new"), 4).writes_to_queue.is_empty(), "it is written");
     assert!(!pending.status_delivered(&route(), digest("old"), 6), "somebody has written over it");
 }
 
@@ -115,7 +115,7 @@ fn older_read_does_not_settle_a_status_reverted_since() {
     let taken = pending.next(&route()).unwrap();
     // One client writes the same status at version 3, and this version is read. Another client reverts the status at
     // version 4, which the next graph includes.
-    assert!(replace(&mut pending, Some("new"), 4).turns.is_empty(), "it has a turn");
+    assert!(replace(&mut pending, Some("new"), 4).writes_to_queue.is_empty(), "it has a turn");
     let turn = pending.settle(&route(), &taken, 3).unwrap();
     assert_eq!((turn.key, pending.waiting()), (route(), 1));
 }

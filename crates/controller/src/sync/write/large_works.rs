@@ -39,12 +39,12 @@ impl LargeWorkLimits {
 
     /// Builds the request for `action`. A work that is not in memory is built first, on a blocking thread.
     pub(super) async fn request(&self, action: &WorkAction) -> Result<Request<Vec<u8>>, request::Error> {
-        if action.is_held() {
+        if action.is_in_memory() {
             return works::request(action);
         }
         let (action, _turn) = (action.clone(), self.turn().await);
-        let made = spawn_blocking(move || works::request(&action)).await;
-        made.unwrap_or_else(|error| Err(request::Error::Validation(error.to_string())))
+        let built = spawn_blocking(move || works::request(&action)).await;
+        built.unwrap_or_else(|error| Err(request::Error::Validation(error.to_string())))
     }
 
     /// Waits until no other work is being built. Returns the permit to build one.
@@ -53,8 +53,8 @@ impl LargeWorkLimits {
     }
 
     /// Builds the content that a plan needs, on a blocking thread.
-    pub(super) async fn make(&self, unmade: UnbuiltCopies) -> Result<(), JoinError> {
-        spawn_blocking(move || unmade.make()).await
+    pub(super) async fn build(&self, unbuilt: UnbuiltCopies) -> Result<(), JoinError> {
+        spawn_blocking(move || unbuilt.build()).await
     }
 }
 

@@ -178,7 +178,7 @@ impl PolicySync {
     /// Builds the expensive parts of a plan of `origin` without a lock on the mirror, so that watches and other plans
     /// are not blocked. Releases `slot` if there are such parts. Returns whether the plan can now be made.
     async fn build_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
-        let unmade = || {
+        let unbuilt = || {
             let guard = self.mirror.read();
             ahead::unbuilt_copies(
                 guard.view(self.clock.now()).with_shares(&self.shares),
@@ -187,17 +187,17 @@ impl PolicySync {
             )
         };
         for _ in 0..MAX_TRIES {
-            if unmade().is_empty() {
+            if unbuilt().is_empty() {
                 return true;
             }
             drop(slot.take());
             let _turn = self.large_works.turn().await;
             // The previous owner of the turn may have built the same parts.
-            if self.large_works.make(unmade()).await.is_err() {
+            if self.large_works.build(unbuilt()).await.is_err() {
                 return true;
             }
         }
-        unmade().is_empty()
+        unbuilt().is_empty()
     }
 
     /// Makes a decision from one view of the mirror and the writes of `key` that the view does not show yet.

@@ -13,7 +13,7 @@ use tracing::{debug, info};
 
 use super::WriteError;
 use super::own_writes::UndeliveredWrite;
-use policy_sync_api::annotations::{DISPLACED_SINCE, PARENT};
+use policy_sync_api::annotations::{PARENT, UNPLACED_SINCE};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, WorkName};
 use policy_sync_api::object::Metadata;
@@ -98,7 +98,7 @@ fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
         WorkAction::Mark { uid, unplaced, .. } => {
             found.uid != **uid
                 || found.annotations.is_empty()
-                || unplaced.is_none() && !found.annotations.contains_key(DISPLACED_SINCE)
+                || unplaced.is_none() && !found.annotations.contains_key(UNPLACED_SINCE)
         }
         WorkAction::Create { .. } | WorkAction::Delete { .. } => false,
     }
@@ -220,7 +220,7 @@ fn update(
 }
 
 fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, unplaced: Option<Moment>) -> BuiltRequest {
-    let place = ["metadata", "annotations", DISPLACED_SINCE];
+    let place = ["metadata", "annotations", UNPLACED_SINCE];
     let change = match unplaced {
         Some(since) => add(place, since.rfc3339().into()),
         None => PatchOperation::Remove(RemoveOperation { path: PointerBuf::from_tokens(place) }),

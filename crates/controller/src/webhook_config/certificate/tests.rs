@@ -9,12 +9,12 @@ fn days(days: u64) -> Moment {
 
 fn new() -> CertificateSecret {
     assert_eq!(renewal(&CertificateSecret::default(), HOST, true, NOW), Renewal::Both);
-    made(&CertificateSecret::default(), Renewal::Both, HOST, NOW).unwrap()
+    issue(&CertificateSecret::default(), Renewal::Both, HOST, NOW).unwrap()
 }
 
 /// Performs the renewal that is due at `now`, when all configurations trust the CA.
 fn next(kept: &CertificateSecret, now: Moment) -> CertificateSecret {
-    made(kept, renewal(kept, HOST, true, now), HOST, now).unwrap()
+    issue(kept, renewal(kept, HOST, true, now), HOST, now).unwrap()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn years(years: u64) -> Moment {
 #[test]
 fn ca_from_a_clock_that_is_ahead_is_replaced() {
     for ahead in [days(1), years(3), years(30), years(500), years(7_900), years(8_000)] {
-        let Ok(early) = made(&CertificateSecret::default(), Renewal::Both, HOST, ahead) else {
+        let Ok(early) = issue(&CertificateSecret::default(), Renewal::Both, HOST, ahead) else {
             assert_eq!(ahead, years(8_000), "its end is no date of a certificate");
             continue;
         };
@@ -95,7 +95,7 @@ fn ca_from_a_clock_that_is_ahead_is_replaced() {
 
 #[test]
 fn ca_from_a_clock_that_is_behind_is_replaced_once_expired() {
-    let old = made(&CertificateSecret::default(), Renewal::Both, HOST, Moment(0)).unwrap();
+    let old = issue(&CertificateSecret::default(), Renewal::Both, HOST, Moment(0)).unwrap();
     assert_eq!(renewal(&old, HOST, true, NOW), Renewal::Both);
     assert_eq!(renewal(&next(&old, NOW), HOST, true, NOW), Renewal::Nothing);
 }
@@ -103,7 +103,7 @@ fn ca_from_a_clock_that_is_behind_is_replaced_once_expired() {
 #[test]
 fn certificate_from_a_clock_that_is_ahead_is_replaced_by_the_same_ca() {
     let kept = new();
-    let early = made(&kept, Renewal::Certificate, HOST, years(3)).unwrap();
+    let early = issue(&kept, Renewal::Certificate, HOST, years(3)).unwrap();
     assert_eq!(renewal(&early, HOST, true, NOW), Renewal::Certificate);
     let remade = next(&early, NOW);
     assert_eq!(remade.authorities, kept.authorities);
@@ -112,7 +112,7 @@ fn certificate_from_a_clock_that_is_ahead_is_replaced_by_the_same_ca() {
 
 #[test]
 fn ca_that_is_not_valid_yet_is_removed() {
-    let (kept, early) = (new(), made(&CertificateSecret::default(), Renewal::Both, HOST, years(3)).unwrap());
+    let (kept, early) = (new(), issue(&CertificateSecret::default(), Renewal::Both, HOST, years(3)).unwrap());
     let both = CertificateSecret {
         authorities: format!("{}{}", kept.authorities, early.authorities),
         ..kept.clone()
@@ -177,7 +177,7 @@ fn certificates_end_no_later_than_their_ca() {
 #[test]
 fn certificates_can_be_for_ip_addresses() {
     for host in ["127.0.0.1", "::1", "hooks.example.com"] {
-        let kept = made(&CertificateSecret::default(), Renewal::Both, host, NOW).unwrap();
+        let kept = issue(&CertificateSecret::default(), Renewal::Both, host, NOW).unwrap();
         assert_eq!(renewal(&kept, host, true, NOW), Renewal::Nothing, "{host}");
     }
 }

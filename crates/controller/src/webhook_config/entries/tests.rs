@@ -40,13 +40,13 @@ fn ca_bundle() -> Result<Option<String>, String> {
     Ok(Some("ca".to_owned()))
 }
 
-fn planned(sort: ConfigurationKind, stored: &Configuration, inputs: &EntryInputs) -> Plan {
-    plan(sort, stored, inputs, &ca_bundle(), &settings(), &controller())
+fn planned(kind: ConfigurationKind, stored: &Configuration, inputs: &EntryInputs) -> Plan {
+    plan(kind, stored, inputs, &ca_bundle(), &settings(), &controller())
 }
 
 /// The single entry planned for an empty configuration.
-fn entry(sort: ConfigurationKind, inputs: &EntryInputs) -> Value {
-    match planned(sort, &Configuration::default(), inputs) {
+fn entry(kind: ConfigurationKind, inputs: &EntryInputs) -> Value {
+    match planned(kind, &Configuration::default(), inputs) {
         Plan::Apply(mut entries) if entries.len() == 1 => entries.remove(0),
         plan => panic!("{plan:?}"),
     }
@@ -93,9 +93,9 @@ fn policies_entry_covers_policy_namespaces_and_fails_open() {
 
 #[test]
 fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
-    for sort in ConfigurationKind::ALL {
-        let entry = entry(sort, &inputs());
-        assert_eq!(planned(sort, &stored(entry.clone()), &inputs()), Plan::Nothing);
+    for kind in ConfigurationKind::ALL {
+        let entry = entry(kind, &inputs());
+        assert_eq!(planned(kind, &stored(entry.clone()), &inputs()), Plan::Nothing);
         for (field, value) in [
             ("failurePolicy", json!("Whatever")),
             ("matchConditions", json!([])),
@@ -106,7 +106,7 @@ fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
             let mut edited = entry.clone();
             edited[field] = value;
             assert_eq!(
-                planned(sort, &stored(edited), &inputs()),
+                planned(kind, &stored(edited), &inputs()),
                 Plan::Replace(vec![(3, entry.clone())]),
                 "{field}"
             );
@@ -136,11 +136,11 @@ fn injected_ca_bundle_is_kept() {
 #[test]
 fn entries_are_removed_without_policies() {
     let nothing = EntryInputs { rego_usage: Some(RegoUsage::default()), ..EntryInputs::default() };
-    for sort in ConfigurationKind::ALL {
-        let there = stored(entry(sort, &inputs()));
+    for kind in ConfigurationKind::ALL {
+        let there = stored(entry(kind, &inputs()));
         let name = there.entries[0].1["name"].as_str().unwrap().to_owned();
-        assert_eq!(planned(sort, &there, &nothing), Plan::Remove(vec![(3, name)]));
-        assert_eq!(planned(sort, &Configuration::default(), &nothing), Plan::Nothing);
+        assert_eq!(planned(kind, &there, &nothing), Plan::Remove(vec![(3, name)]));
+        assert_eq!(planned(kind, &Configuration::default(), &nothing), Plan::Nothing);
     }
     let carriers =
         EntryInputs { rego_usage: Some(RegoUsage { carriers: true, ..RegoUsage::default() }), ..inputs() };
@@ -234,10 +234,10 @@ fn pods() -> AdmissionKinds {
 
 #[test]
 fn both_configurations_have_an_admit_entry_for_denied_kinds() {
-    for (sort, path) in
+    for (kind, path) in
         [(ConfigurationKind::Mutating, "/admit"), (ConfigurationKind::Validating, "/admit/validating")]
     {
-        let entry = entry(sort, &gating(pods()));
+        let entry = entry(kind, &gating(pods()));
         assert_eq!(entry["name"], format!("admit{}", entry_suffix(&controller())));
         assert_eq!(entry["clientConfig"]["service"]["path"], path);
         assert_eq!(
@@ -246,7 +246,7 @@ fn both_configurations_have_an_admit_entry_for_denied_kinds() {
                 "scope": "*"}])
         );
         assert_eq!(entry["failurePolicy"], "Fail");
-        assert_eq!(entry.get("reinvocationPolicy").is_some(), sort == ConfigurationKind::Mutating, "{path}");
+        assert_eq!(entry.get("reinvocationPolicy").is_some(), kind == ConfigurationKind::Mutating, "{path}");
         assert_eq!(entry["namespaceSelector"], Exemptions::selector());
     }
 }

@@ -165,7 +165,7 @@ impl<'a> Walker<'a> {
         let mut seen = BTreeSet::new();
         for directive in directives {
             let definition = self.schema.directive(&directive.name).ok_or(DocumentError::Invalid)?;
-            self.steps.take(definition.locations.len())?;
+            self.steps.count(definition.locations.len())?;
             valid(definition.locations.iter().any(|allowed| **allowed == *location))?;
             self.arguments(&directive.arguments, Some(&definition.arguments), walk)?;
             valid(definition.repeatable || seen.insert(&directive.name))?;
@@ -198,7 +198,7 @@ impl<'a> Walker<'a> {
             self.value(&argument.value, expected, has_default, walk)?;
         }
         for definition in definitions.unwrap_or_default() {
-            self.steps.take(arguments.len())?;
+            self.steps.count(arguments.len())?;
             let is_required = definition.of.non_null && definition.default.is_none();
             valid(!is_required || arguments.iter().any(|argument| argument.name == definition.name))?;
         }
@@ -214,7 +214,7 @@ impl<'a> Walker<'a> {
         walk.level += 1;
         check_level(walk.level)?;
         for selection in selections.items {
-            self.steps.take(1)?;
+            self.steps.count(1)?;
             match selection {
                 Selection::Field(field) => self.field(field, selections.parent, walk, state)?,
                 Selection::InlineFragment(fragment) => {
@@ -306,7 +306,7 @@ impl<'a> Walker<'a> {
         let own = std::slice::from_ref(&parent.name);
         let parents = if &*parent.kind == "OBJECT" { own } else { self.schema.possible_types(&parent.name) };
         let of_fragment = self.schema.possible_types(&fragment.name);
-        self.steps.take(parents.len().saturating_add(of_fragment.len()))?;
+        self.steps.count(parents.len().saturating_add(of_fragment.len()))?;
         let of_fragment: BTreeSet<_> = of_fragment.iter().collect();
         valid(parents.iter().any(|parent| of_fragment.contains(parent)))
     }
@@ -335,7 +335,7 @@ impl<'a> Walker<'a> {
     ) -> Result<(), DocumentError> {
         check_level(level)?;
         for selection in selections {
-            self.steps.take(VISITED)?;
+            self.steps.count(VISITED)?;
             match selection {
                 Selection::Field(field) => self.introspection(field, visited, lists, level + 1)?,
                 Selection::InlineFragment(fragment) => {
@@ -370,7 +370,7 @@ impl<'a> Walker<'a> {
     ) -> Result<(), DocumentError> {
         check_level(level)?;
         for selection in selections {
-            self.steps.take(1)?;
+            self.steps.count(1)?;
             match selection {
                 Selection::Field(field) => {
                     names.insert(&field.name);

@@ -35,7 +35,7 @@ pub(super) fn field<'a>(
     name: &str,
     steps: &Steps,
 ) -> Result<Option<&'a FieldDefinition>, DocumentError> {
-    steps.take(fields.len())?;
+    steps.count(fields.len())?;
     Ok(fields.iter().find(|field| *field.name == *name))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn argument<'a>(
     name: &str,
     steps: &Steps,
 ) -> Result<Option<&'a ArgumentDefinition>, DocumentError> {
-    steps.take(arguments.len())?;
+    steps.count(arguments.len())?;
     Ok(arguments.iter().find(|argument| *argument.name == *name))
 }
 
@@ -283,13 +283,13 @@ impl Schema {
             valid(within != Some(&directive.name))?;
             let definition = self.directive(&directive.name).ok_or(DocumentError::Invalid)?;
             valid(!at_one_place || seen.insert(&directive.name) || definition.repeatable)?;
-            steps.take(definition.locations.len())?;
+            steps.count(definition.locations.len())?;
             valid(definition.locations.iter().any(|allowed| **allowed == *location))?;
             for given in &directive.arguments {
                 valid(argument(&definition.arguments, &given.name, steps)?.is_some())?;
             }
             for argument in &definition.arguments {
-                steps.take(directive.arguments.len())?;
+                steps.count(directive.arguments.len())?;
                 let given = || directive.arguments.iter().find(|given| given.name == argument.name);
                 valid(
                     !argument.of.non_null
@@ -323,7 +323,7 @@ impl Schema {
             }
         }
         for transitive in &interface.interfaces {
-            steps.take(definition.interfaces.len())?;
+            steps.count(definition.interfaces.len())?;
             valid(definition.interfaces.contains(transitive))?;
         }
         Ok(())
@@ -340,7 +340,7 @@ impl Schema {
             return self.is_covariant(required, actual, steps);
         }
         let possible = self.possible_types(&required.named);
-        steps.take(possible.len())?;
+        steps.count(possible.len())?;
         Ok(required.named == actual.named || possible.contains(&actual.named))
     }
 

@@ -39,10 +39,10 @@ fn depth(value: &Value) -> usize {
 /// The nodes of a YAML document, and their values. Values of aliases are checked when they are created.
 pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
     /// The bytes for the nodes of a key and its value, with the positions of scalars.
-    const NODES: usize = 10 * ELEMENT;
+    const NODE_BYTES: usize = 10 * ELEMENT;
     let Some(Value::String(text)) = values.first() else { return Some(0) };
     let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
-    Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODES)))
+    Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODE_BYTES)))
 }
 
 /// GraphQL documents, given as texts or trees, and their parsed trees. A call with a document above the limits fails.

@@ -6,7 +6,7 @@ use sha2::digest::Digest;
 use sha2::{Sha256, Sha384, Sha512};
 
 /// The minimum number of bits of an RSA modulus, as in Go.
-const LEAST: u64 = 1_024;
+const MIN_MODULUS_BITS: u64 = 1_024;
 
 /// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Hash {
 /// The public operation of RSA; `None` for a key or a signature that Go rejects.
 fn recovered(modulus: &BigUint, exponent: u64, signature: &[u8]) -> Option<Vec<u8>> {
     let size = usize::try_from(modulus.bits().div_ceil(8)).ok()?;
-    let is_valid = modulus.bits() >= LEAST
+    let is_valid = modulus.bits() >= MIN_MODULUS_BITS
         && modulus.bit(0)
         && (3..=u64::from(i32::MAX.unsigned_abs())).contains(&exponent)
         && exponent % 2 == 1

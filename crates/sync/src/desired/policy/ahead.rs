@@ -59,7 +59,7 @@ pub(in crate::desired) fn unbuilt_copies(
         let recipe = planner.recipe(&common, &outline, variant);
         let key = key.get_or_insert_with(|| recipe.common_key());
         copies.current.insert(recipe.key(key));
-        if remembered::made(&recipe).is_none() {
+        if remembered::built(&recipe).is_none() {
             copies.bytes += planner.bytes(&outline, variant);
             copies.recipes.push(recipe);
         }
@@ -69,7 +69,7 @@ pub(in crate::desired) fn unbuilt_copies(
 
 impl PolicyCopies {
     /// Builds the copies one at a time, and caches the hashes of each.
-    pub(in crate::desired) fn make(self) {
+    pub(in crate::desired) fn build(self) {
         let Some(CommonInputs { policy, .. }) = self.recipes.first().map(|recipe| &*recipe.common) else {
             return;
         };
@@ -79,8 +79,8 @@ impl PolicyCopies {
             || -> Result<_, Problem> { Ok((read_spec(&policy.spec)?, CommonInputs::overrides(policy)?)) };
         let Ok((spec, overrides)) = read() else { return };
         for recipe in &self.recipes {
-            let made = recipe.make(&spec, &overrides).map(|work| BuiltCopy::new(&work));
-            remembered::cache_copy(recipe, made, &self.current);
+            let built = recipe.build(&spec, &overrides).map(|work| BuiltCopy::new(&work));
+            remembered::cache_copy(recipe, built, &self.current);
         }
     }
 }

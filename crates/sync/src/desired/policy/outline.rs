@@ -29,7 +29,7 @@ pub(super) struct Variant<'t> {
     /// The targeted Gateways that are placed on the clusters.
     pub(super) gateways: Vec<&'t ObjectKey>,
     /// The overrides that match the clusters.
-    pub(super) chosen: OverrideIndexes,
+    pub(super) selected_overrides: OverrideIndexes,
     /// The share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
@@ -39,7 +39,7 @@ pub(super) struct ResourcePlacement {
     pub(super) placed: Placed,
     /// The problem if the parameters that list the resource's kind are unknown.
     pub(super) known: Result<(), Problem>,
-    pub(super) terms: Option<Arc<HashedParams>>,
+    pub(super) params: Option<Arc<HashedParams>>,
     /// Whether the resource requests placement.
     pub(super) is_requested: bool,
 }
@@ -48,7 +48,7 @@ pub(super) struct ResourcePlacement {
 pub(super) struct TargetGateway {
     pub(super) eligibility: GatewayEligibility,
     pub(super) placed: Placed,
-    pub(super) terms: Option<Arc<HashedParams>>,
+    pub(super) params: Option<Arc<HashedParams>>,
 }
 
 /// The plan of a policy before any copy is built.
@@ -138,10 +138,10 @@ impl Planner<'_> {
         outline.clusters = clusters
             .into_iter()
             .map(|(cluster, gateways)| {
-                let chosen =
-                    outline.override_selectors.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
+                let selected_overrides =
+                    outline.override_selectors.selected(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
                 let replicas = shares.and_then(|shares| shares.get(&cluster)).copied();
-                (cluster, Variant { gateways, chosen, replicas })
+                (cluster, Variant { gateways, selected_overrides, replicas })
             })
             .collect();
         let copies: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
@@ -166,7 +166,7 @@ impl Planner<'_> {
             + others.as_ref().map_or(0, |others| others.len())
             + copied_bytes(labels)
             + copied_bytes(annotations)
-            + outline.override_selectors.bytes(&variant.chosen)
+            + outline.override_selectors.bytes(&variant.selected_overrides)
     }
 
     fn targets(&self) -> BTreeMap<&ObjectKey, TargetGateway> {
@@ -177,11 +177,11 @@ impl Planner<'_> {
                 GatewayEligibility::NotOurs => Placed::default(),
                 _ => placed(self.view, key),
             };
-            let terms = match &eligibility {
+            let params = match &eligibility {
                 GatewayEligibility::Ours(params) => Some(HashedParams::shared(params, &mut known)),
                 _ => None,
             };
-            (key, TargetGateway { eligibility, placed, terms })
+            (key, TargetGateway { eligibility, placed, params })
         };
         self.targets.gateways().map(target).collect()
     }
@@ -191,14 +191,15 @@ impl Planner<'_> {
         if self.role == Role::Policy {
             return None;
         }
-        let terms = of_resources(self.view, self.origin.kind());
-        let (placed, is_requested) = resource::placed(self.view, self.origin, self.policy, terms.entry());
+        let resource_entry = of_resources(self.view, self.origin.kind());
+        let (placed, is_requested) =
+            resource::placed(self.view, self.origin, self.policy, resource_entry.entry());
         let has_works = self.view.works_of(self.origin).next().is_some();
         // The default Placement of the parameters applies if the resource names none.
         let by_default = resource::is_placed_by_default(self.origin, self.policy);
-        let (params, frozen) = match terms {
+        let (params, frozen) = match resource_entry {
             ResourceEntry::Unlisted => {
-                return Some(ResourcePlacement { placed, known: Ok(()), terms: None, is_requested: false });
+                return Some(ResourcePlacement { placed, known: Ok(()), params: None, is_requested: false });
             }
             ResourceEntry::Frozen(problem) => (None, Some(problem)),
             // New copies follow the known class. Existing copies may follow the older class, which cannot be read.
@@ -211,10 +212,10 @@ impl Planner<'_> {
             let settles = Moment::earliest(placed.settles, problem_end(self.view, &problem));
             let (placed, is_requested) =
                 (Placed { unsettled, settles, ..placed }, is_requested || by_default && has_works);
-            return Some(ResourcePlacement { placed, known: Err(problem), terms: None, is_requested });
+            return Some(ResourcePlacement { placed, known: Err(problem), params: None, is_requested });
         }
-        let terms = params.map(|params| HashedParams::shared(&params, &mut Vec::new()));
-        Some(ResourcePlacement { placed, known: Ok(()), terms, is_requested })
+        let params = params.map(|params| HashedParams::shared(&params, &mut Vec::new()));
+        Some(ResourcePlacement { placed, known: Ok(()), params, is_requested })
     }
 
     /// Splits the replicas of a resource among `clusters`, and removes the clusters that the preferences do not

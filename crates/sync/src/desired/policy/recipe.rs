@@ -102,9 +102,9 @@ pub(in crate::desired) struct Recipe {
     /// The targeted Gateways that are placed on its clusters.
     pub(super) gateways: Vec<ObjectKey>,
     /// The parameters of their classes.
-    pub(super) terms: Vec<Arc<HashedParams>>,
+    pub(super) params: Vec<Arc<HashedParams>>,
     /// The overrides that match its clusters.
-    pub(super) chosen: OverrideIndexes,
+    pub(super) selected_overrides: OverrideIndexes,
     /// Its share of the replicas, if they are split.
     pub(super) replicas: Option<u64>,
 }
@@ -128,12 +128,12 @@ impl Recipe {
     /// The key under which the copy is cached.
     pub(super) fn key(&self, common: &Hash) -> Hash {
         let common = common.to_string();
-        let terms: Vec<String> = self.terms.iter().map(|terms| terms.hash().to_string()).collect();
-        let chosen = format!("{:?} {:?}", self.chosen, self.replicas);
+        let params: Vec<String> = self.params.iter().map(|params| params.hash().to_string()).collect();
+        let selected_overrides = format!("{:?} {:?}", self.selected_overrides, self.replicas);
         let gateways = self.gateways.iter().map(|key| &*key.name);
-        let parts: Vec<&str> = [&*common, &*chosen]
+        let parts: Vec<&str> = [&*common, &*selected_overrides]
             .into_iter()
-            .chain(terms.iter().map(String::as_str))
+            .chain(params.iter().map(String::as_str))
             .chain(gateways)
             .collect();
         Hash::of_parts(&parts)
@@ -144,13 +144,13 @@ impl Recipe {
     }
 
     /// Builds the work and its copy from the parsed `spec` and `overrides` of the policy.
-    pub(super) fn make(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
+    pub(super) fn build(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
         let CommonInputs { policy, origin, gvr, info, downstream_namespace, role, .. } = &*self.common;
         let mut spec = spec.clone();
-        if !self.chosen.is_empty() {
-            spec = overrides.patched(spec, &self.chosen, info.schema.as_deref())?;
+        if !self.selected_overrides.is_empty() {
+            spec = overrides.patched(spec, &self.selected_overrides, info.schema.as_deref())?;
         }
-        let params: Vec<&Params> = self.terms.iter().map(|terms| &*terms.params).collect();
+        let params: Vec<&Params> = self.params.iter().map(|params| &*params.params).collect();
         let skip: Vec<String> = params.iter().flat_map(|params| params.metadata_to_skip.clone()).collect();
         let mut annotations = copied_entries(&policy.annotations, &skip);
         annotations.insert(POLICY_SYNCED.to_owned(), origin.object().to_string());
@@ -196,11 +196,11 @@ impl Recipe {
         Ok(content)
     }
 
-    /// The planned work of the copy. `made` contains the properties of the copy from an earlier build.
-    pub(super) fn planned(&self, made: BuiltCopy) -> PlannedWork {
-        let BuiltCopy { spec, revision, bytes } = made;
+    /// The planned work of the copy. `built` contains the properties of the copy from an earlier build.
+    pub(super) fn planned(&self, built: BuiltCopy) -> PlannedWork {
+        let BuiltCopy { spec, revision, bytes } = built;
         let name = self.common.name();
-        PlannedWork::made(
+        PlannedWork::rebuildable(
             &self.template(&name),
             &self.names(),
             Arc::new(self.clone()),
@@ -227,7 +227,7 @@ impl Recipe {
 impl BuildSpec for Recipe {
     fn spec(&self) -> Result<ManifestWorkSpec, Problem> {
         let policy = &self.common.policy;
-        self.make(&read_spec(&policy.spec)?, &CommonInputs::overrides(policy)?)?.into_spec()
+        self.build(&read_spec(&policy.spec)?, &CommonInputs::overrides(policy)?)?.into_spec()
     }
 }
 

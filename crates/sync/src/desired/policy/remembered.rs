@@ -31,7 +31,7 @@ struct ParsedTexts {
 struct BuiltCopies {
     /// The schema against which the copies were validated.
     schema: Option<Arc<Schema>>,
-    made: BTreeMap<Hash, Result<BuiltCopy, Problem>>,
+    built: BTreeMap<Hash, Result<BuiltCopy, Problem>>,
 }
 
 /// The parsed target references of `policy`, which is in `namespace`.
@@ -72,25 +72,25 @@ pub(super) fn override_selectors_of(
 }
 
 /// The properties of the copy that `recipe` builds; `None` if it has not been built.
-pub(super) fn made(recipe: &Recipe) -> Option<Result<BuiltCopy, Problem>> {
+pub(super) fn built(recipe: &Recipe) -> Option<Result<BuiltCopy, Problem>> {
     let remembered = recipe.common.policy.copy_cache.get::<Mutex<BuiltCopies>>();
     let copies = remembered.lock();
-    if copies.made.is_empty() || !is_same(copies.schema.as_ref(), recipe) {
+    if copies.built.is_empty() || !is_same(copies.schema.as_ref(), recipe) {
         return None;
     }
-    copies.made.get(&recipe.key(&recipe.common_key())).cloned()
+    copies.built.get(&recipe.key(&recipe.common_key())).cloned()
 }
 
 /// Caches the properties of the copy that `recipe` builds, and removes copies that are not in `current`.
-pub(super) fn cache_copy(recipe: &Recipe, made: Result<BuiltCopy, Problem>, current: &BTreeSet<Hash>) {
+pub(super) fn cache_copy(recipe: &Recipe, built: Result<BuiltCopy, Problem>, current: &BTreeSet<Hash>) {
     let remembered = recipe.common.policy.copy_cache.get::<Mutex<BuiltCopies>>();
     let mut copies = remembered.lock();
     if !is_same(copies.schema.as_ref(), recipe) {
-        copies.made.clear();
+        copies.built.clear();
         copies.schema.clone_from(&recipe.common.info.schema);
     }
-    copies.made.retain(|key, _| current.contains(key));
-    copies.made.insert(recipe.key(&recipe.common_key()), made);
+    copies.built.retain(|key, _| current.contains(key));
+    copies.built.insert(recipe.key(&recipe.common_key()), built);
 }
 
 fn is_same(schema: Option<&Arc<Schema>>, recipe: &Recipe) -> bool {

@@ -28,7 +28,7 @@ fn fold(world: &World) -> GatewayFold {
 
 /// The Gateway `web` with this status. This controller owns the fields `owned` of the status, in the format of
 /// `managedFields`.
-fn says(status: &Value, owned: &Value) -> crate::testing::objects::Object {
+fn gateway_with_status(status: &Value, owned: &Value) -> crate::testing::objects::Object {
     let entry = json!({"manager": ControllerName::new(CONTROLLER).hub_field_manager(), "operation": "Apply",
         "subresource": "status", "fieldsV1": {"f:status": owned}});
     gateway("web").placed_on("all").status(status.clone()).metadata("managedFields", json!([entry]))
@@ -111,8 +111,9 @@ fn minute_starts_at_the_first_listing_after_a_start() {
 #[test]
 fn status_reports_missing_class_and_keeps_programmed() {
     let programmed = condition("Programmed", "True");
-    let world =
-        written().with(says(&json!({"conditions": [programmed]}), &json!({}))).without(class("multi"));
+    let world = written()
+        .with(gateway_with_status(&json!({"conditions": [programmed]}), &json!({})))
+        .without(class("multi"));
     let conditions = fold(&world).status.unwrap().conditions;
     let said: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason)).collect();
     assert_eq!(said, [("Accepted", "Unknown", "ClassGone"), ("Programmed", "True", "Pending")]);
@@ -127,17 +128,17 @@ fn status_reports_missing_class_and_keeps_programmed() {
 fn programmed_becomes_unknown_once_after_the_minute() {
     let ours = json!({"f:conditions": {r#"k:{"type":"Accepted"}"#: {}, r#"k:{"type":"Programmed"}"#: {}}, "f:addresses": {}});
     let status = json!({"conditions": [condition("Accepted", "True"), condition("Programmed", "True")]});
-    let world = written().with(says(&status, &ours)).without(class("multi")).after(RETURNS);
+    let world = written().with(gateway_with_status(&status, &ours)).without(class("multi")).after(RETURNS);
     let final_conditions = fold(&world).final_conditions.unwrap();
     let said: Vec<_> = final_conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.message)).collect();
     assert_eq!(said, [("Programmed", "Unknown", "GatewayClass multi does not exist")]);
 
     let ours = json!({"f:conditions": {r#"k:{"type":"Programmed"}"#: {}}});
     let theirs = json!({"conditions": [condition("Accepted", "True"), condition("Programmed", "Unknown")]});
-    let world = world.with(says(&theirs, &ours));
+    let world = world.with(gateway_with_status(&theirs, &ours));
     assert_eq!((fold(&world).final_conditions, fold(&world).status), (None, None), "whatever others say");
     assert_eq!(
-        fold(&world.with(says(&theirs, &json!(null)))).final_conditions,
+        fold(&world.with(gateway_with_status(&theirs, &json!(null)))).final_conditions,
         None,
         "what is not ours is let be"
     );
@@ -148,9 +149,9 @@ fn status_of_another_controllers_gateway_is_released() {
     let ours = json!({"f:conditions": {r#"k:{"type":"Accepted"}"#: {}}, "f:listeners": {}});
     let status = json!({"conditions": [condition("Accepted", "True")]});
     let theirs = class("multi").spec("controllerName", "example.com/other".into());
-    let world = written().with(theirs).with(says(&status, &ours));
+    let world = written().with(theirs).with(gateway_with_status(&status, &ours));
     assert_eq!(fold(&world).final_conditions, Some(Vec::new()));
-    assert_eq!(fold(&world.with(says(&status, &json!(null)))).final_conditions, None);
+    assert_eq!(fold(&world.with(gateway_with_status(&status, &json!(null)))).final_conditions, None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::testing::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy,
 };
 use crate::testing::world::{World, shop};
-use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, UNPLACED_SINCE};
 use policy_sync_api::moment::Moment;
 
 /// The time after which a cluster that left counts as unplaced, and the default grace period, in milliseconds.
@@ -130,7 +130,7 @@ fn spoke_cannot_extend_the_grace_period() {
     let marked = |text: &str| {
         let since = text.to_owned();
         unplaced().edited(&gateway_origin("web"), "us-1", |work| {
-            work["metadata"]["annotations"][DISPLACED_SINCE] = since.into();
+            work["metadata"]["annotations"][UNPLACED_SINCE] = since.into();
         })
     };
     for text in ["2999-01-01T00:00:00Z", "soon", ""] {
@@ -148,8 +148,8 @@ fn rewritten(world: World, moment: Option<i64>) -> World {
     world.edited(&gateway_origin("web"), "us-1", |work| {
         let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();
         match moment {
-            Some(moment) => annotations.insert(DISPLACED_SINCE.to_owned(), Moment(moment).rfc3339().into()),
-            None => annotations.remove(DISPLACED_SINCE),
+            Some(moment) => annotations.insert(UNPLACED_SINCE.to_owned(), Moment(moment).rfc3339().into()),
+            None => annotations.remove(UNPLACED_SINCE),
         };
     })
 }
@@ -215,8 +215,8 @@ fn class_limits_the_grace_period() {
     let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
     let world = with_longest(60);
     assert_eq!(problems(&world), NOTHING, "it asks for nothing");
-    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: using 60 s";
-    for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(told))] {
+    let over_limit = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: using 60 s";
+    for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(over_limit))] {
         assert_eq!(problems(&world), problem.into_iter().collect::<Vec<_>>());
         assert_eq!(gateway_writes(&world.after(59_000)), NOTHING);
     }
@@ -266,10 +266,10 @@ fn invalid_grace_period_is_reported_and_the_default_applies() {
         let world = unplaced().with(seconds(text));
         let problems: Vec<String> =
             world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect();
-        let told = format!(
+        let expected = format!(
             "annotation kuadrant.io/grace-timeout: expected whole seconds, at most 31536000, found {found}: using 600 s"
         );
-        assert_eq!(problems, [told]);
+        assert_eq!(problems, [expected]);
         assert_eq!(gateway_writes(&world), NOTHING, "it freezes nothing");
         assert_eq!(gateway_writes(&world.after(GRACE)), ["delete us-1"], "{text}");
     }

@@ -72,8 +72,8 @@ fn labelled_resource_is_copied_unchanged_to_its_clusters() {
     let work = plan.outcomes[&ClusterName::from("eu-1")].work().unwrap();
     assert_eq!(work.labels[WORK_FOR], "resource");
     assert_eq!(work.annotations["kuadrant.io/gateways"], "[]");
-    let asked = serde_json::to_string(&work.spec().unwrap().manifest_configs).unwrap();
-    assert!(asked.contains(".status.readyReplicas"), "{asked}");
+    let requested = serde_json::to_string(&work.spec().unwrap().manifest_configs).unwrap();
+    assert!(requested.contains(".status.readyReplicas"), "{requested}");
 }
 
 #[test]

@@ -249,10 +249,10 @@ fn secret_is_not_copied_to_a_reserved_namespace() {
 #[test]
 fn ten_uncopied_secrets_are_reported_and_the_rest_counted() {
     let references: Vec<Value> = (0..12).map(|n| own(&format!("a{n:02}"))).collect();
-    let told = problems(&copying(&references, &[]));
-    assert_eq!(told.len(), 11);
-    assert!(told[9].contains("shop/a09"), "{told:?}");
-    assert_eq!(told[10], "2 more Secrets that its listeners name are not copied");
+    let found = problems(&copying(&references, &[]));
+    assert_eq!(found.len(), 11);
+    assert!(found[9].contains("shop/a09"), "{found:?}");
+    assert_eq!(found[10], "2 more Secrets that its listeners name are not copied");
 }
 
 #[test]
@@ -265,8 +265,8 @@ fn secret_that_is_named_twice_is_copied_once() {
 fn secrets_count_towards_the_size_limit() {
     let world = copying(&[own("a")], &[secret("a").holding(&"x".repeat(SIZE_LIMIT))]);
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
-    let told = problems(&world);
-    assert!(told[0].starts_with("its work would have 5") && !told[0].contains("xx"), "{told:?}");
+    let found = problems(&world);
+    assert!(found[0].starts_with("its work would have 5") && !found[0].contains("xx"), "{found:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::testing::objects::{Object, cluster, gateway, gateway_origin, policy};
 use crate::testing::world::{World, shop};
-use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE, FEDERATION_SELECTOR, GRACE_TIMEOUT};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, FEDERATION_SELECTOR, GRACE_TIMEOUT, UNPLACED_SINCE};
 use policy_sync_api::moment::Moment;
 
 const GRACE: i64 = 600_000;
@@ -90,7 +90,7 @@ fn removed_mark_does_not_extend_the_grace_period() {
     let start = world.now;
     while world.now < start + GRACE - 30_000 {
         world = world.after(30_000).edited(&gateway_origin("web"), "us-1", |work| {
-            work["metadata"]["annotations"].as_object_mut().unwrap().remove(DISPLACED_SINCE);
+            work["metadata"]["annotations"].as_object_mut().unwrap().remove(UNPLACED_SINCE);
         });
     }
     assert_eq!(gateway_writes(&world.after(30_000)), ["delete us-1"]);

@@ -197,7 +197,7 @@ impl World {
     }
 
     fn made(&self, origin: &Origin) {
-        self.see(|view| unbuilt_copies(view, &self.settings, origin)).make();
+        self.see(|view| unbuilt_copies(view, &self.settings, origin)).build();
     }
 }
 

@@ -12,7 +12,7 @@ fn on(world: &World, cluster: &str) -> ClusterVerdict {
 }
 
 fn first(world: &World, cluster: &str) -> String {
-    told(&on(world, cluster).reasons[0])
+    rendered(&on(world, cluster).reasons[0])
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn programmed_gateway_is_in_sync() {
     let world = world().written().with_gateway_report("eu-1", &programmed("192.0.2.1").observed(1));
     assert!(on(&world, "eu-1").state == CopyState::InSync);
     assert_eq!(first(&world, "eu-1"), "Programmed: it is programmed there []");
-    let steps: Vec<String> = of_web(&world).steps.iter().map(|step| told(&step.reason)).collect();
+    let steps: Vec<String> = of_web(&world).steps.iter().map(|step| rendered(&step.reason)).collect();
     assert_eq!(
         steps,
         ["Ours: it is a Gateway of GatewayClass multi, which Placement shop/all places on 2 clusters []"]
@@ -62,7 +62,7 @@ fn grace_period_shows_its_end_for_gateway_and_policy() {
         assert!(verdict.state.is_desired());
         assert_eq!(grace.when, Some(until));
         assert_eq!(
-            told(grace),
+            rendered(grace),
             "InGrace: the cluster is no longer selected: Gateway shop/web is kept there for its grace period \
              [Placement shop/all | Gateway shop/web annotation kuadrant.io/grace-timeout]"
         );

@@ -52,11 +52,11 @@ fn reports_of_the_agent_are_quoted() {
     assert_eq!(why(&conflict, "eu-1"), [says]);
     assert!(!verdict(&conflict, "eu-1").state.is_present());
 
-    let told = |report| crate::explain::tests::world().written().with_report("eu-1", &report);
+    let reported = |report| crate::explain::tests::world().written().with_report("eu-1", &report);
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
     let says = "Overridden: it is overridden by a policy that was created on the cluster: by local/limits \
                 [the policies that were created on cluster <cluster>]";
-    assert_eq!(why(&told(overridden), "eu-1"), [says]);
+    assert_eq!(why(&reported(overridden), "eu-1"), [says]);
     let named = applied().observed(1).condition(
         "Enforced",
         "False",
@@ -102,24 +102,25 @@ fn reports_of_the_agent_are_quoted() {
     let says = format!(
         "Rejected: it is applied, but not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
     );
-    assert_eq!(why(&told(invalid), "eu-1"), [says]);
+    assert_eq!(why(&reported(invalid), "eu-1"), [says]);
     let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
     let says = format!(
         "Unknown: it is applied, but its condition Enforced is Unknown: Unknown: waits for the gateway \
          [RateLimitPolicy shop/limits | {copy}]"
     );
-    assert_eq!(why(&told(unknown), "eu-1"), [says]);
+    assert_eq!(why(&reported(unknown), "eu-1"), [says]);
     // The `False` condition is the reason, not the `Unknown` one.
     let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
     let says = format!(
         "NotEnforced: it is applied, but not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
     );
-    assert_eq!(why(&told(both.condition("Programmed", "False", "Invalid", "no port")), "eu-1"), [says]);
+    assert_eq!(why(&reported(both.condition("Programmed", "False", "Invalid", "no port")), "eu-1"), [says]);
     let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
     assert!(
-        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, but the cluster has not reported")
+        why(&reported(stale), "eu-1")[0]
+            .starts_with("Pending: it is applied, but the cluster has not reported")
     );
-    let says_nothing = verdict(&told(applied()), "eu-1");
+    let says_nothing = verdict(&reported(applied()), "eu-1");
     assert!(
         says_nothing.state == CopyState::OutOfSync && says_nothing.reasons[0].code == "Unknown",
         "{says_nothing:?}"
@@ -155,7 +156,7 @@ fn override_by_a_generated_policy_names_its_source() {
             let world = world.edited(&origin, "eu-1", |work| work["status"] = report.status(work));
             let explanation =
                 world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
-            (told(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
+            (rendered(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
         };
         // Without a policy of the source kind, the overriding policy belongs to the cluster.
         let own = format!(

@@ -19,12 +19,12 @@ fn of_web(world: &World) -> Explanation {
 }
 
 fn steps_of(world: &World) -> Vec<String> {
-    of_web(world).steps.iter().map(|step| told(&step.reason)).collect()
+    of_web(world).steps.iter().map(|step| rendered(&step.reason)).collect()
 }
 
 fn on(world: &World, cluster: &str) -> Vec<String> {
     let verdict = of_web(world).clusters.remove(&ClusterName::from(cluster)).unwrap();
-    verdict.reasons.iter().map(told).collect()
+    verdict.reasons.iter().map(rendered).collect()
 }
 
 const LABEL: &str = "Deployment shop/web label cluster.open-cluster-management.io/placement";
@@ -93,7 +93,7 @@ fn unsyncable_kind_is_explained() {
     let origin = Origin::named("", "secrets", "shop", "key");
     let found = world.see(|view| explain(view, &world.settings, &origin, "Secret", &Unavailable::new()));
     assert_eq!(
-        told(&found.steps[0].reason),
+        rendered(&found.steps[0].reason),
         "KindNotSyncable: its kind is not synced: Secrets are not copied to spokes as resources \
          [ConfigMap params/multi key params resourcesToSync]"
     );

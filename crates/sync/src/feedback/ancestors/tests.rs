@@ -77,7 +77,7 @@ fn unreadable(message: &str) -> String {
 }
 
 /// One line for each condition: `web (example.com/a): Enforced=False/Overridden@1 by local`.
-fn told(said: &ReportedAncestors) -> Vec<String> {
+fn rendered(said: &ReportedAncestors) -> Vec<String> {
     let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
         let observed =
             condition.observed_generation.map(|observed| format!("@{observed}")).unwrap_or_default();
@@ -105,21 +105,22 @@ fn message_round_trips() {
         "web (example.com/a): Enforced=False/Overridden@1 by local",
         "api/http: Ready=Unknown/- -",
     ];
-    assert_eq!(told(&said), expected);
+    assert_eq!(rendered(&said), expected);
 }
 
 #[test]
 fn invalid_reason_is_dropped() {
-    for (odd, told_as) in [("by local", "-"), ("x,", "-"), (&*"x".repeat(1_025), "-"), ("A_1", "A_1")] {
+    for (odd, rendered_reason) in [("by local", "-"), ("x,", "-"), (&*"x".repeat(1_025), "-"), ("A_1", "A_1")]
+    {
         let said =
             read(&message("r", 1, &[ancestor("web", "", "").with_condition("Ready", "True", odd, "")]));
-        assert_eq!(told(&said), [format!("web: Ready=True/{told_as}@1 -")]);
+        assert_eq!(rendered(&said), [format!("web: Ready=True/{rendered_reason}@1 -")]);
     }
 }
 
 #[test]
 fn message_without_ancestors_is_readable() {
-    assert_eq!(told(&read(&message("r", 1, &[]))), [""; 0]);
+    assert_eq!(rendered(&read(&message("r", 1, &[]))), [""; 0]);
 }
 
 #[test]

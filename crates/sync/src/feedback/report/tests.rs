@@ -12,7 +12,7 @@ fn dropped(status: &str, message: &str, absent: &[&str]) -> Vec<String> {
         last_transition_time: Time(Default::default()),
     };
     let conditions = [condition];
-    let names = absent.iter().filter(|name| by_agent(&conditions, name));
+    let names = absent.iter().filter(|name| is_dropped_by_agent(&conditions, name));
     names.map(|name| (*name).to_owned()).collect()
 }
 
@@ -39,5 +39,5 @@ fn value_that_the_agent_does_not_name_is_absent() {
 #[test]
 fn nothing_is_dropped_without_a_failure() {
     assert_eq!(dropped("True", "the type float64 of the value for half is not found", &["half"]), [""; 0]);
-    assert!(!by_agent(&[], "half"));
+    assert!(!is_dropped_by_agent(&[], "half"));
 }

@@ -9,14 +9,14 @@ fn paths(listeners: &Value) -> Vec<JsonPath> {
 }
 
 /// The values that are requested of listeners, such as `http attachedRoutes`.
-fn asked(listeners: &Value) -> Vec<String> {
+fn requested(listeners: &Value) -> Vec<String> {
     let names = paths(listeners).into_iter().map(|path| path.name);
     names.filter_map(|name| Some(name.strip_prefix("_listener_")?.replacen('_', " ", 1))).collect()
 }
 
 fn kinds(listener: Value) -> Vec<String> {
-    let asked = asked(&json!([listener]));
-    asked.iter().filter_map(|name| Some(name.split_once("kind_")?.1.to_owned())).collect()
+    let requested = requested(&json!([listener]));
+    requested.iter().filter_map(|name| Some(name.split_once("kind_")?.1.to_owned())).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn listeners_are_requested_by_name() {
 #[test]
 fn listeners_with_invalid_names_are_not_requested() {
     let odd = json!([{"name": "a\")].b"}, {"name": "A"}, {"name": ""}, {"name": 5}, {}, 7, {"name": "x".repeat(254)}]);
-    assert_eq!(asked(&odd), Vec::<String>::new());
+    assert_eq!(requested(&odd), Vec::<String>::new());
     for spec in
         [json!(null), json!([]), json!({}), json!({"listeners": 5}), json!({"listeners": {"name": "a"}})]
     {
@@ -66,8 +66,8 @@ fn value_names_are_unique_and_limited() {
         assert!(paths.len() <= 26 + 64 * 10, "{count}: {}", paths.len());
         let bytes: usize = paths.iter().map(|path| path.name.len() + path.path.len()).sum();
         assert!(bytes < 80 * 1024, "{count}: {bytes}");
-        let told: BTreeSet<&str> =
+        let listener_names: BTreeSet<&str> =
             names.iter().filter_map(|name| name.strip_prefix("_listener_")?.split('_').next()).collect();
-        assert_eq!(told.len(), count.min(64));
+        assert_eq!(listener_names.len(), count.min(64));
     }
 }

@@ -1,7 +1,7 @@
 //! Limits the size of the list of clusters.
 //!
-//! [`to_limit`] first cuts each entry, so that a long report of one cluster does not reduce the detail of others. Then
-//! [`fit`] chooses how much of the list fits: everything, only problems, only the keys, or the first keys.
+//! [`cut_to_limit`] first cuts each entry, so that a long report of one cluster does not reduce the detail of others.
+//! Then [`fit`] chooses how much of the list fits: everything, only problems, only the keys, or the first keys.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ struct RequiredKeys<'e> {
 /// ```text
 /// over 1 KiB ─▶ messages to 256 chars ─▶ no record conditions ─▶ no other fields ─▶ shorter messages ─▶ no reasons
 /// ```
-pub(super) fn to_limit(entry: &Synced) -> Cow<'_, Synced> {
+pub(super) fn cut_to_limit(entry: &Synced) -> Cow<'_, Synced> {
     if fits(entry) {
         return Cow::Borrowed(entry);
     }

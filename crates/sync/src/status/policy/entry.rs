@@ -89,9 +89,9 @@ fn worst<'a>(sources: impl Iterator<Item = &'a ConditionSource<'a>> + Clone) -> 
         _ => 1,
     };
     // Conditions of equal rank are ordered by ancestor, because the order of the list of ancestors may change.
-    let worst = sources.clone().min_by_key(|voice| (rank(voice), voice.0))?;
+    let worst = sources.clone().min_by_key(|source| (rank(source), source.0))?;
     let (by, condition) = *worst;
-    let more = sources.filter(|voice| rank(voice) == rank(worst)).count() - 1;
+    let more = sources.filter(|source| rank(source) == rank(worst)).count() - 1;
     let mut condition = SyncedCondition {
         condition_type: condition.condition_type.to_string(),
         status: condition.status.to_string(),

@@ -27,7 +27,7 @@ fn revision(world: &World) -> String {
 }
 
 /// The entry of `eu-1` if its agent reports this ancestor message with `report`.
-fn told(report: &TestReport, message: &str) -> Synced {
+fn entry_for(report: &TestReport, message: &str) -> Synced {
     written()
         .with_report("eu-1", &report.clone().ancestors("ConditionRuleEvaluated", message))
         .entries()
@@ -35,7 +35,7 @@ fn told(report: &TestReport, message: &str) -> Synced {
 }
 
 fn said_by(ancestors: &[Ancestor]) -> Synced {
-    told(&applied(), &message(&revision(&written()), 1, ancestors))
+    entry_for(&applied(), &message(&revision(&written()), 1, ancestors))
 }
 
 fn conditions(entry: &Synced) -> Vec<String> {
@@ -128,7 +128,7 @@ fn conditions_of_the_copy_count_with_those_of_ancestors() {
     let whole =
         applied().condition("Accepted", "False", "Whole", "no").condition("Enforced", "True", "E", "");
     let expected = ["Accepted=False/Whole no", "Enforced=False/Bad web (c)"];
-    assert_eq!(conditions(&told(&whole, &message)), expected);
+    assert_eq!(conditions(&entry_for(&whole, &message)), expected);
 }
 
 #[test]
@@ -158,16 +158,16 @@ fn without_report_for_the_current_copy_it_is_pending() {
     let fine = [ancestor("web", "", "c").with_condition("Enforced", "True", "E", "")];
     let present = revision(&written());
     is_pending(&written().with_report("eu-1", &applied()).entries()[0]);
-    is_pending(&told(&applied(), &message("another", 1, &fine)));
-    is_pending(&told(&applied(), &message(&present, 2, &fine)));
-    is_pending(&told(&applied().integer("_generation", 2), &message(&present, 1, &fine)));
+    is_pending(&entry_for(&applied(), &message("another", 1, &fine)));
+    is_pending(&entry_for(&applied(), &message(&present, 2, &fine)));
+    is_pending(&entry_for(&applied().integer("_generation", 2), &message(&present, 1, &fine)));
     for stale in ["0", "2"] {
         let stale = ancestor("web", "", "d").with_condition_for(stale, "Accepted", "True", "A", "");
         is_pending(&said_by(&[fine[0].clone(), stale]));
     }
     let silent = ancestor("web", "", "d").with_condition_for("", "Accepted", "True", "A", "");
     assert_eq!(conditions(&said_by(std::slice::from_ref(&silent))), ["Accepted=True/A web (d)"]);
-    is_pending(&told(&applied().observed(0), &message(&present, 1, &[silent])));
+    is_pending(&entry_for(&applied().observed(0), &message(&present, 1, &[silent])));
 }
 
 #[test]

@@ -147,10 +147,10 @@ fn configured_fields_are_shown_with_their_types() {
         .value("flag", json!({"type": "Boolean", "boolean": false}))
         .value("list", json!({"type": "JsonRaw", "jsonRaw": "[1,null]"}))
         .value("broken", json!({"type": "JsonRaw", "jsonRaw": "[1"}));
-    let asked = ["generation", "text", "flag", "list", "broken"];
+    let requested = ["generation", "text", "flag", "list", "broken"];
     let mut params = listing(&["ratelimitpolicies"]);
     params["policiesToSync"][0]["statusFields"] =
-        asked.map(|name| json!({"name": name, "path": format!(".status.{name}")})).into();
+        requested.map(|name| json!({"name": name, "path": format!(".status.{name}")})).into();
     let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
     let world = world.settled(&[policy_origin("limits")]).with_report("eu-1", &report);
     assert_eq!(
@@ -182,7 +182,7 @@ fn dropped_value_is_reported_and_missing_value_is_not() {
 fn value_nested_too_deeply_is_left_out() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["policiesToSync"][0]["statusFields"] = json!([{"name": "list", "path": ".status.list"}]);
-    let told = |levels: usize| {
+    let is_kept = |levels: usize| {
         let list = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let report = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
         let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
@@ -191,9 +191,9 @@ fn value_nested_too_deeply_is_left_out() {
         assert_eq!(entry.dropped.is_empty(), entry.fields.contains_key("list"), "it is one or the other");
         entry.dropped.is_empty()
     };
-    assert!(told(100));
+    assert!(is_kept(100));
     for levels in [101, 125, 127] {
-        assert!(!told(levels), "{levels}");
+        assert!(!is_kept(levels), "{levels}");
     }
 }
 

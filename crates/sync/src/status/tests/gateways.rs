@@ -63,7 +63,7 @@ fn placed(clusters: &[&str]) -> World {
 }
 
 /// `object` after `fold` was written, as the server returns it.
-fn told(object: &Object, fold: &GatewayFold) -> Object {
+fn after_fold(object: &Object, fold: &GatewayFold) -> Object {
     let mut object = object.clone();
     let manager = ControllerName::new(CONTROLLER).hub_field_manager();
     let mut entries = object.json["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
@@ -113,7 +113,7 @@ fn told(object: &Object, fold: &GatewayFold) -> Object {
 
 /// The world after the planned status of `web` was written.
 fn settled(world: World, web: &Object) -> (World, Object) {
-    let object = told(web, &fold(&world));
+    let object = after_fold(web, &fold(&world));
     (world.with(object.clone()), object)
 }
 
@@ -167,8 +167,8 @@ fn cluster_without_address_is_named() {
     let world = placed(&["eu-1", "us-1"])
         .with_gateway_report("eu-1", &programmed("192.0.2.1"))
         .with_gateway_report("us-1", &applied().condition("Programmed", "True", "Programmed", ""));
-    let says = "True Programmed: programmed on all of its clusters: 2; without an address: us-1";
-    assert_eq!(programmed_message(&world), says);
+    let expected = "True Programmed: programmed on all of its clusters: 2; without an address: us-1";
+    assert_eq!(programmed_message(&world), expected);
     assert_eq!(addresses(&world), ["eu-1/192.0.2.1"]);
 }
 
@@ -183,35 +183,35 @@ fn undeleted_gateway_is_reported_after_five_minutes() {
     let world = world.edited(&gateway_origin("web"), "us-1", |work| {
         work["metadata"]["deletionTimestamp"] = now.into();
     });
-    let (says, stuck) =
+    let (expected, stuck) =
         ("True Programmed: programmed on all of its clusters: 1", "not deleted on us-1 after 5 minutes");
     let at = |world: &World| fold(world).recheck.map(|Moment(at)| at - world.now);
-    assert_eq!((programmed_message(&world), at(&world)), (says.to_owned(), Some(LONG)));
+    assert_eq!((programmed_message(&world), at(&world)), (expected.to_owned(), Some(LONG)));
     let world = world.after(LONG - 1);
-    assert_eq!((programmed_message(&world), at(&world)), (says.to_owned(), Some(1)));
+    assert_eq!((programmed_message(&world), at(&world)), (expected.to_owned(), Some(1)));
     let world = world.after(1);
-    assert_eq!(programmed_message(&world), format!("{says}; {stuck}"));
+    assert_eq!(programmed_message(&world), format!("{expected}; {stuck}"));
     let notices = fold(&world).notices;
-    let told: Vec<(&str, &str)> =
+    let notes: Vec<(&str, &str)> =
         notices.iter().map(|notice| (notice.reason.as_str(), notice.note.as_str())).collect();
-    assert_eq!(told[1], ("Stuck", stuck));
+    assert_eq!(notes[1], ("Stuck", stuck));
     assert!(!notices[1].reason.is_good());
 }
 
 #[test]
 fn unprogrammed_cluster_is_named_with_its_reason() {
-    let says =
+    let message_of =
         |report: &TestReport| programmed_message(&placed(&["eu-1"]).with_gateway_report("eu-1", report));
     let no = |text: &str| format!("False NotProgrammed: not programmed on 1 of 1 clusters: eu-1 ({text})");
     let pending = |text: &str| format!("False Pending: not programmed on 1 of 1 clusters: eu-1 ({text})");
     let invalid = programmed("a").condition("Programmed", "False", "Invalid", "no certificate");
-    assert_eq!(says(&invalid), no("Invalid: no certificate"));
+    assert_eq!(message_of(&invalid), no("Invalid: no certificate"));
     let unaccepted = programmed("a").condition("Accepted", "False", "UnsupportedAddress", "");
-    assert_eq!(says(&unaccepted), no("UnsupportedAddress"), "whatever else it says");
-    assert_eq!(says(&refused("conflict with kubectl")), no("conflict with kubectl"));
+    assert_eq!(message_of(&unaccepted), no("UnsupportedAddress"), "whatever else it says");
+    assert_eq!(message_of(&refused("conflict with kubectl")), no("conflict with kubectl"));
     let waiting = applied().condition("Programmed", "Unknown", "Pending", "Waiting for controller");
-    assert_eq!(says(&waiting), pending("Pending: Waiting for controller"));
-    assert_eq!(says(&applied()), pending("pending"), "it says nothing");
+    assert_eq!(message_of(&waiting), pending("Pending: Waiting for controller"));
+    assert_eq!(message_of(&applied()), pending("pending"), "it says nothing");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn changed_gateway_is_pending_and_keeps_its_addresses() {
 
 #[test]
 fn unplaced_gateway_is_not_placed() {
-    let says = |gateway| programmed_message(&placed(&[]).with(gateway));
+    let message_of = |gateway| programmed_message(&placed(&[]).with(gateway));
     let web = || gateway("web");
     for (gateway, why) in [
         (web().placed_on("all"), "Placement shop/all has selected no cluster"),
@@ -260,7 +260,7 @@ fn unplaced_gateway_is_not_placed() {
         (web().placed_on(""), "it has an empty label cluster.open-cluster-management.io/placement"),
         (web().placed_on("none"), "it names Placement shop/none, which does not exist"),
     ] {
-        assert_eq!(says(gateway), format!("False NotPlaced: {why}"));
+        assert_eq!(message_of(gateway), format!("False NotPlaced: {why}"));
     }
     let world = placed(&[]).with(gateway("web"));
     assert_eq!(metadata(&world).annotations["kuadrant.io/gateway-clusters"], "[]");

@@ -40,10 +40,10 @@ struct Applied {
 /// Applies or removes the work's objects, depending on its finalizer and deletion timestamp.
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let deleted = work.metadata.deletion_timestamp.is_some();
-    match (hub::is_held(work), deleted) {
+    match (hub::has_finalizer(work), deleted) {
         (false, true) => Ok(Run::Idle),
         (false, false) => {
-            hub::hold(&agent.works, work).await.map(|()| Run::Idle).map_err(|error| text(&error))
+            hub::add_finalizer(&agent.works, work).await.map(|()| Run::Idle).map_err(|error| text(&error))
         }
         (true, false) => apply(agent, work).await,
         (true, true) => remove(agent, work).await,
@@ -71,15 +71,15 @@ async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     // A work without the condition `Applied` has had no manifests yet. Recorded objects are kept, because a restored
     // hub may still lack these manifests.
     let ever_applied = after.conditions.iter().any(|condition| condition.type_ == "Applied");
-    let held = if ever_applied { held(agent, &results).await } else { Err(Vec::new()) };
+    let existing = if ever_applied { existing(agent, &results).await } else { Err(Vec::new()) };
     let mut resources = None;
-    match held {
-        Ok(mut held) => {
-            let dropped = untracked(recorded(&record), &held);
+    match existing {
+        Ok(mut existing) => {
+            let dropped = untracked(recorded(&record), &existing);
             let (pending, failed) = agent.spoke.remove(&dropped, &owner(&record)).await;
             if failed.is_empty() {
-                held.extend(pending.iter().cloned());
-                resources = Some((held, !pending.is_empty()));
+                existing.extend(pending.iter().cloned());
+                resources = Some((existing, !pending.is_empty()));
             }
             errors.extend(failed);
         }
@@ -137,8 +137,8 @@ async fn apply_manifest(
 }
 
 /// The work's objects on the spoke, including those of manifests that failed in this run.
-async fn held(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>, Vec<String>> {
-    let (mut held, mut errors) = (Vec::new(), Vec::new());
+async fn existing(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>, Vec<String>> {
+    let (mut existing, mut errors) = (Vec::new(), Vec::new());
     for result in results {
         let meta = &result.outcome.meta;
         let uid = match &result.uid {
@@ -157,7 +157,7 @@ async fn held(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>
         };
         if let Some(uid) = uid {
             let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-            held.push(AppliedResource {
+            existing.push(AppliedResource {
                 group: some(&meta.group),
                 version: meta.version.clone(),
                 resource: meta.resource.clone(),
@@ -167,14 +167,14 @@ async fn held(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>
             });
         }
     }
-    if errors.is_empty() { Ok(held) } else { Err(errors) }
+    if errors.is_empty() { Ok(existing) } else { Err(errors) }
 }
 
 async fn remove(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let name = work.name_any();
     agent.watches.listen(&name, &[]);
     let Some(record) = agent.records.get(&name).await.map_err(|error| text(&error))? else {
-        hub::release(&agent.works, work).await.map_err(|error| text(&error))?;
+        hub::remove_finalizer(&agent.works, work).await.map_err(|error| text(&error))?;
         return Ok(Run::Idle);
     };
     if record.metadata.deletion_timestamp.is_none() {
@@ -196,7 +196,7 @@ async fn finalize(agent: &Agent, record: &AppliedManifestWork) -> Result<(), Str
         return Err(errors.join(", "));
     }
     if pending.is_empty() {
-        agent.records.release(record).await.map_err(|error| text(&error))
+        agent.records.remove_finalizer(record).await.map_err(|error| text(&error))
     } else {
         agent.records.write(record, pending).await.map_err(|error| text(&error))
     }

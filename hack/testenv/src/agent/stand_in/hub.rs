@@ -9,7 +9,7 @@ use policy_sync_api::work::{CLEANUP_FINALIZER, ManifestWork, ManifestWorkStatus}
 use serde_json::{Value, json};
 
 /// Whether the work has the agent's finalizer.
-pub(super) fn is_held(work: &ManifestWork) -> bool {
+pub(super) fn has_finalizer(work: &ManifestWork) -> bool {
     work.finalizers().iter().any(|finalizer| finalizer == CLEANUP_FINALIZER)
 }
 
@@ -35,14 +35,14 @@ pub(super) async fn write_status(
 }
 
 /// Adds the agent's finalizer.
-pub(super) async fn hold(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
+pub(super) async fn add_finalizer(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
     let mut finalizers = work.finalizers().to_vec();
     finalizers.push(CLEANUP_FINALIZER.into());
     write_finalizers(works, work, &finalizers).await
 }
 
 /// Removes the agent's finalizer.
-pub(super) async fn release(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
+pub(super) async fn remove_finalizer(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
     let rest: Vec<_> =
         work.finalizers().iter().filter(|finalizer| *finalizer != CLEANUP_FINALIZER).cloned().collect();
     write_finalizers(works, work, &rest).await

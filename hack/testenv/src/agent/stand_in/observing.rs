@@ -20,7 +20,7 @@ use super::watches::CachedObject;
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String> {
     let Some(before) = work.status.as_ref() else { return Ok(()) };
     let applied = before.conditions.iter().any(|condition| condition.type_ == "Applied");
-    if !hub::is_held(work) || !applied {
+    if !hub::has_finalizer(work) || !applied {
         return Ok(());
     }
     let manifests: Vec<_> =

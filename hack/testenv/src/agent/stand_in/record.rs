@@ -75,13 +75,13 @@ impl Records {
         self.api.patch_status(&record.name_any(), &params, &Patch::Merge(patch)).await.map(|_| ())
     }
 
-    /// Deletes a record; its finalizer keeps it until [`Records::release`].
+    /// Deletes a record; its finalizer keeps it until [`Records::remove_finalizer`].
     pub(super) async fn delete(&self, record: &AppliedManifestWork) -> kube::Result<()> {
         self.api.delete(&record.name_any(), &DeleteParams::default()).await.map(|_| ())
     }
 
     /// Removes the record's finalizer.
-    pub(super) async fn release(&self, record: &AppliedManifestWork) -> kube::Result<()> {
+    pub(super) async fn remove_finalizer(&self, record: &AppliedManifestWork) -> kube::Result<()> {
         let rest: Vec<_> = record.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
         let patch = json!({"metadata": {
             "uid": record.metadata.uid,

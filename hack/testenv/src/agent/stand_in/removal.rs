@@ -39,11 +39,11 @@ pub(super) fn removal(object: &ObjectMeta, uid: &str, owner: &str) -> Removal {
     }
 }
 
-/// The recorded objects that are not in `held`, compared without their versions.
-pub(super) fn untracked(recorded: &[AppliedResource], held: &[AppliedResource]) -> Vec<AppliedResource> {
+/// The recorded objects that are not in `existing`, compared without their versions.
+pub(super) fn untracked(recorded: &[AppliedResource], existing: &[AppliedResource]) -> Vec<AppliedResource> {
     recorded
         .iter()
-        .filter(|record| !held.iter().any(|one| identity(one) == identity(record)))
+        .filter(|record| !existing.iter().any(|one| identity(one) == identity(record)))
         .cloned()
         .collect()
 }

@@ -17,7 +17,7 @@ use super::state::Agent;
 struct ApplyInputs {
     uid: Option<String>,
     deleted: bool,
-    held: bool,
+    has_finalizer: bool,
     spec: ManifestWorkSpec,
     labels: Option<BTreeMap<String, String>>,
 }
@@ -27,7 +27,7 @@ impl ApplyInputs {
         Self {
             uid: work.metadata.uid.clone(),
             deleted: work.metadata.deletion_timestamp.is_some(),
-            held: hub::is_held(work),
+            has_finalizer: hub::has_finalizer(work),
             spec: work.spec.clone(),
             labels: work.metadata.labels.clone(),
         }

@@ -47,12 +47,12 @@ fn pending(what: &str) -> LoadOutcome {
 }
 
 /// The status annotation of the ConfigMap `a`, if its keys have these verdicts.
-fn says(verdicts: &[(&str, Verdict)]) -> Value {
-    says_with(verdicts, &ServingState::default())
+fn status_annotation(verdicts: &[(&str, Verdict)]) -> Value {
+    status_annotation_with(verdicts, &ServingState::default())
 }
 
-/// Like `says`, with this state of the webhook registration.
-fn says_with(verdicts: &[(&str, Verdict)], registered: &ServingState) -> Value {
+/// Like `status_annotation`, with this state of the webhook registration.
+fn status_annotation_with(verdicts: &[(&str, Verdict)], registered: &ServingState) -> Value {
     let hub = Hub::new();
     let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
     hub.config_maps(&[policy("a", OLD, &data)]);
@@ -70,24 +70,24 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &ServingState) -> Value {
 #[test]
 fn module_over_a_limit_is_reported_while_its_text_is_in_force() {
     let id = ModuleId::new("policies/a/a.rego");
-    let says = |text: &str, excess: Excess| {
+    let status_annotation = |text: &str, excess: Excess| {
         let slow = BTreeMap::from([(id.clone(), SlowModule::new(text.into(), excess))]);
         let registered = ServingState { slow, ..ServingState::default() };
-        says_with(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))], &registered)
+        status_annotation_with(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))], &registered)
     };
     let location = json!({"file": "a.rego"});
     let message = "takes more than 1 s by itself, which is the limit for all modules of its package together";
     let warnings = json!([{"message": message, "location": location}]);
-    assert_eq!(says("…", Excess::Time), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(status_annotation("…", Excess::Time), json!({"status": "ok", "warnings": warnings}));
     let message = "takes more than 32 MiB of memory by itself for one review";
     let warnings = json!([{"message": message, "location": location}]);
-    assert_eq!(says("…", Excess::Memory), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(status_annotation("…", Excess::Memory), json!({"status": "ok", "warnings": warnings}));
     let message =
         "takes 700 ms of the 1 s that all modules of its package may take together, more than any other";
     let warnings = json!([{"message": message, "location": location}]);
     let most = Excess::MostTime(Duration::from_millis(700));
-    assert_eq!(says("…", most), json!({"status": "ok", "warnings": warnings}));
-    assert_eq!(says("another", Excess::Time), json!({"status": "ok"}));
+    assert_eq!(status_annotation("…", most), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(status_annotation("another", Excess::Time), json!({"status": "ok"}));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
             (name.as_str(), advised)
         })
         .collect();
-    let status = says(&verdicts);
+    let status = status_annotation(&verdicts);
     assert_eq!(status["status"], "ok");
     assert_eq!(status["warnings"].as_array().map(Vec::len), Some(MAX_WARNINGS));
     assert_eq!(status["moreWarnings"], 2_480);
@@ -111,14 +111,17 @@ fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
 
 #[test]
 fn status_is_ok_once_all_modules_are_loaded() {
-    assert_eq!(says(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))]), json!({"status": "ok"}));
+    assert_eq!(
+        status_annotation(&[("a.rego", verdict("text", LoadOutcome::Loaded, true))]),
+        json!({"status": "ok"})
+    );
     let mut advised = verdict("text", LoadOutcome::Loaded, true);
     let id = ModuleId::new("policies/a/a.rego");
     advised.advice = vec![Fault::new(&id, Position { line: 1, column: 9 }, "pods are sheep")];
     let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
-    assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
+    assert_eq!(status_annotation(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
     // The verdict is about an earlier text, so this text is not checked yet.
-    assert_eq!(says(&[("a.rego", verdict("other", LoadOutcome::Loaded, true))]), Value::Null);
+    assert_eq!(status_annotation(&[("a.rego", verdict("other", LoadOutcome::Loaded, true))]), Value::Null);
 }
 
 #[test]
@@ -129,12 +132,12 @@ fn rejection_lists_faults_and_the_effective_state() {
         let errors = json!([{"message": "is wrong", "location": location}]);
         json!({"status": "error", "error": {"message": message, "errors": errors}})
     };
-    let found = says(&[("a.rego", verdict("text", refused(id, 1), true))]);
+    let found = status_annotation(&[("a.rego", verdict("text", refused(id, 1), true))]);
     assert_eq!(found, error("rejected; the previous version stays in force"));
     let loaded = || ("b.rego", verdict("text", LoadOutcome::Loaded, true));
-    let found = says(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
+    let found = status_annotation(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
     assert_eq!(found, error("rejected; everything that it would evaluate is denied"));
-    let many = says(&[
+    let many = status_annotation(&[
         ("a.rego", verdict("text", refused(id, 20), true)),
         ("b.rego", verdict("text", refused("policies/a/b.rego", 7), true)),
     ]);
@@ -147,7 +150,7 @@ fn waiting_modules_are_reported_after_a_second() {
     let of = |since: i64| {
         let mut waiting_for = verdict("text", pending("pods"), false);
         waiting_for.since = Moment(since);
-        says(&[("a.rego", waiting_for)])
+        status_annotation(&[("a.rego", waiting_for)])
     };
     assert_eq!(of(NOW.0 - 999), Value::Null);
     let expected = json!({"message": "not in force yet: waits for pods", "errors": []});
@@ -163,7 +166,7 @@ fn condition_keeps_its_transition_time() {
         "metadata": {"name": "a", "uid": "a", "generation": 3, "creationTimestamp": OLD},
     });
     let id = ModuleId::new("regopolicies/a");
-    let says = |object: &Value, outcome: LoadOutcome, now: Moment| {
+    let status_annotation = |object: &Value, outcome: LoadOutcome, now: Moment| {
         hub.list(&REGO_POLICIES.all(), std::slice::from_ref(object));
         let verdicts = Verdicts {
             modules: [(id.clone(), verdict("text", outcome, false))].into(),
@@ -178,7 +181,7 @@ fn condition_keeps_its_transition_time() {
         );
         told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
     };
-    let first = says(&object, refused("regopolicies/a", 1), NOW).unwrap();
+    let first = status_annotation(&object, refused("regopolicies/a", 1), NOW).unwrap();
     let expected = json!({
         "type": "Loaded", "status": "False", "reason": "Refused", "observedGeneration": 3,
         "lastTransitionTime": "1970-01-01T00:16:40Z",
@@ -187,13 +190,13 @@ fn condition_keeps_its_transition_time() {
     assert_eq!(first, expected);
     object["status"] = json!({"conditions": [first]});
     let later = NOW.after(Duration::from_secs(60));
-    assert_eq!(says(&object, refused("regopolicies/a", 1), later), None, "nothing is new");
-    let waiting_for = says(&object, pending("pods"), later).unwrap();
+    assert_eq!(status_annotation(&object, refused("regopolicies/a", 1), later), None, "nothing is new");
+    let waiting_for = status_annotation(&object, pending("pods"), later).unwrap();
     assert_eq!(
         (&waiting_for["reason"], &waiting_for["lastTransitionTime"]),
         (&json!("Pending"), &first["lastTransitionTime"])
     );
-    let loaded = says(&object, LoadOutcome::Loaded, later).unwrap();
+    let loaded = status_annotation(&object, LoadOutcome::Loaded, later).unwrap();
     let expected = json!({
         "type": "Loaded", "status": "True", "reason": "Loaded", "observedGeneration": 3,
         "lastTransitionTime": "1970-01-01T00:17:40Z", "message": "in force",
@@ -216,17 +219,22 @@ fn missing_webhook_is_reported_after_a_second() {
     let long_ago = registered(false, Moment(0));
     let waiting_for = json!({"status": "error", "error": {"errors": [],
         "message": "not in force yet: waits for its webhook registration (why)"}});
-    assert_eq!(says_with(&placement, &long_ago), waiting_for);
-    assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
-    assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
+    assert_eq!(status_annotation_with(&placement, &long_ago), waiting_for);
+    assert_eq!(
+        status_annotation_with(&placement, &registered(false, NOW)),
+        Value::Null,
+        "it may come in a moment"
+    );
+    assert_eq!(status_annotation_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
     let kept = json!({"status": "ok", "notes": ["its webhook registration cannot be updated: why"]});
-    assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
+    assert_eq!(status_annotation_with(&placement, &registered(true, NOW)), kept);
     // With an external engine, the earlier text in force is not evaluated either.
     let refused = [(
         "a.rego",
         Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },
     )];
-    let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
+    let message =
+        status_annotation_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
     assert_eq!(message, "rejected; the previous version stays in force");
 }
 
@@ -237,7 +245,10 @@ fn patch_conflict_with_an_older_policy_is_a_warning() {
     let conflicts = BTreeMap::from([(ModuleId::new("policies/a/a.rego"), text.to_owned())]);
     let registered = ServingState { conflicts, ..ServingState::default() };
     let warning = json!({"message": text, "location": {"file": "a.rego"}});
-    assert_eq!(says_with(&in_force, &registered), json!({"status": "ok", "warnings": [warning]}));
+    assert_eq!(
+        status_annotation_with(&in_force, &registered),
+        json!({"status": "ok", "warnings": [warning]})
+    );
 }
 
 #[test]
@@ -247,11 +258,15 @@ fn outdated_opa_is_reported_after_a_second() {
         |since| ServingState { opa_problem: Some("why".to_owned()), since, ..ServingState::default() };
     let waiting_for = json!({"status": "error", "error": {"errors": [],
         "message": "not in force yet: waits for its upload to OPA (why)"}});
-    assert_eq!(says_with(&in_force, &opa_problem(Moment(0))), waiting_for);
-    assert_eq!(says_with(&in_force, &opa_problem(NOW)), Value::Null, "it may have it in a moment");
+    assert_eq!(status_annotation_with(&in_force, &opa_problem(Moment(0))), waiting_for);
+    assert_eq!(
+        status_annotation_with(&in_force, &opa_problem(NOW)),
+        Value::Null,
+        "it may have it in a moment"
+    );
     let never = [("a.rego", verdict("text", refused("a.rego", 1), false))];
     assert_eq!(
-        says_with(&never, &opa_problem(Moment(0)))["error"]["message"],
+        status_annotation_with(&never, &opa_problem(Moment(0)))["error"]["message"],
         "rejected; everything that it would evaluate is denied"
     );
 }

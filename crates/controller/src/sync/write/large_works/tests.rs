@@ -29,7 +29,7 @@ fn large_works_in_flight_are_limited_and_small_works_never_wait() {
 async fn works_not_kept_in_memory_are_built_one_at_a_time_when_sent() {
     let large_works = LargeWorkLimits::new();
     let action = &actions(&fleet().with(varied(TENTH)))[0];
-    assert!(!action.is_held());
+    assert!(!action.is_in_memory());
     let turn = large_works.turn().await;
     let mut request = Box::pin(large_works.request(action));
     assert!((&mut request).now_or_never().is_none(), "something else is made");

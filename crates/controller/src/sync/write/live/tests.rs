@@ -20,7 +20,7 @@ const TAKES: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Default)]
 struct Server {
-    asked: Arc<Mutex<Vec<String>>>,
+    requested: Arc<Mutex<Vec<String>>>,
     /// The generation of all objects.
     generation: Arc<AtomicI64>,
     /// The resource version. It differs in each response, so checks must ignore it.
@@ -53,7 +53,7 @@ impl Server {
 
     async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        self.asked.lock().push(name.clone());
+        self.requested.lock().push(name.clone());
         let generation = self.generation.load(Ordering::Relaxed);
         let resource_version = self.resource_version.fetch_add(1, Ordering::Relaxed).to_string();
         if name == "stalls" {
@@ -81,8 +81,8 @@ impl Server {
         Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
     }
 
-    fn asked_for(&self, name: &str) -> usize {
-        self.asked.lock().iter().filter(|asked| *asked == name).count()
+    fn requests_for(&self, name: &str) -> usize {
+        self.requested.lock().iter().filter(|requested| *requested == name).count()
     }
 }
 
@@ -102,7 +102,7 @@ fn cause(policy: &str) -> BTreeSet<Precondition> {
     BTreeSet::from([object("gateways", "web", Some(0)), object("policies", policy, Some(0))])
 }
 
-fn word(outcome: Result<(), WriteError>) -> &'static str {
+fn category(outcome: Result<(), WriteError>) -> &'static str {
     outcome.map_or_else(|error| error.category(), |()| "same")
 }
 
@@ -118,10 +118,10 @@ async fn concurrent_checks_of_one_cause_share_one_read() {
         causes.check(cause(name)).await
     });
     let (first, others) = futures::join!(first, join_all(others));
-    assert_eq!(word(first), "same");
-    assert!(others.into_iter().all(|outcome| word(outcome) == "same"));
-    assert!(server.asked_for("web") <= 1 + CONCURRENT_BATCHES, "{} reads", server.asked_for("web"));
-    assert_eq!(server.asked_for("9"), 1);
+    assert_eq!(category(first), "same");
+    assert!(others.into_iter().all(|outcome| category(outcome) == "same"));
+    assert!(server.requests_for("web") <= 1 + CONCURRENT_BATCHES, "{} reads", server.requests_for("web"));
+    assert_eq!(server.requests_for("9"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,15 +130,15 @@ async fn many_objects_are_listed_and_missing_ones_are_read_singly() {
         let server = Server::listing(["1", "2"], more);
         let causes = server.causes();
         let policies = |n: usize| object("policies", &n.to_string(), (n < 3).then_some(0));
-        let asked: BTreeSet<Precondition> =
+        let requested: BTreeSet<Precondition> =
             (1..=LIST_THRESHOLD).map(policies).chain([object("policies", "gone", None)]).collect();
-        let outcome = causes.check(asked.clone()).await;
-        assert_eq!(server.asked_for("policies"), 1);
+        let outcome = causes.check(requested.clone()).await;
+        assert_eq!(server.requests_for("policies"), 1);
         match more {
-            "" => assert_eq!(word(outcome), "same", "what a whole list lacks is not there"),
-            _ => assert_eq!(word(outcome), "cause_changed", "the others are on the next page"),
+            "" => assert_eq!(category(outcome), "same", "what a whole list lacks is not there"),
+            _ => assert_eq!(category(outcome), "cause_changed", "the others are on the next page"),
         }
-        assert_eq!((server.asked_for("1"), server.asked_for("gone")), (0, reads / 2));
+        assert_eq!((server.requests_for("1"), server.requests_for("gone")), (0, reads / 2));
     }
 }
 
@@ -153,7 +153,7 @@ async fn each_check_uses_a_read_that_starts_after_it() {
         causes.check(cause("late")).await
     };
     let (early, late) = futures::join!(early, late);
-    assert_eq!((word(early), word(late)), ("same", "cause_changed"));
+    assert_eq!((category(early), category(late)), ("same", "cause_changed"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,11 +161,11 @@ async fn slow_read_does_not_block_other_checks() {
     let server = Server::default();
     let causes = server.causes();
     let start = tokio::time::Instant::now();
-    let stalled = async { (word(causes.check(cause("stalls")).await), start.elapsed()) };
-    let other = async { (word(causes.check(cause("other")).await), start.elapsed()) };
+    let stalled = async { (category(causes.check(cause("stalls")).await), start.elapsed()) };
+    let other = async { (category(causes.check(cause("other")).await), start.elapsed()) };
     let later = async {
         tokio::time::sleep(TAKES).await;
-        (word(causes.check(cause("later")).await), start.elapsed())
+        (category(causes.check(cause("later")).await), start.elapsed())
     };
     let (stalled, other, later) = futures::join!(stalled, other, later);
     assert_eq!((stalled.0, other.0, later.0), ("timeout", "same", "same"));
@@ -177,21 +177,22 @@ async fn missing_object_counts_as_absent_but_failed_read_is_an_error() {
     let server = Server::default();
     let causes = server.causes();
     let check =
-        async |name, generation| word(causes.check([object("policies", name, generation)].into()).await);
+        async |name, generation| category(causes.check([object("policies", name, generation)].into()).await);
     assert_eq!(check("gone", None).await, "same");
     assert_eq!(check("gone", Some(0)).await, "cause_changed");
     assert_eq!(check("there", None).await, "cause_changed");
     assert_eq!(check("hidden", None).await, "forbidden");
     let both = futures::join!(causes.check(cause("hidden")), causes.check(cause("hidden")));
-    assert_eq!((word(both.0), word(both.1)), ("forbidden", "forbidden"));
-    assert_eq!(server.asked_for("hidden"), 2);
+    assert_eq!((category(both.0), category(both.1)), ("forbidden", "forbidden"));
+    assert_eq!(server.requests_for("hidden"), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_or_terminating_namespace_does_not_match() {
     let server = Server::default();
     let causes = server.causes();
-    let check = async |name: &str| word(causes.check([Precondition::Namespace(name.into())].into()).await);
+    let check =
+        async |name: &str| category(causes.check([Precondition::Namespace(name.into())].into()).await);
     assert_eq!(check("shop").await, "same");
     assert_eq!(check("going").await, "cause_changed");
     assert_eq!(check("gone").await, "cause_changed");

@@ -46,20 +46,20 @@ async fn large_copies_are_built_without_holding_the_slot_or_the_mirror() {
     let mut slot = Some(slots.clone().acquire_owned().await);
     let turn = sync.large_works.turn().await;
     {
-        let mut made = Box::pin(sync.build_ahead(&limits, &mut slot));
-        assert!((&mut made).now_or_never().is_none(), "it waits for its turn");
+        let mut built = Box::pin(sync.build_ahead(&limits, &mut slot));
+        assert!((&mut built).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
         // This would deadlock if `build_ahead` still held the mirror.
         mirror.bookmark(&WORKS.all(), u64::MAX);
         drop(turn);
-        assert!(made.await);
+        assert!(built.await);
     }
-    let unmade = policy_sync_sync::desired::ahead::unbuilt_copies(
+    let unbuilt = policy_sync_sync::desired::ahead::unbuilt_copies(
         mirror.read().view(sync.clock.now()),
         &sync.settings,
         &limits,
     );
-    assert!(unmade.is_empty(), "the plan would make it again");
+    assert!(unbuilt.is_empty(), "the plan would make it again");
 }
 
 #[tokio::test]

@@ -24,17 +24,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How the hub treats a request: the delays of request and response in milliseconds, or the failure.
 #[derive(Clone, Copy, Debug)]
 enum RequestOutcome {
-    Answered(u64, u64),
-    AnswerLost(u64),
+    Response(u64, u64),
+    ResponseLost(u64),
     Lost,
     Failed,
 }
 
 fn outcomes() -> impl Strategy<Value = RequestOutcome> {
     prop_oneof![
-        6 => (0u64..100, 0u64..100).prop_map(|(there, back)| RequestOutcome::Answered(there, back)),
-        2 => (0u64..20_000, 0u64..5_000).prop_map(|(there, back)| RequestOutcome::Answered(there, back)),
-        1 => (0u64..20_000).prop_map(RequestOutcome::AnswerLost),
+        6 => (0u64..100, 0u64..100).prop_map(|(there, back)| RequestOutcome::Response(there, back)),
+        2 => (0u64..20_000, 0u64..5_000).prop_map(|(there, back)| RequestOutcome::Response(there, back)),
+        1 => (0u64..20_000).prop_map(RequestOutcome::ResponseLost),
         1 => Just(RequestOutcome::Lost),
         1 => Just(RequestOutcome::Failed),
     ]
@@ -84,10 +84,10 @@ impl Hub {
             let hub = hub.clone();
             // The request is served in its own task, because it arrives even if the client no longer waits.
             let serving = tokio::spawn(async move {
-                let outcome = hub.outcomes.lock().unwrap().pop().unwrap_or(RequestOutcome::Answered(1, 1));
+                let outcome = hub.outcomes.lock().unwrap().pop().unwrap_or(RequestOutcome::Response(1, 1));
                 let (there, back) = match outcome {
-                    RequestOutcome::Answered(there, back) => (there, Some(back)),
-                    RequestOutcome::AnswerLost(there) => (there, None),
+                    RequestOutcome::Response(there, back) => (there, Some(back)),
+                    RequestOutcome::ResponseLost(there) => (there, None),
                     RequestOutcome::Lost => std::future::pending().await,
                     RequestOutcome::Failed => {
                         return (500, json!({"kind": "Status", "status": "Failure", "code": 500}));
@@ -121,7 +121,7 @@ impl Hub {
 }
 
 /// Runs an elector forever, with pauses as if the process were suspended.
-async fn stand(mut elector: Elector, mut pauses: Vec<u64>) {
+async fn run_forever(mut elector: Elector, mut pauses: Vec<u64>) {
     loop {
         let wait = elector.attempt().await;
         sleep(wait.max(Duration::from_millis(pauses.pop().unwrap_or(0)))).await;
@@ -135,7 +135,7 @@ async fn rivals(outcomes: Vec<RequestOutcome>, pauses: Vec<Vec<u64>>) -> Result<
     for pauses in pauses {
         let (elector, leadership) = hub.elector();
         leaderships.push(leadership);
-        tasks.spawn(stand(elector, pauses));
+        tasks.spawn(run_forever(elector, pauses));
     }
     let leaders = || leaderships.iter().filter(|leadership| leadership.leads()).count();
     let well = loop {
@@ -176,7 +176,7 @@ async fn released_lease_is_taken_within_two_seconds() {
     let (follower, follows) = hub.elector();
     leader.attempt().await;
     assert!(leads.leads());
-    tokio::spawn(stand(follower, Vec::new()));
+    tokio::spawn(run_forever(follower, Vec::new()));
     sleep(DURATION).await;
     leader.attempt().await;
     assert!(leads.leads() && !follows.leads());

@@ -100,7 +100,7 @@ impl<'a> Overlaps<'a> {
         name: &'a str,
         exclusive: bool,
     ) -> Result<(), DocumentError> {
-        walker.steps.take(fields.names.len())?;
+        walker.steps.count(fields.names.len())?;
         if !self.fragments.insert(name) {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl<'a> Overlaps<'a> {
         second: &'a str,
         exclusive: bool,
     ) -> Result<(), DocumentError> {
-        walker.steps.take(1)?;
+        walker.steps.count(1)?;
         if first == second {
             return Ok(());
         }
@@ -192,7 +192,7 @@ impl<'a> Overlaps<'a> {
         exclusive: bool,
     ) -> Result<(), DocumentError> {
         for name in &first.names {
-            walker.steps.take(1)?;
+            walker.steps.count(1)?;
             let Some(others) = second.fields.get(name) else { continue };
             for of_first in &first.fields[name] {
                 for of_second in others {
@@ -210,7 +210,7 @@ impl<'a> Overlaps<'a> {
         second: Selected<'a>,
         exclusive: bool,
     ) -> Result<(), DocumentError> {
-        walker.steps.take(COMPARED)?;
+        walker.steps.count(COMPARED)?;
         let (Some(parent), Some(other_parent)) = (first.parent, second.parent) else { return Ok(()) };
         let definition = walker.definition(first.field, first.parent)?;
         let other_definition = walker.definition(second.field, second.parent)?;
@@ -251,7 +251,7 @@ fn add<'a>(
     collected: &mut Collected<'a>,
 ) -> Result<(), DocumentError> {
     for selection in selections.items {
-        walker.steps.take(COLLECTED)?;
+        walker.steps.count(COLLECTED)?;
         match selection {
             Selection::Field(field) => {
                 let name = if field.alias.is_empty() { &*field.name } else { &*field.alias };
@@ -278,7 +278,7 @@ fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Res
         return Ok(false);
     }
     for argument in first {
-        walker.steps.take(second.len())?;
+        walker.steps.count(second.len())?;
         let mut found = false;
         for other in second.iter().filter(|other| other.name == argument.name) {
             found = found || is_same(walker, &argument.value, &other.value)?;
@@ -292,7 +292,7 @@ fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Res
 
 /// Whether two values are equal, regardless of the order of fields in objects.
 fn is_same(walker: &Walker<'_>, first: &InputValue, second: &InputValue) -> Result<bool, DocumentError> {
-    walker.steps.take(first.children.len())?;
+    walker.steps.count(first.children.len())?;
     if first.kind != second.kind || first.raw != second.raw || first.children.len() != second.children.len() {
         return Ok(false);
     }

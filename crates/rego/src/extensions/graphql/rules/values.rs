@@ -26,7 +26,7 @@ impl<'a> Walker<'a> {
         has_default: bool,
         walk: &mut Walk<'a>,
     ) -> Result<(), DocumentError> {
-        self.steps.take(1)?;
+        self.steps.count(1)?;
         match value.kind {
             Some(ValueKind::Variable) => return self.variable(value, expected, has_default, walk),
             Some(ValueKind::Object) => {
@@ -91,7 +91,7 @@ impl<'a> Walker<'a> {
         walk: &Walk<'a>,
     ) -> Result<Option<(usize, &'a VariableDefinition)>, DocumentError> {
         let Some(operation) = walk.operation else { return Ok(None) };
-        self.steps.take(operation.variables.len())?;
+        self.steps.count(operation.variables.len())?;
         Ok(operation.variables.iter().enumerate().find(|(_, variable)| variable.variable == value.raw))
     }
 
@@ -117,7 +117,7 @@ impl<'a> Walker<'a> {
             Some(ValueKind::String | ValueKind::Block) => valid(!is_enum && matches!(name, "String" | "ID")),
             Some(ValueKind::Boolean) => valid(name == "Boolean"),
             Some(ValueKind::Enum) => {
-                self.steps.take(definition.enum_values.len())?;
+                self.steps.count(definition.enum_values.len())?;
                 valid(is_enum && definition.enum_values.iter().any(|allowed| allowed.name == value.raw))
             }
             Some(ValueKind::Object) => self.object(value, definition, walk),
@@ -131,7 +131,7 @@ impl<'a> Walker<'a> {
         walk: &Walk<'a>,
     ) -> Result<(), DocumentError> {
         for field in &definition.fields {
-            self.steps.take(value.children.len())?;
+            self.steps.count(value.children.len())?;
             let is_required = field.of.non_null && field.default.is_none();
             valid(!is_required || value.children.iter().any(|child| child.name == field.name))?;
         }
@@ -151,7 +151,7 @@ impl<'a> Walker<'a> {
         definition: &Definition,
         walk: &Walk<'a>,
     ) -> Result<(), DocumentError> {
-        self.steps.take(definition.directives.len())?;
+        self.steps.count(definition.directives.len())?;
         let is_one_of = definition.directives.iter().any(|directive| &*directive.name == "oneOf");
         if !value.is(ValueKind::Object) || !is_one_of {
             return Ok(());
@@ -166,7 +166,7 @@ impl<'a> Walker<'a> {
     /// Checks that all numbers in a value are in range: 64-bit integers and finite floats. Variables have the values of
     /// their defaults.
     fn check_numbers(&self, value: &InputValue, walk: &Walk<'a>) -> Result<(), DocumentError> {
-        self.steps.take(1)?;
+        self.steps.count(1)?;
         match value.kind {
             Some(ValueKind::Int) => valid(value.raw.parse::<i64>().is_ok()),
             Some(ValueKind::Float) => valid(value.raw.parse::<f64>().is_ok_and(f64::is_finite)),

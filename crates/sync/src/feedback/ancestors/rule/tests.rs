@@ -131,8 +131,8 @@ fn field_of_wrong_type_fails_the_rule() {
         let mut odd = enforced("R", "");
         odd[field] = value;
         let message = rule(&["web"]).message_expression.unwrap();
-        let told = cel::text(&message, &object(json!([web("c", json!([odd]))])), true);
-        assert!(told.is_err(), "{field}: {told:?}");
+        let text = cel::text(&message, &object(json!([web("c", json!([odd]))])), true);
+        assert!(text.is_err(), "{field}: {text:?}");
     }
 }
 
@@ -143,9 +143,9 @@ fn gateway_name_is_escaped_in_the_rule() {
     let mut ancestor = web("c", json!([enforced("R", "")]));
     for (name, expected) in [(odd, true), ("web", false)] {
         ancestor["ancestorRef"]["name"] = name.into();
-        let told = cel::text(&message, &object(json!([ancestor])), true).unwrap();
-        let Ancestors::Reported(said) = Ancestors::read(&told) else { panic!("{told}") };
-        assert_eq!(!said.conditions.is_empty(), expected, "{told}");
+        let text = cel::text(&message, &object(json!([ancestor])), true).unwrap();
+        let Ancestors::Reported(said) = Ancestors::read(&text) else { panic!("{text}") };
+        assert_eq!(!said.conditions.is_empty(), expected, "{text}");
     }
 }
 

@@ -37,8 +37,8 @@ fn cluster_with_many_labels_leaves_room_for_others() {
     assert_eq!(labels["clusters.kuadrant.io/us-1_region"], "us");
     assert!(labels.contains_key("clusters.kuadrant.io/eu-1_a0000"), "by name: {labels:?}");
     let message = condition(&world, "Accepted").2;
-    let told = "left out, because they do not fit: 1984 of eu-1's labels kuadrant.io/*";
-    assert!(message.ends_with(told), "{message}");
+    let expected = "left out, because they do not fit: 1984 of eu-1's labels kuadrant.io/*";
+    assert!(message.ends_with(expected), "{message}");
     assert_eq!(world.see(|view| view.cluster(&"eu-1".into()).unwrap().labels["region"].clone()), "eu");
 }
 
@@ -100,7 +100,7 @@ fn own_label_added_by_a_user_is_removed_in_two_steps() {
     let world = placed(&["eu-1"]).with(object.clone());
     let first = metadata(&world);
     assert_eq!(first.labels[key], "", "now it is ours alone");
-    let mut object = told(&object, &fold(&world));
+    let mut object = after_fold(&object, &fold(&world));
     object.json["metadata"]["managedFields"].as_array_mut().unwrap().remove(0);
     let (world, object) = settled(world.with(object.clone()), &object);
     says_all(&world);

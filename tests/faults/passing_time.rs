@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::memory::{Fate, Faultless, Interposer, RequestInfo};
+use policy_sync_testenv::memory::{Faultless, Interposer, RequestInfo, RequestOutcome};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::json;
 
@@ -82,9 +82,9 @@ async fn stuck_policy_is_reported_after_five_minutes() -> Result<()> {
 struct HangingLists;
 
 impl Interposer for HangingLists {
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let hangs = request.verb == "list" && request.resource == "ratelimitpolicies";
-        if hangs { Fate::Lost } else { Fate::Served }
+        if hangs { RequestOutcome::Lost } else { RequestOutcome::Served }
     }
 }
 

@@ -6,7 +6,7 @@ use super::request::RequestInfo;
 
 /// Outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum RequestOutcome {
     /// It is processed, and the response arrives.
     Served,
     /// It is lost without notice: the connection stays silent until the client's transport gives up.
@@ -30,7 +30,7 @@ pub enum Fate {
 
 /// Outcome of a watch event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum EventFate {
+pub enum EventOutcome {
     /// It is sent.
     Sent,
     /// It is sent twice.
@@ -57,15 +57,15 @@ pub enum EventFate {
 /// Decides the outcomes of a client's requests and of the events of its watches.
 pub trait Interposer: Send + Sync + 'static {
     /// The outcome of a request, including a watch request.
-    fn request(&self, request: &RequestInfo) -> Fate {
+    fn request(&self, request: &RequestInfo) -> RequestOutcome {
         let _ = request;
-        Fate::Served
+        RequestOutcome::Served
     }
 
     /// The outcome of an event about `object` (`<namespace>/<name>`) on `watch`.
-    fn event(&self, watch: &RequestInfo, object: &str) -> EventFate {
+    fn event(&self, watch: &RequestInfo, object: &str) -> EventOutcome {
         let _ = (watch, object);
-        EventFate::Sent
+        EventOutcome::Sent
     }
 }
 

@@ -29,7 +29,7 @@ const LASTS: usize = 60;
 pub(super) const OLDEST: &str = "policy_sync_propagation_oldest_seconds";
 
 /// The hub, its controllers, and the scraped metrics.
-pub(super) struct Story {
+pub(super) struct Scenario {
     pub(super) fleet: Fleet,
     pub(super) client: Client,
     /// The person on call.
@@ -40,7 +40,7 @@ pub(super) struct Story {
     pub(super) cases: Vec<Case>,
 }
 
-impl Story {
+impl Scenario {
     pub(super) async fn begin() -> Result<Self> {
         let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
         let (hub, client) = (fleet.hub(), fleet.hub().client()?);
@@ -57,17 +57,17 @@ impl Story {
         let rendered = helm.template(RELEASE, &values)?;
         let reader = OnCall::of(hub, RELEASE).await?;
         let well = Vec::new();
-        let mut story =
+        let mut scenario =
             Self { client, reader, rendered, replicas: Vec::new(), well, cases: Vec::new(), fleet };
-        story.start("a").await?;
-        story.start("b").await?;
+        scenario.start("a").await?;
+        scenario.start("b").await?;
         let decision = fixtures::placement_decision("shop", "everywhere", 1, &["eu-1", "us-1"]);
-        apply(&story.client, &fixtures::namespace("shop")).await?;
-        apply_with_status(&story.client, &decision).await?;
-        apply_with_status(&story.client, &fixtures::placement("shop", "everywhere", 2)).await?;
-        apply_all(&story.client, [&gateway(), &policy("limits")]).await?;
-        story.well = story.until_healthy().await?;
-        Ok(story)
+        apply(&scenario.client, &fixtures::namespace("shop")).await?;
+        apply_with_status(&scenario.client, &decision).await?;
+        apply_with_status(&scenario.client, &fixtures::placement("shop", "everywhere", 2)).await?;
+        apply_all(&scenario.client, [&gateway(), &policy("limits")]).await?;
+        scenario.well = scenario.until_healthy().await?;
+        Ok(scenario)
     }
 
     /// Starts another controller in place of the pod `name`, with the rights and flags from the chart.
@@ -238,7 +238,7 @@ async fn available(client: &Client, spoke: &Spoke, status: &str) -> Result<()> {
     apply_status(client, &cluster).await.map(drop)
 }
 
-/// The Gateway of the story.
+/// The Gateway of the scenario.
 pub(super) fn gateway() -> Value {
     fixtures::gateway("shop", "web", "multi-cluster", Some("everywhere"))
 }

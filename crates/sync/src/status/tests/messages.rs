@@ -27,11 +27,11 @@ fn one_event_reports_all_problems_of_a_category() {
     let foreign = |n: usize| Problem::ForeignWork { cluster: format!("c{n:02}"), name: "limits".to_owned() };
     let mut problems: Vec<Problem> = (0..1_000).map(foreign).collect();
     problems.push(bad_selector("fault".to_owned()));
-    let told = Problem::event_notes(problems.iter());
-    let reasons: Vec<&str> = told.keys().copied().collect();
+    let notes = Problem::event_notes(problems.iter());
+    let reasons: Vec<&str> = notes.keys().copied().collect();
     assert_eq!(reasons, ["BadSelector", "ForeignWork"]);
-    assert_eq!(told["BadSelector"], problems[1_000].text());
-    let text = &told["ForeignWork"];
+    assert_eq!(notes["BadSelector"], problems[1_000].text());
+    let text = &notes["ForeignWork"];
     assert!(text.starts_with(&format!("{}; cluster c01 has", problems[0].text())), "{text}");
     assert!(text.ends_with("; and 990 more") && text.len() <= 1_024, "{text}");
 }
