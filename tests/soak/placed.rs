@@ -21,7 +21,7 @@ use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, rate_limit_policy,
 };
-use policy_sync_testenv::hostile::{COSTLY, Hostile, REGION, ROGUE};
+use policy_sync_testenv::hostile::{COSTLY, HOSTILE_TENANT, Hostile, REGION, ROGUE};
 use policy_sync_testenv::memory::{Attackers, Faultless};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use regorus::Value as Rego;
@@ -324,6 +324,24 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
     sleep(BETWEEN).await;
     world.until_placed().await.context("after the attack")?;
     Ok(seen)
+}
+
+/// A pass evaluates the first policy of each namespace before the second of any.
+#[tokio::test(start_paused = true)]
+async fn namespace_without_its_documents_keeps_no_policy_of_others_from_moving() -> Result<()> {
+    let mut world = World::begin(1).await?;
+    world.write_policy(1).await?;
+    world.until_placed().await?;
+    let large = config_map(HOSTILE_TENANT, "large", json!({"text": "x".repeat(BYTES)}));
+    let policy = rate_limit_policy(HOSTILE_TENANT, "limits", "web");
+    apply_all(&world.server.client(), [&namespace(HOSTILE_TENANT), &policy, &large]).await?;
+    let is_left_out = |world: &World| {
+        ensure!(!world.loaded.left_out().is_empty(), "no documents are left out");
+        Ok(())
+    };
+    world.until(is_left_out).await?;
+    world.choose("us").await?;
+    world.until_placed().await
 }
 
 #[test]

@@ -57,6 +57,9 @@ pub enum RegoQueryError {
     /// A module is rejected and has no last good text.
     #[error("{0}")]
     PolicyRejected(String),
+    /// Documents of the object's own namespace are omitted. Objects of other namespaces can be evaluated.
+    #[error("{0}")]
+    DocumentsOmitted(String),
     /// The engine is unreachable.
     #[error("{0}")]
     Unreachable(String),
@@ -80,7 +83,7 @@ impl RegoQueryError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Starting(_) => "starting",
-            Self::PolicyRejected(_) => "unasked",
+            Self::PolicyRejected(_) | Self::DocumentsOmitted(_) => "unasked",
             Self::Unreachable(_) => "engine",
             Self::Failed(Failure { exceeded_time: true, .. }) => "time",
             Self::Failed(Failure { exceeded_memory: true, .. }) => "memory",
@@ -211,9 +214,9 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`RegoQueryError::PolicyRejected`] if the review lacks documents of `namespace` itself.
+    /// [`RegoQueryError::DocumentsOmitted`] if the review lacks documents of `namespace` itself.
     pub fn omitted_documents(&self, what: &str, namespace: &str) -> Result<Option<String>, RegoQueryError> {
-        self.omitted_documents.review(what, namespace).map_err(RegoQueryError::PolicyRejected)
+        self.omitted_documents.review(what, namespace).map_err(RegoQueryError::DocumentsOmitted)
     }
 
     /// Marks the snapshot as not ready, with the reason. All queries fail.

@@ -130,6 +130,7 @@ fn one(
     let compliance = match compliance(snapshot, &object) {
         Ok(compliance) => compliance,
         Err(RegoQueryError::Failed(failure)) => Compliance::Violates(failure.to_string()),
+        Err(RegoQueryError::DocumentsOmitted(why)) => Compliance::Violates(why),
         Err(unanswered) => return Err(unanswered.to_string()),
     };
     Ok((compliance != Compliance::Compliant).then_some((object, compliance)))

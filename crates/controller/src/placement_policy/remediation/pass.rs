@@ -79,6 +79,8 @@ impl Remediator {
                     // The loader reports this in the status of the placement policies. It starts another pass once
                     // these can be evaluated.
                     Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return,
+                    // The same for this namespace only. Objects of others are evaluated.
+                    Err(RegoQueryError::DocumentsOmitted(_)) => true,
                     Err(RegoQueryError::Unreachable(why)) => {
                         debug!(%kind, why, "placement policies cannot be evaluated");
                         return self.queue.add_after(key.clone(), UNREACHABLE_RETRY_DELAY);

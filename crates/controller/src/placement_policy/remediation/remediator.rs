@@ -239,7 +239,11 @@ impl Remediator {
             return Ok(());
         };
         let change = match compliance {
-            Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return Ok(()),
+            Err(
+                RegoQueryError::Starting(_)
+                | RegoQueryError::PolicyRejected(_)
+                | RegoQueryError::DocumentsOmitted(_),
+            ) => return Ok(()),
             Err(RegoQueryError::Unreachable(_)) => {
                 self.queue.add_after(key.clone(), UNREACHABLE_RETRY_DELAY);
                 return Ok(());
