@@ -85,6 +85,20 @@ pub struct Text {
     pub text: Arc<str>,
 }
 
+/// The package that `text` declares, without parsing the rest. `None` unless the declaration is the first line besides
+/// comments, and has plain names only.
+pub(super) fn declared_package(text: &str) -> Option<String> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let mut lines = text.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before).trim());
+    let path = lines.find(|line| !line.is_empty())?.strip_prefix("package")?;
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
+    };
+    let package = path.strip_prefix([' ', '\t'])?.trim_start();
+    package.split('.').all(is_name).then(|| package.to_owned())
+}
+
 /// The syntax of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {

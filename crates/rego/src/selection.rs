@@ -24,7 +24,7 @@ use super::confined::{CheckError, CheckResult};
 use super::enforcement;
 use super::fault::{Fault, Faults};
 use super::loaded_module::LoadedModule;
-use super::module::{ModuleId, Text};
+use super::module::{ModuleId, Text, declared_package};
 use super::queries::QueriedPackages;
 use super::secrets::SecretReads;
 use policy_sync_api::rego_policy::EnforcementAction;
@@ -118,7 +118,7 @@ pub struct SelectedModules {
     pub outcomes: BTreeMap<ModuleId, LoadOutcome>,
     /// The text in force for each module that has one.
     pub in_force: BTreeMap<ModuleId, LoadedText>,
-    /// The package of each module whose text parses.
+    /// The package of each module whose text parses, or that is too large for the bundle.
     pub packages: BTreeMap<ModuleId, String>,
     /// All modules in force.
     pub bundle: Bundle,
@@ -218,6 +218,10 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
         for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
             if let Some((faults, cause)) = &change.rejected {
+                // The text is not parsed, because the bundle would be too large. Without its package, all are denied.
+                let package =
+                    declared_package(&change.text.text).filter(|_| *cause == RejectionCause::Faults);
+                self.selected.packages.extend(package.map(|package| (change.id().clone(), package)));
                 self.reject(change.id(), faults.clone(), *cause);
             } else if let Err(fault) = &change.enforcement {
                 self.reject(

@@ -30,6 +30,35 @@ fn package_has_the_parts_of_its_declaration() {
 }
 
 #[test]
+fn declared_package_is_that_of_the_parsed_module() {
+    for text in [
+        "package admission",
+        "package io.k8s.federation.admission\np := 1",
+        "\u{feff}# first\n\n  package\ta._b1 # last\r\np := {",
+        "package a.if",
+    ] {
+        let begin = text.strip_suffix("p := {").unwrap_or(text);
+        assert_eq!(declared_package(text), Some(parse(begin).unwrap().package()), "{text}");
+    }
+    for text in [
+        "",
+        "# package a",
+        "p := 1\npackage a",
+        "packages a",
+        "package",
+        "package\na",
+        "package a[\"b\"]",
+        "package a[\"#\"]",
+        "package a.",
+        "package a .b",
+        "package a; p := 1",
+        "package 1a",
+    ] {
+        assert_eq!(declared_package(text), None, "{text}");
+    }
+}
+
+#[test]
 fn parse_errors_have_their_place() {
     for (text, expected) in [
         ("", "1:1: a module must begin with its package: write package NAME first"),

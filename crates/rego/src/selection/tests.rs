@@ -178,6 +178,17 @@ fn text_that_ended_the_check_is_not_checked_again() {
     assert_eq!(checker.checks.load(Ordering::Relaxed), 0);
 }
 
+#[test]
+fn package_of_a_text_that_is_too_large_for_the_bundle_is_known() {
+    let faults = Faults::new(vec![Fault::new(&ModuleId::new("a"), None, "the bundle would be too large")]);
+    let rejected = Some((faults, RejectionCause::Faults));
+    let candidate = Candidate { rejected, ..candidate(&("a", OTHER, None)) };
+    let checker = InProcess::default();
+    let selected = futures::executor::block_on(select_modules(&[candidate], &checker)).unwrap();
+    assert_eq!(selected.packages[&ModuleId::new("a")], "admission");
+    assert_eq!(checker.checks.load(Ordering::Relaxed), 0, "a check would take time and memory");
+}
+
 /// A checker with the check `check`, which returns `None` for texts to check in this process. It counts its checks.
 struct FakeChecker<F> {
     check: F,

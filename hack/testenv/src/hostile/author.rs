@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Hostile;
 
-/// The size of a large module in bytes. Five exceed the limit of a bundle.
+/// The size of a large module in bytes. Three exceed the limit of a bundle.
 const LARGE: usize = 900_000;
 /// Number of modules in a ConfigMap with many small ones.
 const MANY: usize = 60;
