@@ -10,16 +10,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_api::annotations::PARENT;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use policy_sync_api::annotations::{CONTROLLER as CONTROLLER_LABEL, PARENT};
+use policy_sync_api::names::ControllerName;
 use policy_sync_testenv::MemoryServer;
+use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::hostile::{HOSTILE_TENANT, ROGUE};
 use policy_sync_testenv::memory::{Attackers, agents};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::controllers::Controllers;
 use crate::noise::Noise;
-use crate::users::{CLUSTERS, Users};
+use crate::users::{CLUSTERS, CONTROLLER, Users};
 use crate::{
     WorkFields, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
 };
@@ -55,14 +58,16 @@ fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, WorkFields> 
     works
 }
 
-/// Waits until the users' works have the expected contents, and returns the elapsed time.
+/// Waits until the users' works have the expected contents, and returns the elapsed time. The first check is late
+/// enough for writes that change only other fields of the works.
 async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Duration> {
     let start = Instant::now();
     loop {
+        sleep(POLL_INTERVAL).await;
         match as_expected(&theirs(server, users), users) {
             Ok(()) => return Ok(start.elapsed()),
             Err(error) if start.elapsed() > SOON => return Err(error.context(format!("not within {SOON:?}"))),
-            Err(_) => sleep(POLL_INTERVAL).await,
+            Err(_) => {}
         }
     }
 }
@@ -98,6 +103,28 @@ async fn check_unchanged(
     Ok(())
 }
 
+/// Deletes the works that the hostile spoke has hidden by their label, as an administrator would. Until then, the
+/// controller tries every minute to create them again.
+async fn delete_hidden_works(server: &MemoryServer) -> Result<()> {
+    let controller = ControllerName::new(CONTROLLER);
+    let is_hidden = |work: &Value| {
+        work["kind"] == "ManifestWork"
+            && work["metadata"]["namespace"] == ROGUE
+            && work["metadata"]["labels"][CONTROLLER_LABEL] != controller.hash()
+    };
+    for work in server.objects().values().filter(|object| is_hidden(object)) {
+        let (api, name) = api_for(&server.client(), work).await?;
+        api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+        if work["metadata"]["finalizers"].is_array() {
+            let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            api.patch(&name, &PatchParams::default(), &released)
+                .await
+                .with_context(|| format!("releasing {name}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs the seed for `rounds` rounds, and returns the longest time until works were correct. Adds the number
 /// of the tenant's works to `of_mob`.
 async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Duration> {
@@ -128,6 +155,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
     }
 
     let written = attack.end().await?;
+    delete_hidden_works(&server).await?;
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     settled(&server, &controllers).await.context("after the attack")?;
     as_expected(&works_where(&server, is_trusted), &users).context("after the attack")?;

@@ -80,7 +80,13 @@ fn gateway_api(plural: &str, kind: &str, scope: &str, version: &str) -> Result<C
                 "name": version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                    "properties": {"status": {"type": "object", "properties": {"conditions": conditions}}},
+                    "properties": {"status": {"type": "object", "properties": {
+                        "conditions": conditions,
+                        "listeners": {
+                            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                            "items": {"type": "object", "properties": {"conditions": conditions}},
+                        },
+                    }}},
                 }},
             }],
         },

@@ -11,7 +11,7 @@ use policy_sync_topology::conditions::{
     AFFECTED_DOMAIN, AFFECTED_LIMIT, ConditionText, RouteConditions, gateway_conditions,
 };
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef, Locator};
-use policy_sync_topology::objects::{ObjectRole, role};
+use policy_sync_topology::objects::{GRANT, ObjectRole, role};
 use policy_sync_topology::{Graph, Objects};
 use serde_json::{Value, json};
 
@@ -88,9 +88,10 @@ pub fn check_topology(
     compare_statuses(&graph, found, controller, |_| true)
 }
 
-/// Reads the objects into the input of a graph.
+/// Reads the objects into the input of a graph. If ReferenceGrants were unknown, a tenant's policy on a Gateway of others
+/// would be in the expected conditions.
 fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -> Result<Objects> {
-    let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE].map(|kind| kind.to_kind());
+    let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRANT].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());
     for object in found {
         match role(object) {
