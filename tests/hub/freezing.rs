@@ -39,7 +39,7 @@ pub(crate) async fn until_class(
     .await
 }
 
-async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: &str) -> Result<()> {
+pub(crate) async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: &str) -> Result<()> {
     wait::until(&format!("the message contains {part:?}"), Duration::from_secs(60), || async {
         let annotations = tenant.annotations(policy).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
@@ -49,7 +49,7 @@ async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: &str) -> Resul
     .await
 }
 
-fn changed(limits: &Value) -> Value {
+pub(crate) fn changed(limits: &Value) -> Value {
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(99);
     changed

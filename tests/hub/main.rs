@@ -11,6 +11,7 @@ mod kinds;
 mod leadership;
 mod metrics;
 mod overrides;
+mod pausing;
 mod placement;
 mod refusals;
 mod resources;

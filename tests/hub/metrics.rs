@@ -71,7 +71,7 @@ fn are_documented(metrics: &Metrics) -> Result<()> {
 }
 
 /// A tenant on clusters that no other test uses, with `ManagedClusterConditionAvailable` true.
-async fn on_own_clusters(name: &str) -> Result<(Tenant<'static>, [String; 2])> {
+pub(crate) async fn on_own_clusters(name: &str) -> Result<(Tenant<'static>, [String; 2])> {
     let clusters = [format!("{name}-eu"), format!("{name}-us")];
     let tenant = tenant(name, &[clusters[0].as_str(), clusters[1].as_str()]).await?;
     for cluster in &clusters {
@@ -108,10 +108,10 @@ fn with_limit(limits: &Value, limit: i64) -> Value {
 }
 
 /// Name, labels and value of a series.
-type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
+pub(crate) type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
 
 /// Waits until each of these series has its value.
-async fn until(controller: &Controller, expected: &[Expected<'_>]) -> Result<()> {
+pub(crate) async fn until(controller: &Controller, expected: &[Expected<'_>]) -> Result<()> {
     wait::until("the metrics have the expected values", LIMIT, || async {
         let metrics = controller.metrics().await?;
         for (name, labels, value) in expected {

@@ -17,6 +17,7 @@ pub mod moment;
 pub mod names;
 pub mod object;
 pub mod params;
+pub mod pause;
 pub mod placed_by_policy;
 pub mod policy_state;
 pub mod rego_policy;

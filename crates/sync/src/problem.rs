@@ -1,8 +1,10 @@
 //! The problems that keep an object from being planned or copied completely, with the messages for its owner.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey};
+use policy_sync_api::pause::Pause;
 use policy_sync_api::selector::BadSelector;
 use policy_sync_api::text::{group_digits, join_limited, truncate_bytes};
 
@@ -208,6 +210,21 @@ pub enum Problem {
         /// The error of the hub.
         fault: String,
     },
+    /// The annotation `kuadrant.io/paused` of the object, or of an object on which it depends, is `true`.
+    #[error(
+        "{0} is paused: works are neither created nor changed while annotation kuadrant.io/paused is true"
+    )]
+    Paused(PausedObject),
+    /// The annotation `kuadrant.io/paused` is invalid, which also pauses.
+    #[error(
+        "{of} has annotation kuadrant.io/paused: expected true or false, found {found}: works are neither created nor changed"
+    )]
+    BadPaused {
+        /// The object with the annotation.
+        of: PausedObject,
+        /// The value of the annotation.
+        found: Box<str>,
+    },
     /// A list that the plan needs is not complete yet, so nothing may change.
     #[error("waiting for the list of {0}")]
     Unread(String),
@@ -216,6 +233,27 @@ pub enum Problem {
 impl From<BadSelector> for Problem {
     fn from(BadSelector { annotation, place, fault }: BadSelector) -> Self {
         Self::BadSelector { annotation, place, fault }
+    }
+}
+
+/// The object whose annotation pauses another one, or itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PausedObject {
+    /// The object itself.
+    Itself,
+    /// The GatewayClass of a Gateway.
+    Class(String),
+    /// A cluster.
+    Cluster(ClusterName),
+}
+
+impl fmt::Display for PausedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Itself => f.write_str("it"),
+            Self::Class(class) => write!(f, "GatewayClass {class}"),
+            Self::Cluster(cluster) => write!(f, "ManagedCluster {cluster}"),
+        }
     }
 }
 
@@ -256,9 +294,10 @@ pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
     /// The categories of all reported problems, each with whether it [freezes](Problem::freezes) the object.
-    pub const CATEGORIES: [(&'static str, bool); 26] = [
+    pub const CATEGORIES: [(&'static str, bool); 28] = [
         ("BadGraceTimeout", false),
         ("BadOverrides", true),
+        ("BadPaused", true),
         ("BadPreferences", true),
         ("BadReference", true),
         ("BadSelector", true),
@@ -275,6 +314,7 @@ impl Problem {
         ("OtherController", false),
         ("OutOfOrder", false),
         (PARAMETERS_UNREAD, true),
+        ("Paused", true),
         ("PoliciesPending", false),
         ("ReplicasLeftOut", false),
         ("SecretMissing", false),
@@ -319,8 +359,26 @@ impl Problem {
             Self::SecretLeftOut { fault, .. } => fault.category(),
             Self::MoreSecretsLeftOut(_) => "MoreSecretsLeftOut",
             Self::SecretsUnread { .. } => "SecretsUnread",
+            Self::Paused(_) => "Paused",
+            Self::BadPaused { .. } => "BadPaused",
             Self::Unread(_) => "Unread",
         }
+    }
+
+    /// The problem that `pause` of the object `of` is, if it pauses.
+    #[must_use]
+    pub(crate) fn of_pause(pause: &Pause, of: PausedObject) -> Option<Self> {
+        match pause {
+            Pause::No => None,
+            Pause::Yes => Some(Self::Paused(of)),
+            Pause::Invalid(found) => Some(Self::BadPaused { of, found: found.clone() }),
+        }
+    }
+
+    /// Whether the annotation `kuadrant.io/paused` of the object itself pauses it.
+    #[must_use]
+    pub(crate) fn is_own_pause(&self) -> bool {
+        matches!(self, Self::Paused(of) | Self::BadPaused { of, .. } if *of == PausedObject::Itself)
     }
 
     /// Whether the problem disappears within moments after the process starts, so that it is not reported to the owner.
@@ -371,6 +429,8 @@ impl Problem {
             | Self::BadSpec(_)
             | Self::BadReference { .. }
             | Self::SecretsUnread { .. }
+            | Self::Paused(_)
+            | Self::BadPaused { .. }
             | Self::Unread(_) => true,
             Self::BadGraceTimeout { .. }
             | Self::GraceTooLong { .. }

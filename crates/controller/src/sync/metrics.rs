@@ -35,6 +35,9 @@ const CLASSES: [&str; 3] = ["accepted", "invalid", "unread"];
 /// The `state` labels of clusters that have works.
 const CLUSTERS: [&str; 2] = ["available", "silent"];
 
+/// The `kind` labels of objects that can be paused.
+const PAUSABLE: [&str; 5] = ["class", "cluster", "gateway", "policy", "resource"];
+
 /// The states of a policy on a cluster that the metrics export. States that only commands and web pages derive are
 /// omitted.
 const POLICY_STATES: [PolicyState; 11] = [
@@ -67,6 +70,7 @@ struct Inner {
     works_stuck: IntGaugeVec,
     clusters: IntGaugeVec,
     problems: IntGaugeVec,
+    paused: IntGaugeVec,
     propagation: Histogram,
     oldest: Gauge,
     status_delay: Histogram,
@@ -133,6 +137,11 @@ impl HubMetrics {
                 "policy_sync_problems",
                 "Problems of policies and Gateways, by category and by whether they prevent planning.",
                 &["category", "freezes"],
+            )?,
+            paused: factory.gauges(
+                "policy_sync_paused",
+                "Objects with annotation kuadrant.io/paused, by kind.",
+                &["kind"],
             )?,
             propagation: factory.histogram(
                 "policy_sync_propagation_seconds",
@@ -202,6 +211,7 @@ impl HubMetrics {
         by_state(&self.0.classes, &CLASSES, &counts.classes);
         by_state(&self.0.kinds, &KindReason::ALL.map(KindReason::as_str), &counts.kinds);
         by_state(&self.0.clusters, &CLUSTERS, &counts.clusters);
+        by_state(&self.0.paused, &PAUSABLE, &counts.paused);
         by_state(&self.0.policies, &SyncPhase::OF_POLICIES.map(SyncPhase::as_str), &counts.policies);
         by_state(&self.0.policy_clusters, &POLICY_STATES.map(PolicyState::as_str), &counts.policy_clusters);
         by_state(&self.0.resources, &SyncPhase::OF_POLICIES.map(SyncPhase::as_str), &counts.resources);
@@ -237,6 +247,7 @@ struct Counted {
     works: BTreeMap<(&'static str, &'static str), usize>,
     stuck: BTreeMap<&'static str, usize>,
     problems: BTreeMap<(&'static str, bool), i64>,
+    paused: BTreeMap<&'static str, usize>,
     oldest: f64,
 }
 
@@ -245,7 +256,11 @@ impl Counted {
         let mut counted =
             Self { works: view.work_counts(), problems: metrics.0.counted.lock().clone(), ..Self::default() };
         let mut kinds: BTreeSet<(Role, GroupVersionResource)> = BTreeSet::new();
+        let paused_clusters = view.clusters().filter(|(_, cluster)| cluster.paused.is_paused());
+        counted.paused.insert("cluster", paused_clusters.count());
         for class in view.our_classes().into_keys() {
+            let is_paused = view.class(class).is_some_and(|class| class.paused.is_paused());
+            *counted.paused.entry("class").or_default() += usize::from(is_paused);
             let Some(params) = view.class_params(&class.name) else { continue };
             let state = match &params {
                 ClassParams::Valid(_) => "accepted",

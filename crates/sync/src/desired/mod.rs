@@ -30,6 +30,7 @@ pub mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::problem::PausedObject;
 use crate::waits::Wait;
 use crate::{Problem, View};
 use policy_sync_api::moment::Moment;
@@ -192,6 +193,13 @@ impl KeepReason {
     fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
         Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
     }
+}
+
+/// The outcome on `cluster` while its ManagedCluster is paused. It is not among the problems of the object: an agent may
+/// pause its own cluster, and that must not cause an Event for each object.
+fn cluster_pause(view: View<'_>, cluster: &ClusterName) -> Option<Outcome> {
+    let problem = Problem::of_pause(&view.cluster(cluster)?.paused, PausedObject::Cluster(cluster.clone()))?;
+    Some(Outcome::Kept(KeepReason::by([&problem])))
 }
 
 impl WorksPlan {

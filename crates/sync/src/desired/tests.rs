@@ -8,6 +8,7 @@ pub(crate) mod idempotence;
 mod limits;
 mod order;
 mod overrides;
+mod pausing;
 mod placement;
 mod resources;
 mod secrets;

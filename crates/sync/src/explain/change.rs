@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Explainer;
 use crate::Problem;
-use crate::problem::SecretFault;
+use crate::problem::{PausedObject, SecretFault};
 use crate::rows::kind::Resolution;
-use policy_sync_api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT, REPLICA_PREFERENCES};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT, PAUSED, REPLICA_PREFERENCES};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::KEY;
 
@@ -54,6 +54,10 @@ impl Explainer<'_> {
                 annotation(REPLICA_PREFERENCES)
             }
             Problem::BadGraceTimeout { .. } | Problem::GraceTooLong { .. } => annotation(GRACE_TIMEOUT),
+            Problem::Paused(of) | Problem::BadPaused { of, .. } => vec![match of {
+                PausedObject::Itself => format!("{regarding} annotation {PAUSED}"),
+                PausedObject::Class(_) | PausedObject::Cluster(_) => format!("{of} annotation {PAUSED}"),
+            }],
             Problem::DownstreamNamespace { namespace, .. } => vec![
                 format!("Namespace {namespace}"),
                 "the controller's --downstream-namespace-prefix or --reserved-namespaces".to_owned(),

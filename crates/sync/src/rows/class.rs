@@ -12,6 +12,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{self, Params, ParamsError};
+use policy_sync_api::pause::Pause;
 use policy_sync_mirror::{ObjectRow, Row};
 
 /// A GatewayClass.
@@ -29,6 +30,8 @@ pub struct Class {
     pub parameters_ref: Option<ParametersReference>,
     /// The conditions of its status, from all writers.
     pub conditions: Vec<Condition>,
+    /// Whether changes of its Gateways and of their policies are paused.
+    pub paused: Pause,
 }
 
 impl From<&HubObject> for Class {
@@ -46,6 +49,7 @@ impl From<&HubObject> for Class {
             controller_name: spec.controller_name.into(),
             parameters_ref: spec.parameters_ref,
             conditions: object.status_as::<Status>().conditions,
+            paused: Pause::read(&object.metadata.annotations),
         }
     }
 }
@@ -55,7 +59,7 @@ impl Class {
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         fn decides(row: &Class) -> impl PartialEq + '_ {
-            (&row.uid, &row.controller_name, &row.parameters_ref)
+            (&row.uid, &row.controller_name, &row.parameters_ref, &row.paused)
         }
         decides(self) == decides(other)
     }

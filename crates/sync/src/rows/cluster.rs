@@ -10,6 +10,7 @@ use policy_sync_api::cluster::{ManagedClusterStatus, PLACEMENT_LABEL, PlacementS
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
+use policy_sync_api::pause::Pause;
 use policy_sync_mirror::{ObjectRow, Row};
 
 /// A ManagedCluster.
@@ -22,6 +23,8 @@ pub struct Cluster {
     pub left_out: usize,
     /// Whether it is terminating.
     pub deleting: bool,
+    /// Whether changes on the cluster are paused.
+    pub paused: Pause,
     /// Whether the hub reports the cluster's agent as available. No decision depends on it.
     pub available: bool,
 }
@@ -30,8 +33,9 @@ impl Cluster {
     /// Whether the rows are equal except for the availability.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
-        let Self { labels, left_out, deleting, available: _ } = self;
-        (labels, *left_out, *deleting) == (&other.labels, other.left_out, other.deleting)
+        let Self { labels, left_out, deleting, paused, available: _ } = self;
+        (labels, *left_out, *deleting, paused)
+            == (&other.labels, other.left_out, other.deleting, &other.paused)
     }
 }
 
@@ -57,7 +61,8 @@ impl From<&HubObject> for Cluster {
         let left_out = object.metadata.labels.len() - labels.len();
         let deleting = object.metadata.deletion_timestamp.is_some();
         let status: ManagedClusterStatus = object.status_as();
-        Self { labels, left_out, deleting, available: status.is_available() }
+        let paused = Pause::read(&object.metadata.annotations);
+        Self { labels, left_out, deleting, paused, available: status.is_available() }
     }
 }
 

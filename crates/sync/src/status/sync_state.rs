@@ -18,6 +18,8 @@ pub struct SyncState {
     pub awaited: Vec<ClusterName>,
     /// The number of clusters in each state, for a policy.
     pub clusters: BTreeMap<PolicyState, usize>,
+    /// Whether its own annotation pauses it.
+    pub paused: bool,
 }
 
 /// The overall state. If several of these states apply, it is the first of them.
@@ -65,7 +67,7 @@ impl SyncPhase {
 impl SyncState {
     /// The state of an object that has not been planned yet.
     pub const UNKNOWN: Self =
-        Self { state: SyncPhase::Pending, awaited: Vec::new(), clusters: BTreeMap::new() };
+        Self { state: SyncPhase::Pending, awaited: Vec::new(), clusters: BTreeMap::new(), paused: false };
 
     /// The state of a policy with these planned works and entries. `None` if the controller does not handle it.
     pub(super) fn of_policy(works: &WorksPlan, entries: &[Synced]) -> Option<Self> {
@@ -81,7 +83,7 @@ impl SyncState {
         for state in entries.iter().map(PolicyState::of) {
             *clusters.entry(state).or_default() += 1;
         }
-        Some(Self { state, awaited, clusters })
+        Some(Self { state, awaited, clusters, paused: is_paused(works) })
     }
 
     /// The state of the Gateway `origin` with these planned works and this planned status.
@@ -99,8 +101,13 @@ impl SyncState {
             Some(programmed) if programmed.reason == "NotProgrammed" => SyncPhase::NotProgrammed,
             _ => SyncPhase::Pending,
         });
-        Self { state, awaited, clusters: BTreeMap::new() }
+        Self { state, awaited, clusters: BTreeMap::new(), paused: is_paused(works) }
     }
+}
+
+/// Whether an annotation of the planned object itself pauses it.
+fn is_paused(works: &WorksPlan) -> bool {
+    works.problems.iter().any(Problem::is_own_pause)
 }
 
 /// The state that the plan alone determines, if any.

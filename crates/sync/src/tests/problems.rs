@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Problem;
 use crate::explain::advice;
-use crate::problem::SecretFault;
+use crate::problem::{PausedObject, SecretFault};
 use crate::rows::kind::Resolution;
 use crate::testing::objects::{CLASS, gateway_origin, policy_origin};
 use crate::testing::world::{World, shop};
@@ -90,7 +90,11 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
         Some(Problem::MoreSecretsLeftOut(_)) => {
             (Problem::SecretsUnread { what: "secrets".into(), fault: text() }, Of::Gateways)
         }
-        Some(Problem::SecretsUnread { .. }) => (Problem::Unread("ratelimitpolicies".into()), Of::Both),
+        Some(Problem::SecretsUnread { .. }) => (Problem::Paused(PausedObject::Itself), Of::Both),
+        Some(Problem::Paused(_)) => {
+            (Problem::BadPaused { of: PausedObject::Itself, found: "yes".into() }, Of::Both)
+        }
+        Some(Problem::BadPaused { .. }) => (Problem::Unread("ratelimitpolicies".into()), Of::Both),
         Some(Problem::Unread(_)) => return None,
     })
 }

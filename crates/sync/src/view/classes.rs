@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::View;
+use crate::Problem;
 use crate::index::CLASS_DELETION_DELAY;
 use crate::kinds::CLASSES;
+use crate::problem::PausedObject;
 use crate::rows::class::Class;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
@@ -92,6 +94,12 @@ impl<'m> View<'m> {
         let ends =
             self.index.deleted_classes.values().map(|deleted| deleted.since.after(CLASS_DELETION_DELAY));
         ends.filter(|ends| *ends > self.now).min()
+    }
+
+    /// The problem that the class `name` is paused, if it is.
+    pub(crate) fn class_pause(&self, name: &str) -> Option<Problem> {
+        let class = self.class(&ObjectKey::new("", name))?;
+        Problem::of_pause(&class.paused, PausedObject::Class(name.to_owned()))
     }
 
     /// The parameters of the class `name`; `None` if it does not exist or belongs to another controller.

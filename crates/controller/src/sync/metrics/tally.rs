@@ -34,6 +34,8 @@ struct ObjectState {
     awaited: Vec<PendingCluster>,
     /// The number of clusters in each state; only for policies.
     clusters: Box<[(PolicyState, usize)]>,
+    /// Whether its own annotation pauses it.
+    paused: bool,
     /// The time of the fold that determined this state. `None` if the state is only assumed.
     at: Option<Moment>,
 }
@@ -62,7 +64,7 @@ impl Tally {
             return;
         };
         let at = (sync_state != SyncState::UNKNOWN).then_some(view.now);
-        let SyncState { state, awaited, clusters } = sync_state;
+        let SyncState { state, awaited, clusters, paused } = sync_state;
         let mut place = self.states.entry(origin.clone());
         let before = match &mut place {
             Entry::Occupied(before) => Some(before.get_mut()),
@@ -83,8 +85,8 @@ impl Tally {
                 cluster,
             }
         });
-        let noted =
-            ObjectState { state, awaited: awaited.collect(), clusters: clusters.into_iter().collect(), at };
+        let clusters = clusters.into_iter().collect();
+        let noted = ObjectState { state, awaited: awaited.collect(), clusters, paused, at };
         place.insert(noted);
     }
 
@@ -116,11 +118,12 @@ impl Tally {
             let role = *roles
                 .entry(origin.kind().clone())
                 .or_insert_with_key(|kind| view.role(kind).unwrap_or(Role::Policy));
-            let states = match (origin, role) {
-                (Origin::Gateway(_), _) => &mut counted.gateways,
-                (Origin::Object(..), Role::Policy) => &mut counted.policies,
-                (Origin::Object(..), Role::Resource) => &mut counted.resources,
+            let (kind, states) = match (origin, role) {
+                (Origin::Gateway(_), _) => ("gateway", &mut counted.gateways),
+                (Origin::Object(..), Role::Policy) => ("policy", &mut counted.policies),
+                (Origin::Object(..), Role::Resource) => ("resource", &mut counted.resources),
             };
+            *counted.paused.entry(kind).or_default() += usize::from(noted.paused);
             *states.entry(noted.state.as_str()).or_default() += 1;
             if role == Role::Policy {
                 for (state, count) in &noted.clusters {

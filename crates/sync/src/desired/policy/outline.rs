@@ -15,12 +15,14 @@ use crate::desired::overrides::{OverrideIndexes, OverrideSelectors};
 use crate::desired::placement::{Placed, placed};
 use crate::desired::replicas::{Preferences, Split};
 use crate::desired::{KeepReason, Outcome, PlannedWork, WorksPlan, resource};
+use crate::problem::PausedObject;
 use crate::rows::policy::Policy;
 use crate::view::NO_LABELS;
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::params::Role;
+use policy_sync_api::pause::Pause;
 use policy_sync_api::selector::ClusterSelector;
 
 /// A distinct copy of a policy, identified by the inputs in which the policy's copies differ.
@@ -49,6 +51,8 @@ pub(super) struct TargetGateway {
     pub(super) eligibility: GatewayEligibility,
     pub(super) placed: Placed,
     pub(super) params: Option<Arc<HashedParams>>,
+    /// The problem that its class is paused, if it is.
+    pub(super) pause: Option<Problem>,
 }
 
 /// The plan of a policy before any copy is built.
@@ -114,7 +118,8 @@ impl Planner<'_> {
 
     /// Adds the clusters and the copies of an object that targets a Gateway of this controller or requests placement.
     fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
-        let mut problems = std::mem::take(&mut outline.plan.problems);
+        let mut problems = self.pauses();
+        problems.append(&mut outline.plan.problems);
         match self.settings.downstream_namespace(&self.origin.object().namespace) {
             Ok(downstream) => outline.downstream = downstream,
             Err(problem) => problems.push(problem),
@@ -159,6 +164,15 @@ impl Planner<'_> {
         outline.plan.problems = problems;
     }
 
+    /// The problems that the object is paused, or the class that lists it as a resource.
+    fn pauses(&self) -> Vec<Problem> {
+        let own = Problem::of_pause(&Pause::read(&self.policy.annotations), PausedObject::Itself);
+        let classes = self.view.listing();
+        let class = classes.iter().find(|(_, params)| params.resource(self.origin.kind()).is_some());
+        let class = class.filter(|_| self.role == Role::Resource);
+        own.into_iter().chain(class.and_then(|(class, _)| self.view.class_pause(&class.name))).collect()
+    }
+
     /// An upper bound of the size of a copy in bytes.
     pub(super) fn bytes(&self, outline: &Outline<'_>, variant: &Variant<'_>) -> usize {
         let Policy { spec, others, labels, annotations, .. } = &**self.policy;
@@ -181,7 +195,9 @@ impl Planner<'_> {
                 GatewayEligibility::Ours(params) => Some(HashedParams::shared(params, &mut known)),
                 _ => None,
             };
-            (key, TargetGateway { eligibility, placed, params })
+            let gateway = self.view.gateway(key).filter(|_| eligibility.is_ours());
+            let pause = gateway.and_then(|gateway| self.view.class_pause(&gateway.class));
+            (key, TargetGateway { eligibility, placed, params, pause })
         };
         self.targets.gateways().map(target).collect()
     }
@@ -286,10 +302,12 @@ impl Outline<'_> {
         if let Some(ResourcePlacement { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());
         }
-        variant.gateways.iter().find_map(|key| match &self.targets.get(*key)?.eligibility {
+        let targets = || variant.gateways.iter().filter_map(|key| self.targets.get(*key));
+        let frozen = targets().find_map(|target| match &target.eligibility {
             GatewayEligibility::Frozen(problem) => Some(problem.clone()),
             _ => None,
-        })
+        });
+        targets().find_map(|target| target.pause.clone()).or(frozen)
     }
 
     /// The outcome on each cluster, and the problems that prevent works from being built.
