@@ -33,7 +33,7 @@ pub struct LoadedModule {
     pub(super) package: Vec<String>,
     /// The purpose for which its package is queried, if any.
     pub(super) purpose: Option<&'static str>,
-    /// The text in which [`review`](crate::review) has replaced references to `matches`.
+    /// The text in which [`review`] has replaced references to `matches`.
     pub(super) edited: EditedText,
     /// The edited text in the form for the embedded engine.
     pub(super) rewritten: EditedText,
