@@ -133,9 +133,9 @@ async fn taken(controller: &Controller, reader: &mut AuditReader) -> Result<f64>
     Ok(Memory::of_process(pid)?.peak - before)
 }
 
-/// Durations of creates without an audit and during one, in seconds. Only creates that are due within the
-/// duration of the audit count, or within the same time from the start without an audit, so that both samples have
-/// the same size.
+/// Durations of creates without an audit and during one, in seconds. During an audit, only creates that are due within
+/// its duration count. Without one, creates within the same time from the start count, so that both samples have the
+/// same size.
 async fn creates(
     hub: &MeasuredHub,
     reader: &mut AuditReader,
