@@ -1,4 +1,5 @@
-//! The read-only input of plans: a consistent snapshot of the mirror at one moment.
+//! The read-only input of plans. It borrows the tables and the index of the mirror while they are locked, and so shows
+//! one moment. It also has records of this process, such as waits and rejected works.
 
 mod classes;
 mod works;

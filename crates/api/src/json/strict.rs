@@ -1,4 +1,5 @@
-//! Strict parsing of JSON that users write. The first error is returned with its place.
+//! Strict parsing of JSON that users write. Duplicate keys and wrong types are errors, and callers reject unknown keys. The
+//! first error is returned with its place. The text of a syntax error has its line and column instead.
 
 use std::collections::BTreeMap;
 
