@@ -1,4 +1,4 @@
-# Sourced by the scripts in this folder: checks for required tools, and prints how to install missing ones.
+# Sourced by the scripts in this folder: checks for required tools, and prints how to install missing tools.
 
 missing() {
     printf '%s: %s\n' "$(basename "$0")" "$1" >&2
@@ -19,18 +19,18 @@ needs_component() {
     command -v "$command" >/dev/null || missing "$1 is missing: rustup component add $1"
 }
 
-# Builds ring and jemalloc, and links programs.
+# A C compiler builds ring and jemalloc, and links programs.
 needs_c_compiler() {
     command -v cc >/dev/null && command -v make >/dev/null && return
     missing "a C compiler (cc) or make is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev make"
 }
 
-# Draws the topology.
+# Graphviz draws the topology.
 needs_graphviz() {
     command -v dot >/dev/null || missing "dot is missing: on Debian and Ubuntu, apt-get install graphviz"
 }
 
-# Shells whose completion is tested; script provides a terminal.
+# The shells whose completion is tested. The program script provides a terminal.
 needs_shells() {
     local command
     for command in bash zsh fish script; do
@@ -38,8 +38,8 @@ needs_shells() {
     done
 }
 
-# Builds etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS contains them and POLICY_SYNC_CRDS the Gateway API. Go
-# 1.21 and newer downloads the required version, unless GOTOOLCHAIN=local is set.
+# Go builds etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS contains them and POLICY_SYNC_CRDS the Gateway
+# API. Go 1.21 and newer downloads the required version, unless GOTOOLCHAIN=local is set.
 needs_go() {
     local wanted
     wanted=$(sed -n 's/^go //p' hack/testenv/tools/*/go.mod | sort -V | tail -n 1)
@@ -49,14 +49,14 @@ etcd, kube-apiserver, kube-controller-manager and kubectl once (or set KUBEBUILD
 hack/testenv/README.md)"
 }
 
-# Browser for tests of the pages of policy-sync web.
+# A browser for the tests of the pages of policy-sync web.
 needs_browser() {
     command -v chromium >/dev/null && command -v chromedriver >/dev/null && return
     missing "chromium or chromedriver is missing: on Debian, apt-get install --no-install-recommends chromium chromium-driver \
 fonts-dejavu-core"
 }
 
-# Downloads the accessibility checker for these pages.
+# npm downloads the accessibility checker for the pages of policy-sync web.
 needs_npm() {
     command -v npm >/dev/null || missing "npm is missing: on Debian, apt-get install --no-install-recommends npm"
 }

@@ -8,7 +8,7 @@ use policy_sync::cli;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-// More threads would not be faster, because the process mostly waits for the hub; and each uses extra memory.
+// More threads would not be faster, because the process mostly waits for the hub. Each thread would use extra memory.
 #[tokio::main(worker_threads = 4)]
 async fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {

@@ -7,7 +7,7 @@
 //!
 //! - It makes mimalloc the allocator of the process, which has jemalloc.
 //! - It counts the memory of the whole process. Here, many evaluations share a process with copies of a hub's objects,
-//!   and one evaluation must not fail because of the memory of others.
+//!   and one evaluation must not fail because of the memory of other evaluations.
 //!
 //! This crate has the same functions, which the compiler checks. It counts the bytes that the current thread has
 //! allocated and not freed since its [`Evaluation`] began. An evaluation stays on one thread. The counters are those of
@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
 
-/// Regorus calls this to declare its own allocator.
+/// Regorus calls this macro to declare its own allocator. Here, the macro declares none.
 #[macro_export]
 macro_rules! assign_global {
     () => {};
@@ -86,7 +86,7 @@ pub fn is_evaluating() -> bool {
     CURRENT.get().is_some()
 }
 
-/// Bytes that the evaluation on this thread holds; 0 outside of one.
+/// Bytes that the evaluation on this thread holds; 0 if no evaluation runs.
 #[must_use]
 pub fn in_use() -> u64 {
     let grown = CURRENT
@@ -124,8 +124,8 @@ pub fn current_thread_live_bytes() -> i64 {
     in_use().cast_signed()
 }
 
-/// Functions for the counters of regorus' own allocator, which are flushed at intervals. The counters here are always
-/// current.
+/// Replaces functions for the counters of regorus' own allocator, which are flushed at intervals. The counters of this
+/// crate are always current.
 pub mod limits {
     /// Does nothing: there is nothing to flush.
     pub fn flush_thread_counters() {}
@@ -151,7 +151,7 @@ pub mod limits {
         0
     }
 
-    /// Runs `operation`. The original crate does not count its memory.
+    /// Runs `operation`. Unlike the original crate, counts the memory that `operation` allocates.
     pub fn with_unowned_memory_budget_scope<R>(operation: impl FnOnce() -> R) -> R {
         operation()
     }

@@ -24,17 +24,17 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// One document of a text.
 #[derive(Debug, PartialEq)]
 pub struct Document {
-    /// The number of its first line, starting at 1.
+    /// The number of the document's first line, starting at 1.
     pub line: u64,
     /// The content, with numbers normalized as the API server does.
     pub value: Value,
 }
 
-/// Reads `source`, or standard input if it is `-`. Returns its displayed name and its text.
+/// Reads `source`, or standard input if `source` is `-`. Returns the displayed name and the text of the source.
 ///
 /// # Errors
 ///
-/// If it cannot be read.
+/// If the source cannot be read.
 pub fn read(source: &Path) -> anyhow::Result<(String, String)> {
     if source.as_os_str() == "-" {
         let mut text = String::new();
@@ -123,7 +123,7 @@ pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
 /// A part of a text that YAML treats as one document.
 #[derive(Debug, PartialEq)]
 struct DocumentText<'t> {
-    /// The number of lines before it.
+    /// The number of lines of the text before this part.
     line: u64,
     text: &'t str,
 }

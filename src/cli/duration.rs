@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The maximum length in bytes. The library overflows on longer numbers.
+/// The maximum length of a duration in bytes. The library that parses durations overflows on longer numbers.
 const LIMIT: usize = 12;
 
-/// Parses a duration within `range`. A number without a unit is multiplied by `unit`, which keeps older
-/// command lines valid.
+/// Parses a duration within `range`. A number without a unit is multiplied by `unit`, so that older command lines
+/// remain valid.
 ///
 /// # Errors
 ///

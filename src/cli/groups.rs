@@ -9,7 +9,7 @@ use super::output::terminal_width;
 /// A command line and its description. Without a description, the help shows the description of the command.
 type Entry = (&'static str, Option<&'static str>);
 
-/// The groups in their order.
+/// The groups of commands, in the order of the help.
 const GROUPS: [(&str, &[Entry]); 4] = [
     (
         "Inspect",
@@ -28,11 +28,11 @@ const GROUPS: [(&str, &[Entry]); 4] = [
     ("Other", &[("completion", None), ("help", Some("Print this message or the help of a command"))]),
 ];
 
-/// The number of columns of help outside of a terminal, as in clap.
+/// The width of the help in columns if standard output is no terminal. clap has the same default.
 const WIDTH: usize = 100;
 
 /// Lists the subcommands of `command` in groups, and hides them from clap, which would list them again. Completion
-/// needs a command without hidden subcommands, so do not use the result for it.
+/// needs a command without hidden subcommands, so do not use the returned command for completion.
 pub(super) fn group(command: Command) -> Command {
     let template = template(&command, terminal_width().unwrap_or(WIDTH));
     let styles = Styles::styled();

@@ -130,8 +130,8 @@ impl HubArguments {
                 .await
                 .map_err(|error| anyhow!("cannot read the kubeconfig: {}", one_line(&error))),
             None => Config::infer().await.map_err(|error| {
-                // The error itself also mentions the missing service account. The source contains only the error in the
-                // kubeconfig.
+                // The text of the error also mentions the missing service account. The source of the error contains
+                // only the fault of the kubeconfig.
                 let reason = error.source().map_or_else(|| one_line(&error), |source| one_line(&source));
                 anyhow!("no hub is configured: set --kubeconfig or KUBECONFIG ({reason})")
             }),

@@ -1,5 +1,5 @@
-//! The name under which the program was started: its own, or that of a `kubectl` plugin. Links to the binary
-//! select the mode by their names.
+//! The name under which the program was started: its own, or that of a `kubectl` plugin. Links to the binary have the
+//! names of the plugins, so that `kubectl` finds and starts the plugins.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::Cli;
 /// How the program was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Invocation {
-    /// As `policy-sync`, or under any other name.
+    /// The program was started as `policy-sync`, or under any other name.
     Standalone,
-    /// As the plugin for `kubectl policy-sync`.
+    /// The program was started as the plugin for `kubectl policy-sync`.
     Plugin,
-    /// As the completion helper of `kubectl policy-sync`.
+    /// The program was started as the completion helper of `kubectl policy-sync`.
     PluginCompletion,
 }
 
 impl Invocation {
-    /// Determines the mode from the first argument of the process.
+    /// Determines how the program was started. `program` is the first argument of the process: the name of the program.
     pub(super) fn new(program: Option<&OsStr>) -> Self {
         match program.and_then(|program| Path::new(program).file_name()?.to_str()) {
             Some("kubectl-policy_sync") => Self::Plugin,

@@ -31,7 +31,7 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// An object with its place.
+/// An object with its file and line.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Manifest {
     pub(in crate::cli) place: SourceLocation,
@@ -42,16 +42,16 @@ pub(in crate::cli) struct Manifest {
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InvalidManifest {
     pub(in crate::cli) place: SourceLocation,
-    /// Its kind; empty if there is none.
+    /// The `kind` of the document; empty if the document has none.
     pub(in crate::cli) kind: String,
-    /// Why it is no object.
+    /// Why the document or item is no Kubernetes object.
     pub(in crate::cli) fault: String,
 }
 
 /// The content of files.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Manifests {
-    /// The objects, and the documents that are no objects, in order.
+    /// The objects, and the documents that are no objects, in the order of the files.
     pub(in crate::cli) read: Vec<Result<Manifest, InvalidManifest>>,
     /// The documents that cannot be parsed.
     pub(in crate::cli) unreadable: UnreadableDocuments,
@@ -68,11 +68,12 @@ impl UnreadableDocuments {
         self.0.sort_by(|one, other| one.place.cmp(&other.place));
     }
 
-    /// Returns the outcome of a command that has printed a result for the other documents.
+    /// Returns the outcome of a command that has printed a result for all documents that it could use.
     ///
     /// # Errors
     ///
-    /// If there is a document that cannot be used. The error names the last one; all others are printed here.
+    /// If there is a document that cannot be used. The error names the last of these documents. This function prints
+    /// the others.
     pub(in crate::cli) fn end(mut self, outcome: Outcome) -> anyhow::Result<Outcome> {
         let Some(last) = self.0.pop() else { return Ok(outcome) };
         print_messages(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
@@ -226,7 +227,8 @@ impl Manifests {
     }
 }
 
-/// Adds the object `value`, or the items if it is a list. `within` is its path in the document.
+/// Adds the object `value`, or the items of `value` if `value` is a list. `within` is the path of `value` in the
+/// document.
 fn collect(
     place: &SourceLocation,
     within: &str,
@@ -239,7 +241,7 @@ fn collect(
     {
         for (index, mut item) in items.into_iter().enumerate() {
             if !item_kind.is_empty() && item.is_object() && item.get("kind").is_none() {
-                // The API server omits both fields from the items of a typed list.
+                // The API server omits `apiVersion` and `kind` from the items of a typed list.
                 item["kind"] = item_kind.into();
                 item["apiVersion"] = value["apiVersion"].clone();
             }

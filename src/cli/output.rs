@@ -55,7 +55,7 @@ pub fn print_messages(lines: impl IntoIterator<Item = impl Display>) {
 ///
 /// # Errors
 ///
-/// If it has keys that are no strings.
+/// If `value` has keys that are no strings.
 pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
@@ -102,7 +102,7 @@ impl<W: Write> Write for Printable<W> {
 ///
 /// # Errors
 ///
-/// If it has keys that are no strings.
+/// If `value` has keys that are no strings.
 pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
@@ -121,7 +121,7 @@ pub fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// If YAML cannot represent one of them.
+/// If YAML cannot represent one of the values.
 pub fn yaml_documents<T: Serialize>(values: &[T]) -> anyhow::Result<String> {
     let documents = values.iter().map(yaml).collect::<anyhow::Result<Vec<String>>>()?;
     Ok(documents.join("---\n"))

@@ -157,7 +157,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Outcom
     super::outcome(fine, &unchecked)
 }
 
-/// The message for a kind; empty if it can be synced.
+/// The message for a kind; empty if the kind can be synced.
 fn message(resolution: &Resolution, user: &str) -> String {
     match resolution {
         Resolution::Resolved(info) if !info.can_patch => {

@@ -1,5 +1,5 @@
-//! `policy-sync plan`: prints the works that the controller would create for manifests, without a hub. With
-//! `--diff`, prints the changes that it would make on a hub, which is only read.
+//! `policy-sync plan`: prints the works that the controller would create for manifests, without a hub. With `--diff`,
+//! prints the changes that the controller would make on a hub. The hub is only read.
 //!
 //! ```text
 //! files ─▶ documents ─▶ manifests ─▶ inventory ─▶ mirror ─▶ plan ─▶ works on stdout

@@ -28,7 +28,7 @@ pub(super) const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval at which a wait checks whether the hub has denied a list.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A loader for the Rego policies of `controller`. It checks them in a child process of this program.
+/// A loader for the Rego policies of `controller`. The loader checks Rego policies in a child process of this program.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub(super) fn start(
 ///
 /// # Errors
 ///
-/// Immediately, if the hub denies listing Rego policies.
+/// If the hub denies listing Rego policies. The error is returned immediately.
 pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> anyhow::Result<bool> {
     let refused = async {
         loop {

@@ -23,7 +23,7 @@ enum ProgressState {
     Ended,
 }
 
-/// Shows the message after a delay, until this is dropped or something is printed.
+/// Shows the message after a delay, until the guard is dropped or something is printed.
 #[derive(Debug)]
 pub(super) struct ProgressGuard(Option<AbortHandle>);
 

@@ -71,7 +71,7 @@ fn mark(value: &mut Value) {
 }
 
 fn marked(text: &str) -> String {
-    // YAML escapes these itself.
+    // The YAML library escapes these characters itself.
     let by_yaml = |c| matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let mark = |c: &char| (is_format_character(*c) && !by_yaml(*c)).then_some(MARK);
     text.chars().flat_map(|c| mark(&c).into_iter().chain([c])).collect()

@@ -83,7 +83,7 @@ impl TopologyInputArguments {
         Ok(TopologyInput { found, unreadable: UnreadableDocuments::default(), absent })
     }
 
-    /// The message that the Gateway of `--gateway` does not exist; `None` if it does, or if not all Gateways
+    /// The message that the Gateway of `--gateway` does not exist; `None` if the Gateway exists, or if not all Gateways
     /// could be listed.
     fn absent_gateway(&self, found: &ClusterObjects) -> Option<String> {
         let (name, scope) = (self.gateway.as_ref()?, self.scope());
@@ -166,7 +166,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ou
         let graph_input = input.found.objects.graph_input();
         let graph = Graph::build(&graph_input);
         let missing = input.found.missing(&graph);
-        // Files may omit kinds; a cluster that does not serve a kind leaves its objects unknown.
+        // Files may omit kinds. If a cluster does not serve a kind, the objects of that kind are unknown.
         let unserved = if input.found.unserved.is_some() {
             missing
         } else {

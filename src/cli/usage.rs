@@ -38,7 +38,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
 }
 
 impl RenamedFlag {
-    /// Makes `command` and its subcommands accept the old name, if they have the flag.
+    /// Makes `command` and its subcommands accept the old name of the flag.
     fn accept_old_name(&self, command: Command) -> Command {
         let command = command.mut_subcommands(|command| self.accept_old_name(command));
         if command.get_arguments().any(|argument| argument.get_id() == self.id) {
@@ -48,11 +48,11 @@ impl RenamedFlag {
         }
     }
 
-    /// The warning for valid `arguments` with the old name, if they contain it.
+    /// The warning if the valid `arguments` contain the old name of the flag.
     ///
     /// # Errors
     ///
-    /// If they contain both names.
+    /// If the arguments contain both names.
     fn deprecation(&self, arguments: impl Iterator<Item = OsString>) -> Result<Option<String>, String> {
         let Self { old, new, .. } = self;
         let (mut has_old, mut has_new) = (false, false);

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use policy_sync_benchmark::{self as bench, Options, Row};
 use serde_json::Value;
 
-/// The number of rows measured concurrently, each on its own hub. Most of the time, they wait.
+/// The number of concurrent measurements, each on its own hub. A measurement spends most of its time waiting.
 const AT_ONCE: usize = 6;
 
 fn options(row: Row, folder: &Path) -> Options {

@@ -96,7 +96,7 @@ async fn chart_contains_the_dashboard_for_the_grafana_sidecar() -> Result<()> {
     Ok(())
 }
 
-/// The metrics of a leader and a follower. On the hub, one policy is synced and another one is frozen.
+/// The metrics of a leader and a follower. On the hub, one policy is synced and another policy is frozen.
 async fn served() -> Result<Vec<Pod>> {
     let hub = Fleet::shared_hub().await?.hub();
     let tenant = Tenant::new(hub, binary(), "watched", &["eu-1", "us-1"]).await?;

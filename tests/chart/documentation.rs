@@ -1,7 +1,7 @@
-//! Runs the commands in `docs/install.md` and `docs/quick-start.md` in order, in a real shell on a real hub
-//! with two spokes. Each must print the output on the page, and the result is a synced policy.
+//! Runs the commands in `docs/install.md` and `docs/quick-start.md` in order, in a real shell on a real hub with two
+//! spokes. Each command must print the output on the page. The result is a synced policy.
 //!
-//! The convention is in CONTRIBUTING.md. [`crate::simulated`] runs the pods of the hub and decides its
+//! CONTRIBUTING.md describes the format of these pages. [`crate::simulated`] runs the pods of the hub and decides its
 //! Placements.
 
 use std::fs;
@@ -27,7 +27,7 @@ const ANYTHING: char = '…';
 /// Commands of a page with their output.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// The place of the commands: `docs/install.md:12`.
+    /// The file and line of the commands, such as `docs/install.md:12`.
     place: String,
     /// The commands for a shell.
     commands: String,
@@ -35,11 +35,12 @@ struct Block {
     shown: String,
 }
 
-/// The blocks of the page that are fenced as `sh`, each with the following block if that is fenced as `text`.
+/// The blocks of the page that are fenced as `sh`. Each has the next block as its output if that block is fenced as
+/// `text`.
 ///
 /// # Errors
 ///
-/// If text outside these blocks looks like code, because the test would not run it.
+/// If text outside these blocks looks like code. The test would not run such text.
 fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -80,7 +81,7 @@ fn is_shown(line: &str, shown: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Checks that `printed` contains all lines of `shown` in their order, possibly with others between them.
+/// Checks that `printed` contains all lines of `shown` in their order, possibly with other lines between them.
 fn shows(printed: &str, shown: &str) -> Result<()> {
     let mut printed = printed.lines();
     for line in shown.lines().filter(|line| !line.trim().is_empty()) {
@@ -163,7 +164,7 @@ fn kubeconfig(fleet: &Fleet) -> Result<Value> {
     merged.context("no cluster")
 }
 
-// The simulated parts run while the test waits for commands.
+// The simulated kubelet and placement controller run while the test waits for commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;

@@ -20,7 +20,7 @@ pub(crate) fn chart() -> &'static Path {
     Path::new(CHART)
 }
 
-/// Only the required values.
+/// The required values of the chart, and no others.
 pub(crate) fn required() -> Value {
     json!({ "image": { "repository": "registry.example.com/policy-sync" } })
 }
@@ -47,7 +47,7 @@ impl Helm {
     ///
     /// # Errors
     ///
-    /// If it fails, with its error output.
+    /// If `helm` fails. The error contains its output.
     pub(crate) fn run(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -59,7 +59,7 @@ impl Helm {
     ///
     /// # Errors
     ///
-    /// If it succeeds.
+    /// If `helm` succeeds.
     pub(crate) fn refused(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
         if output.status.success() {
@@ -120,14 +120,14 @@ impl<'r> Release<'r> {
 
 /// The rendered chart.
 pub(crate) struct Rendered {
-    /// The YAML.
+    /// The YAML of all objects.
     pub(crate) text: String,
-    /// Its objects.
+    /// The objects in `text`.
     pub(crate) objects: Vec<Value>,
 }
 
 impl Rendered {
-    /// The Deployment on a hub with its ServiceAccount, as a kubelet sees them.
+    /// The Deployment and its ServiceAccount as stored on `hub`, where a kubelet would read them.
     pub(crate) async fn live(hub: &ControlPlane, deployment: &Deployment) -> Result<Self> {
         let namespace = deployment.namespace().context("no namespace")?;
         let pod = deployment.spec.template.spec.as_ref();
@@ -140,12 +140,12 @@ impl Rendered {
         Ok(Self { text: String::new(), objects: vec![deployment, account] })
     }
 
-    /// All objects of a kind.
+    /// All rendered objects of a kind.
     pub(crate) fn all(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
-    /// The only object of a kind.
+    /// The only rendered object of a kind.
     pub(crate) fn one(&self, kind: &'static str) -> Result<&Value> {
         let mut found = self.all(kind);
         let one = found.next().with_context(|| format!("no {kind}"))?;

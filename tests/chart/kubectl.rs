@@ -9,7 +9,7 @@ use policy_sync_testenv::ControlPlane;
 ///
 /// # Errors
 ///
-/// If it fails, with its error output.
+/// If `kubectl` fails. The error contains its output.
 pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -21,7 +21,7 @@ pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String
 ///
 /// # Errors
 ///
-/// If it succeeds.
+/// If `kubectl` succeeds.
 pub(crate) fn refused(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
     ensure!(!output.status.success(), "kubectl {} succeeded", arguments.join(" "));

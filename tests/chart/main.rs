@@ -1,5 +1,5 @@
-//! The installation on a hub: the chart with the real Helm, the sample manifests, their rights, and the pages
-//! for new users.
+//! The installation on a hub: the chart with the real Helm, the sample manifests, the rights of the controller, and the
+//! pages for new users.
 
 mod alerts;
 mod dashboard;
@@ -20,7 +20,7 @@ mod values;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The program under test: `POLICY_SYNC_BINARY`, for example from an image, or the one built for tests.
+/// The program under test: the path in `POLICY_SYNC_BINARY`, for example from an image; if not set, the test build.
 fn binary() -> &'static Path {
     static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
         std::env::var_os("POLICY_SYNC_BINARY")

@@ -54,7 +54,7 @@ impl Pod {
 #[derive(Clone, Debug)]
 pub(crate) struct Phase(pub(crate) usize, pub(crate) Vec<Pod>);
 
-/// A firing alert, with its labels in addition to those of the rule.
+/// A firing alert, with its labels in addition to the labels of the rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FiringAlert(pub(crate) &'static str, pub(crate) &'static [(&'static str, &'static str)]);
 
@@ -70,7 +70,7 @@ pub(crate) struct Case {
 pub(crate) struct Rules<'r>(pub(crate) &'r Value);
 
 impl Rules<'_> {
-    /// The alerting rules.
+    /// The alerting rules of the PrometheusRule.
     pub(crate) fn alerts(&self) -> Result<Vec<&Value>> {
         let groups = self.0["groups"].as_array().context("no groups")?;
         Ok(groups.iter().flat_map(|group| group["rules"].as_array().into_iter().flatten()).collect())
@@ -82,19 +82,19 @@ impl Rules<'_> {
         found.with_context(|| format!("no alert {name}"))
     }
 
-    /// The waiting time of an alert, in scrapes.
+    /// The `for` duration of an alert, in scrapes.
     pub(crate) fn waits(&self, name: &str) -> Result<usize> {
         let text = self.alert(name)?["for"].as_str().context("the alert has no for")?.to_owned();
         let minutes = text.strip_suffix('m').with_context(|| format!("for is {text}"))?;
         Ok(minutes.parse::<usize>()? * 60 / STEP)
     }
 
-    /// Checks with promtool that only the expected alerts fire in `cases`. The metrics of the cases are those of
-    /// the pods of `job`.
+    /// Checks with promtool that only the expected alerts fire in `cases`. The pods in the cases belong to the
+    /// Prometheus job `job`.
     ///
     /// # Errors
     ///
-    /// If other alerts fire. The error names these alerts.
+    /// If an alert fires that is not expected. The error names such alerts.
     pub(crate) async fn hold(&self, job: &str, cases: &[Case]) -> Result<()> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("rules.json"), self.0.to_string())?;
@@ -103,7 +103,7 @@ impl Rules<'_> {
         let mut tests = Vec::new();
         for case in cases {
             let checks = case.checks.iter().map(|(at, firing)| self.checks(*at, firing));
-            // A healthy release next to this one does not hide its alerts.
+            // A healthy release in the same Prometheus must not hide the alerts of the tested release.
             let scrapes = case.phases.iter().map(|Phase(scrapes, _)| scrapes).sum();
             let well = case.phases.first().map(|Phase(_, well)| well.clone()).unwrap_or_default();
             let other = input("other/policy-sync", &[Phase(scrapes, well)], is_used);
@@ -118,7 +118,7 @@ impl Rules<'_> {
         run_tests(folder.path(), &tests, &["rules.json"]).await
     }
 
-    /// For each alert, whether it fires at a scrape.
+    /// promtool's expectations at one scrape: for each alert, whether it fires.
     fn checks(&self, at: usize, firing: &[FiringAlert]) -> Result<Vec<Value>> {
         for FiringAlert(name, _) in firing {
             self.alert(name)?;
@@ -201,7 +201,7 @@ fn written(series: &Series, target: &[(&str, &str)]) -> String {
 ///
 /// # Errors
 ///
-/// If one returns nothing or is invalid.
+/// If an expression is invalid or returns nothing.
 pub(crate) async fn check_results(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
     let nothing = |expression: &String| json!({ "expr": format!("absent({expression})"), "eval_time": "5m", "exp_samples": [] });
     let test = json!({
@@ -225,7 +225,7 @@ async fn run_tests(folder: &Path, tests: &[Value], rules: &[&str]) -> Result<()>
 ///
 /// # Errors
 ///
-/// If it finds a fault.
+/// If promtool finds a fault.
 pub(crate) async fn check_rules(rules: &Value) -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), rules.to_string())?;
@@ -253,7 +253,7 @@ pub(crate) fn words(expression: &str) -> BTreeSet<&str> {
 ///
 /// # Errors
 ///
-/// If a word is unknown, or none is a series.
+/// If a word is unknown, or if no word is a series.
 pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<()> {
     const LANGUAGE: [&str; 10] =
         ["absent", "and", "by", "histogram_quantile", "label_values", "max", "min", "on", "rate", "sum"];
@@ -276,7 +276,7 @@ pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<(
     Ok(())
 }
 
-/// The part of the operator's CustomResourceDefinition for PrometheusRules that the chart uses.
+/// The part of the Prometheus operator's CustomResourceDefinition for PrometheusRules that the chart uses.
 pub(crate) fn prometheus_rules() -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "object", "additionalProperties": text });

@@ -1,5 +1,5 @@
 //! Rego policies with the flags and rights of the chart. The controller loads them, and the API server calls the
-//! webhooks in the chart's configurations. It stops calling them once the policies are deleted.
+//! webhooks in the chart's configurations. The API server stops calling the webhooks once the policies are deleted.
 
 use std::io::Write;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const NAMESPACE: &str = "kube-federation-scheduling-policy";
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// The annotation that the Rego policy sets on objects called `reviewed`.
 const ANNOTATION: &str = "example.com/reviewed";
-/// Sets the annotation. It reads Services, which the values of the chart list.
+/// A Rego policy that sets [`ANNOTATION`]. It reads Services, which the test lists in the values of the chart.
 const PLACES: &str = r#"package io.k8s.federation.admission
 
 annotations["example.com/reviewed"] = "yes" {
@@ -102,7 +102,7 @@ async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]
     .await
 }
 
-/// Waits until both configurations refer to `port` with a trusted certificate, or have no entries.
+/// Waits until both webhook configurations refer to `port` with a trusted certificate, or have no entries.
 async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&Port>) -> Result<()> {
     for kind in CONFIGURATIONS {
         let (api, name) = api_for(&hub.client()?, rendered.one(kind)?).await?;
@@ -124,7 +124,7 @@ async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&P
     Ok(())
 }
 
-/// Waits until a written object gets the annotation.
+/// Waits until a written object gets [`ANNOTATION`].
 async fn check_is_evaluated(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     // The Gateway of this policy does not exist, so no spoke receives the policy.
@@ -140,7 +140,7 @@ async fn check_is_evaluated(hub: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Denies a Service and a Namespace with this message.
+/// A Rego module that denies a Service and a Namespace with this message.
 fn denies(words: &str) -> Value {
     let deny = |kind: &str, name: &str| {
         format!(
@@ -155,7 +155,7 @@ fn denies(words: &str) -> Value {
     carrier
 }
 
-/// The expected reports: one of a namespace, and one of the cluster.
+/// The expected audit reports: one for a namespace, and one for the cluster.
 fn reports() -> [Value; 2] {
     [("Report", json!("shop")), ("ClusterReport", json!(null))].map(|(kind, namespace)| {
         json!({
@@ -165,7 +165,7 @@ fn reports() -> [Value; 2] {
     })
 }
 
-/// Checks that violations of existing objects are reported, and that an authorized user can read them.
+/// Checks that violations of existing objects are reported, and that an authorized user can read the reports.
 async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::reports()?).await?;
@@ -203,7 +203,7 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
     Ok(())
 }
 
-/// Reads the audit as a ServiceAccount with the right to it.
+/// Checks that a ServiceAccount with the right to read the audit gets all violations.
 async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
     let client = hub.client()?;
     apply_all(&client, &audit_reader("shop", "auditor")).await?;
@@ -238,7 +238,7 @@ async fn reads_what_it_may_not_write(
         let (client, secrets, secret_name) = (&client, &secrets, &secret_name);
         let controller = &controller;
         async move {
-            // Each status must differ from the one before: an unused library causes a warning.
+            // Each status must differ from the previous status: an unused library causes a warning.
             let mut modules = json!({ "places.rego": PLACES });
             if number % 2 == 1 {
                 modules["unused.rego"] = "package lib.unused\n\nnumber = 1\n".into();
@@ -335,7 +335,7 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     until_refused("nothing is written").await?;
     controller.kill();
     until_refused("failed calling webhook").await?;
-    // Deletes everything except the webhook configurations, the Rego policies, and the objects that others
+    // Deletes everything except the webhook configurations, the Rego policies, and the objects that other objects
     // depend on.
     let stays = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -350,7 +350,7 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     {
         ensure!(said.contains(created), "{said}");
     }
-    // The CustomResourceDefinition of RegoPolicies can be changed while no controller runs, too.
+    // The CustomResourceDefinition of RegoPolicies can be changed even while no controller runs.
     let definition =
         rendered.one("CustomResourceDefinition")?["metadata"]["name"].as_str().context("no name")?;
     kubectl(hub, &["annotate", "customresourcedefinition", definition, "example.com/changed=yes"])?;

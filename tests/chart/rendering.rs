@@ -1,4 +1,4 @@
-//! The objects of the chart for several sets of values, and the values that it rejects.
+//! The objects of the chart for several sets of values, and the values that the chart rejects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -122,7 +122,7 @@ fn beside_another(more: &Value) -> Value {
     values
 }
 
-/// The sets of values with their names. The first installs objects that the others need.
+/// The sets of values with their names. The first set installs objects that the other sets need.
 fn choices() -> [(&'static str, Value); 6] {
     let account = json!({ "serviceAccount": { "create": false, "name": "there-already" } });
     [
@@ -156,7 +156,7 @@ async fn hub() -> Result<&'static ControlPlane> {
     Ok(hub)
 }
 
-/// The part of the operator's CustomResourceDefinition for PodMonitors that the chart uses.
+/// The part of the Prometheus operator's CustomResourceDefinition for PodMonitors that the chart uses.
 fn pod_monitors() -> Value {
     let text = json!({ "type": "string" });
     let labels = json!({ "type": "object", "additionalProperties": text });
@@ -190,7 +190,7 @@ async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()
         anyhow::Ok(pods.create(&trial, &pod).await)
     };
     create(&template["spec"]).await?.context("the pod is rejected")?;
-    // The namespace rejects a pod without these settings.
+    // The namespace rejects the pod without `runAsNonRoot`.
     let mut careless = template["spec"].clone();
     careless["securityContext"].as_object_mut().context("no securityContext")?.remove("runAsNonRoot");
     let refusal =
@@ -208,8 +208,8 @@ async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> 
         helm.run(&["lint", "--strict", &chart().display().to_string()], Some(&values))?;
         let rendered = helm.template(release, &values)?;
         ensure!(rendered.text == helm.template(release, &values)?.text, "{name}: two renderings differ");
-        // Generated data would differ with each rendering, and be stored in Git. An upgrade would overwrite
-        // the controller's data.
+        // The chart must not generate a Secret's data: it would differ with each rendering, and would be stored in Git.
+        // An upgrade would overwrite the controller's data.
         let is_empty = |secret: &Value| secret.get("data").or(secret.get("stringData")).is_none();
         ensure!(rendered.all("Secret").all(is_empty), "{name}: a Secret has data");
         ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: a Helm hook exists");
@@ -276,7 +276,7 @@ async fn controller_accepts_every_rendered_flag() -> Result<()> {
     ];
     let arguments = helm.template(Release("flags", "flags"), &required())?.arguments()?;
     ensure!(arguments == minimal, "{arguments:?}");
-    // An empty list disables these kinds, and exempts no namespaces.
+    // An empty `replicate` disables the replication of objects, and an empty `exemptNamespaces` exempts no namespaces.
     let empty = with(&json!({ "rego": { "replicate": [], "exemptNamespaces": [] } }));
     let arguments = helm.template(Release("flags", "flags"), &empty)?.arguments()?;
     ensure!(arguments == [&minimal[..], &["--exempt-namespaces="]].concat(), "{arguments:?}");
@@ -322,7 +322,7 @@ async fn service_of_the_webhooks_selects_the_controller() -> Result<()> {
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let configuration = rendered.one(kind)?;
         ensure!(configuration["metadata"]["name"] == "web-policy-sync", "{configuration}");
-        // With an empty key, each upgrade would remove the controller's entries.
+        // If the chart set `webhooks` to an empty list, each upgrade would remove the controller's entries.
         ensure!(configuration.get("webhooks").is_none(), "{configuration}");
     }
     let (service, secret) = (rendered.one("Service")?, rendered.one("Secret")?);

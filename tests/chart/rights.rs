@@ -78,7 +78,7 @@ impl Permission {
             && (&self.group, &self.resource, &self.verb) == (&object.api_group, &resource, &request.verb)
     }
 
-    /// Whether this is another right that includes `narrower`.
+    /// Whether this right includes `narrower`, and differs from it.
     fn covers(&self, narrower: &Self) -> bool {
         let is_as_wide =
             |of: &Option<String>, other: &Option<String>| of.is_none() || of.as_ref() == other.as_ref();
@@ -97,7 +97,7 @@ impl Permission {
     }
 }
 
-/// The roles of the chart: those of the controller, or the role for users.
+/// The roles of the chart for users (`viewer`), or for the controller.
 fn roles(rendered: &Rendered, viewer: bool) -> impl Iterator<Item = &Value> {
     let roles = rendered.all("ClusterRole").chain(rendered.all("Role"));
     let is_viewer =
@@ -122,7 +122,7 @@ pub(crate) async fn controller(
     Ok(controller)
 }
 
-/// Like [`controller`], but the API server calls its webhooks at `port` instead of a Service.
+/// Like [`controller`], but the API server calls the controller's webhooks at `port` instead of a Service.
 pub(crate) async fn reviewer(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -183,7 +183,7 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
         rights.extend(Permission::all(role)?);
     }
     fit(&rights, &requests)?;
-    // The check detects a missing right, and a superfluous one.
+    // The check detects a missing right, and an unused right.
     for right in &rights {
         // `rbac.tlsSecrets` includes the right to the Secret of the webhooks.
         if right.is_for_a_race() || rights.iter().any(|wider| wider.covers(right)) {
@@ -198,7 +198,7 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
     Ok(())
 }
 
-/// Checks that `rights` allow all `requests`, and that each of them is used.
+/// Checks that `rights` allow all `requests`, and that `requests` use each right.
 fn fit(rights: &BTreeSet<Permission>, requests: &[Request]) -> Result<()> {
     let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
     ensure!(refused.is_empty(), "rejected: {refused:#?}");
@@ -281,7 +281,7 @@ pub(crate) async fn exercise_rare_operations(
             works.list_metadata(&ListParams::default()).await?.into_iter().map(|work| work.name_any());
         Ok(names.into_iter().find(|name| name.contains(policy)))
     };
-    // The controller reads a work of another client that has the planned name.
+    // If another client's work has the planned name, the controller reads that work.
     apply(&client, policy).await?;
     let in_the_way =
         wait::until("a work exists", LIMIT, || async { name(&key(policy)).await?.context("no work") })
@@ -313,7 +313,7 @@ pub(crate) async fn exercise_rare_operations(
     .await?;
     works.delete(&in_the_way, &DeleteParams::default()).await?;
 
-    // The controller updates an existing Event.
+    // With the same selector again, the controller updates an existing Event.
     for selector in ["region in (", "", "region in ("] {
         let selector = (!selector.is_empty()).then_some(selector);
         let patch = json!({ "metadata": { "annotations": { CLUSTER_SELECTOR: selector } } });
@@ -321,7 +321,7 @@ pub(crate) async fn exercise_rare_operations(
         until_message(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
     }
 
-    // Before it deletes works, the controller reads the objects that cause this: a deleted policy of another
+    // Before it deletes works, the controller reads the objects that cause the deletes: a deleted policy of another
     // kind, and a deleted cluster.
     let (others, other_name) = api_for(&client, other).await?;
     others.delete(&other_name, &DeleteParams::default()).await?;
@@ -391,7 +391,7 @@ pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rend
     ] {
         let output = command(arguments).output().await?;
         let said = String::from_utf8_lossy(&output.stderr);
-        // 1 means that not everything is in sync yet.
+        // Exit code 1 means that not everything is in sync yet.
         ensure!(matches!(output.status.code(), Some(0 | 1)) && said.is_empty(), "{arguments}: {said}");
     }
     let _watches = ["status -A --watch", "status cluster eu-1 --watch"]

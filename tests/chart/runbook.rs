@@ -105,7 +105,7 @@ impl OnCall {
     ///
     /// # Errors
     ///
-    /// If one cannot be run.
+    /// If a command cannot be run.
     pub(crate) async fn find(&mut self, alert: &str, filled: &[(&str, &str)]) -> Result<RunbookOutput> {
         let mut found = String::new();
         for command in self.page.section(alert)?.find.clone() {
@@ -120,7 +120,7 @@ impl OnCall {
     ///
     /// # Errors
     ///
-    /// If there is none, or one fails.
+    /// If no command starts with `beginning`, or if a command fails.
     pub(crate) async fn repair(
         &mut self,
         alert: &str,
@@ -185,7 +185,7 @@ impl RunbookOutput {
     ///
     /// # Errors
     ///
-    /// If there is no such line.
+    /// If no line contains all words.
     pub(crate) fn names(&self, words: &[&str]) -> Result<&Self> {
         let has_all = |line: &str| words.iter().all(|word| line.contains(word));
         ensure!(self.0.lines().any(has_all), "no line has {words:?}:\n{}", self.0);
@@ -225,7 +225,7 @@ async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -
             !annotation("summary")?.ends_with('.') && annotation("description")?.ends_with('.'),
             "{rule}"
         );
-        // The runbook contains the command in the description.
+        // The runbook contains the command in the alert's description.
         let Some(command) = annotation("description")?.split('`').nth(1) else {
             bail!("{alert}: no command in the description")
         };

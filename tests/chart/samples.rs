@@ -23,7 +23,7 @@ use crate::{rego, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Run one at a time, because kubectl fails if another process creates the same object.
+/// The runs are serialized, because kubectl fails if another process creates the same object.
 fn kubectl_apply(plane: &ControlPlane, folder: &str) -> Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Uninstalling leaves the spokes unchanged, and a new release takes over. Withdrawing, as in
-//! `docs/operations.md`, removes everything.
+//! Uninstalling leaves the spokes unchanged, and a new release takes over. The commands for withdrawal in
+//! `docs/operations.md` remove everything from the spokes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -169,7 +169,7 @@ async fn renamed_release_takes_over_the_class_with_take_ownership() -> Result<()
     Ok(())
 }
 
-/// Withdraws as in `docs/operations.md`, with one spoke that does not respond at first.
+/// Withdraws everything with the commands in `docs/operations.md`. One spoke does not respond at first.
 async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> {
     let hub = fleet.hub();
     let us = fleet.spoke("us-1")?;

@@ -1,4 +1,4 @@
-//! Upgrades, rollbacks and applies: the aggregated role always keeps its rules, and the controller writes
+//! The aggregated role keeps its rules during upgrades, rollbacks and `kubectl apply`, and the controller writes
 //! nothing.
 
 use std::sync::Arc;
@@ -85,7 +85,7 @@ async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
 
-    // The parameters include this kind, but the controller may not read it.
+    // The parameters list TimeoutPolicies, but the controller may not read them.
     tenant.apply(&timeout_policy(tenant.name(), "slow", &["web"])).await?;
     let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": tenant.name() } });
     wait::until("the class reports the forbidden kind", LIMIT, || async {
@@ -115,7 +115,7 @@ async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     let file = file.path().to_str().context("the path is not UTF-8")?;
     kubectl(hub, &["apply", "--filename", file])?;
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
-    // Once this rule is aggregated, all earlier versions have been observed.
+    // When the watch reports this rule, it has reported all earlier versions of the aggregated role.
     apply(tenant.client(), &labelled_role("policies.example.com", "retrypolicies")).await?;
     rules.until(2).await?;
     let seen = rules.0.lock().split_off(first - 1);
@@ -139,7 +139,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     let client = hub.client()?;
     let (helm, release) = (Helm::of(hub).await?, Release("filled-policy-sync", "filled"));
     let mut values = required();
-    // The shared hub has other releases, so this one needs a different namespace.
+    // The shared hub has other releases, so this release needs a different namespace.
     values["rego"] = json!({ "namespace": { "name": "filled-policies" } });
     values["crds"] = json!({ "enabled": false });
     helm.install(release, &values)?;

@@ -311,7 +311,7 @@ fn schema_of_values_is_up_to_date() -> Result<()> {
     is_up_to_date(&chart().join("values.schema.json"), &format!("{schema}\n"))
 }
 
-/// The same command updates the README.
+/// `POLICY_SYNC_UPDATE=1 cargo test --test chart values` also updates the README.
 #[tokio::test]
 async fn readme_of_the_chart_is_up_to_date() -> Result<()> {
     let output = Command::new(chart_tools().await?.helm_docs)

@@ -34,7 +34,7 @@ async fn as_flags_impersonate_another_user() -> Result<()> {
 
     refused(&status(admin, &["--as-group", "readers"]), "--as-group requires --as")?;
     refused(&status(admin, &["--as", ""]), "a value is required for '--as <USER>'")?;
-    // The kubeconfig can set the user as well.
+    // The kubeconfig can set the impersonated user as well.
     let mut kubeconfig: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(admin)?)?;
     kubeconfig["users"][0]["user"]["as"] = "jane".into();
     let file = tempfile::NamedTempFile::new()?;
@@ -59,7 +59,7 @@ async fn request_timeout_limits_each_request() -> Result<()> {
         let ran = status(hub.kubeconfig(), &["--request-timeout", timeout]);
         refused(&ran, &format!(": no response within {says}\n"))?;
         ensure!(ran.stderr.contains("cannot reach the hub at http://127.0.0.1:"), "{ran:?}");
-        // The timeout applies to each request, and the others are fast.
+        // The timeout applies to each request. All other requests to this hub are fast.
         let ran = status(hub.kubeconfig(), &["--request-timeout=20s"]);
         ensure!((ran.code, ran.stderr.as_str()) == (0, NONE), "{ran:?}");
         let ran = status(hub.kubeconfig(), &["--request-timeout=0"]);

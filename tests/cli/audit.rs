@@ -36,7 +36,7 @@ deny          services     shop        web     allowed-ports       port 22 is no
             "policy": "policies/gates/image-pull-policy.rego", "enforcement": "deny",
         })
     );
-    // `--exempt-namespaces` has the same patterns as for reviews.
+    // `--exempt-namespaces` takes the same patterns as the flag of the controller.
     let all = json_of(&["-o", "json", "--exempt-namespaces="]);
     let pods = all["violations"]
         .as_array()
@@ -72,7 +72,7 @@ fn audit_shows_the_enforcement_and_failed_evaluations() {
             && lines[1].contains("numbers.range: the result is above its limit"),
         "{ran:?}"
     );
-    // If a policy fails and no other policy denies the object, the result is unknown.
+    // If the evaluation of a Rego policy fails and no other Rego policy denies the object, the result is unknown.
     std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
     let ran = run(&["audit", "-f", "objects", "-p", policies.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");
@@ -120,7 +120,7 @@ fn admit_query_selects_the_package() {
     for command in ["check", "test"] {
         assert_eq!(run(&["rego", command, policy, query]).code, 0);
     }
-    // By default this package is not evaluated, and `matches` is undeclared there.
+    // By default, the program does not evaluate this package, and `matches` is undeclared in it.
     let ran = run(&["rego", "check", policy]);
     assert_eq!(ran.code, 1, "{ran:?}");
 }
@@ -179,7 +179,7 @@ async fn absent_namespace_is_reported_and_missing_rights_are_unknown_at_once() {
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (1, "", says));
     }
 
-    // The deprecated name of the flag.
+    // `--policy-namespace` is the deprecated name of `--rego-namespace`.
     let warns = "policy-sync: --policy-namespace is deprecated: use --rego-namespace\n";
     for arguments in
         [&["audit", "--policy-namespace", "default"][..], &["audit", "--policy-namespace=default"]]

@@ -15,7 +15,7 @@ use policy_sync_testenv::binaries;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Texts that kubectl and go-yaml v3 read, and [`documents_each`] rejects, by the reason. The last text of each
+/// Texts that kubectl and go-yaml v3 read, and [`documents_each`] rejects, grouped by the reason. The last text of each
 /// reason is the example in the documentation.
 const REJECTED: [(&str, &[&str]); 6] = [
     (
@@ -118,12 +118,12 @@ async fn readings(texts: &[&String]) -> Result<Vec<YamlReaderOutput>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// How the reading of a text differs from kubectl's.
+/// The difference between the reading of a text and kubectl's reading.
 #[derive(Debug, PartialEq)]
 enum Difference {
     /// kubectl and go-yaml read the text, and this product rejects it.
     Rejected(String),
-    /// kubectl reads only the first documents of the text, and go-yaml rejects it.
+    /// kubectl reads only the first documents of the text, and go-yaml rejects the text.
     Truncated,
     Value(String),
 }

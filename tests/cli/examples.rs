@@ -1,4 +1,4 @@
-//! Runs the examples in each `--help` as written, on a hub with the objects that they name.
+//! Runs the examples in each `--help` as written, on a hub with the objects that the examples name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -120,7 +120,7 @@ async fn examples_in_help_texts_work() -> Result<()> {
             continue;
         }
         let ran = finish(bash(&example), "");
-        // 1 is valid: no controller syncs anything on this hub.
+        // Exit code 1 is expected as well, because no controller syncs anything on this hub.
         ensure!([0, 1].contains(&ran.code) && !ran.stderr.contains("policy-sync: "), "{example}: {ran:#?}");
         // The hub has no Rego policies, so these commands print nothing.
         let of_hub = ["policy-sync placement", "policy-sync audit --rego-namespace"];

@@ -37,7 +37,7 @@ fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Com
     finish(command, "")
 }
 
-/// The explanation of the object on `cluster`: the exit code, and the lines below the name of the cluster.
+/// Returns the explanation of `object` on `cluster`: the exit code, and the lines below the name of the cluster.
 fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<String>)> {
     let ran = explain_as(tenant.hub().kubeconfig(), tenant, &[object, &["--cluster", cluster]].concat());
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
@@ -49,7 +49,8 @@ fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<
 
 const LIMITS: [&str; 2] = ["ratelimitpolicy", "limits"];
 
-/// Checks that `limits` is not in force on `cluster`, with this reason and this object to change.
+/// Checks that `limits` is not in force on `cluster`, for the reason `says`, and that the explanation names the object
+/// `change`.
 fn check_not_in_force(tenant: &Tenant<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
     ends_with(tenant, cluster, 1, says, change)
 }
@@ -65,7 +66,7 @@ fn ends_with(tenant: &Tenant<'_>, cluster: &str, expected_code: i32, says: &str,
     Ok(())
 }
 
-/// Waits until the explanation of the object on `cluster` contains this reason.
+/// Waits until the explanation of `object` on `cluster` contains this reason.
 async fn until(
     tenant: &Tenant<'_>,
     object: &[&str],

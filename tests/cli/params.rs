@@ -59,7 +59,7 @@ fn json_and_yaml_output_contain_the_faults() {
     }
 }
 
-/// Parameters with status fields in a file, and a policy of their kind.
+/// A file with parameters that list status fields, and a policy of the listed kind.
 fn with_fields() -> (tempfile::TempDir, String, Value) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("parameters.json").display().to_string();

@@ -41,7 +41,7 @@ fn eval_places_an_app_with_card_data_on_the_certified_eu_cluster() {
     assert!(ran.stderr.starts_with("<query.rego>:1:"), "{}", ran.stderr);
 }
 
-/// A description, a module, and the message for it after the module's name.
+/// A description, a rejected module, and the part of its message after the module's name.
 const REFUSED: [(&str, &str, &str); 40] = [
     ("an empty module", "", ":1:1: a module must begin with its package: write package NAME first"),
     ("no package", "p := 1", ":1:1: a module must begin with its package: write package NAME first"),
@@ -197,7 +197,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     ),
 ];
 
-/// The generated texts of cases that are too large to write out.
+/// Generates the module of a case whose text is too large to write out.
 fn text(what: &str, text: &str) -> String {
     match what {
         "a line of 5,000 characters" => format!("package a\np := \"{}\"", "x".repeat(5_000)),
@@ -423,7 +423,7 @@ fn unreadable_files_are_reported() {
 fn rego_commands_in_the_documentation_work() {
     let page = include_str!("../../docs/rego.md");
     let commands = page.lines().filter_map(|line| line.strip_prefix("    policy-sync "));
-    // Other commands on the page run in tests/rego and in the demo.
+    // The page's commands other than `rego` run in tests/rego and in the demo.
     let commands: Vec<&str> = commands.filter(|command| command.starts_with("rego ")).collect();
     assert_eq!(commands.len(), 3, "{commands:#?}");
     for line in commands {
@@ -432,14 +432,14 @@ fn rego_commands_in_the_documentation_work() {
         let ran = finish(command, "");
         assert!(ran.code == 0 && ran.stderr.is_empty() && !ran.stdout.is_empty(), "{line}: {ran:?}");
     }
-    // The fault shown on the page.
+    // The message on the page for a fault in `pci.rego`.
     let policy = include_str!("../../docs/examples/rego/placement/pci.rego");
     let ran = check(&policy.replace("json.unmarshal", "json.parse"));
     let fault = ran.stdout.replacen("stdin", "    placement/pci.rego", 1);
     assert!(ran.code == 1 && page.contains(&fault), "{fault}");
 }
 
-/// Writes the contents of a Secret into an Event.
+/// A module that would write the contents of a Secret into an Event.
 const DENIES_WITH_SECRET: &str = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
                      \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
 

@@ -1,4 +1,4 @@
-//! Runs the program.
+//! Runs `policy-sync`, and returns its output and exit code.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};

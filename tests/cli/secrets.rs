@@ -1,5 +1,4 @@
-//! `policy-sync plan -f` with TLS Secrets of Gateways: those in the input are copied, and their contents are
-//! hidden.
+//! `policy-sync plan -f` with TLS Secrets of Gateways: Secrets in the input are copied, and their contents are hidden.
 
 use serde_json::Value;
 
@@ -48,7 +47,7 @@ fn plan(manifests: &[String], output: &str) -> CommandOutput {
     ran
 }
 
-/// The kinds and names in the Gateway's work.
+/// The kinds and names of the objects in the Gateway's work.
 fn carried(ran: &CommandOutput) -> Vec<String> {
     let works: Vec<Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
     let work = works.iter().find(|work| work["metadata"]["name"].as_str().unwrap().starts_with("gateway"));

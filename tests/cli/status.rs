@@ -82,13 +82,13 @@ pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&st
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
 
-/// The kubeconfig of a user with these rights: a namespace or all, a group, and resources.
+/// The kubeconfig of a user with these rights. Each right is a namespace (`None` for all), a group, and resources.
 async fn user_with(tenant: &Tenant<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     reader(tenant.hub(), name, rights).await
 }
 
-/// The kubeconfig of the user `name` of `hub` with the right to read: a namespace or all, a group, and
-/// resources.
+/// The kubeconfig of the user `name` of `hub` with these rights to read. Each right is a namespace (`None` for all), a
+/// group, and resources.
 pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     for (index, (namespace, api_group, resources)) in rights.iter().enumerate() {
@@ -188,7 +188,7 @@ async fn status_shows_the_objects_of_a_hub() {
     refused(&check_on(kubeconfig, &json!({})), "cannot reach the hub at");
 }
 
-/// Waits until the hub lists `group`, a little later than it serves it.
+/// Waits until API discovery lists `group`, which happens a little later than the hub serves the group.
 async fn has_api(client: &Client, group: &str) {
     wait::until(&format!("the hub serves {group}"), LIMIT, || async {
         let groups = client.list_api_groups().await?.groups;

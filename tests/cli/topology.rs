@@ -303,7 +303,7 @@ fn messages_about_invalid_requests_are_documented() {
     bad_input::holds("requests of effective", &table).unwrap();
 }
 
-/// An invalid object is left out, and the others are processed.
+/// An invalid object is left out, and all other objects are processed.
 #[test]
 fn invalid_object_does_not_affect_others() {
     let objects = text(&[
@@ -373,7 +373,7 @@ fn flags_select_a_part_of_the_topology() {
     assert_eq!(ends(&json_of(&["effective", "--route", "grpcroute/orders"])), [""; 0]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "RateLimitPolicy/cart"])), ["shop/orders#cart"]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "tlspolicies.kuadrant.io/own-authority"])), all[..1]);
-    // A policy that others replace is still on the path.
+    // A policy that other policies replace is still on the path.
     assert_eq!(ends(&json_of(&["effective", "--policy", "authpolicy/login", "-n", "infra"])), all);
     let in_shop = json_of(&["topology", "-n", "shop"]);
     let policies: Vec<&str> =
@@ -651,7 +651,7 @@ fn ten_thousand_limits_are_merged() {
     assert_eq!(rules.len(), 10_001);
 }
 
-/// The examples on these pages show the output of their commands.
+/// The examples in `docs/topology.md` and `docs/effective-policies.md` show the output of their commands.
 #[test]
 fn examples_in_the_documentation_match_the_output() {
     for page in ["docs/topology.md", "docs/effective-policies.md"] {

@@ -19,7 +19,7 @@ pub(crate) const OPERATORS: &str = "kuadrant-system";
 /// The directory in `POLICY_SYNC_DOWNSTREAM`.
 pub(crate) struct Folder(PathBuf);
 
-/// Running controllers; dropping it stops them.
+/// Running controllers. Dropping the value stops the controllers.
 pub(crate) struct Controllers {
     servers: HashMap<&'static str, Server>,
     _ports: Vec<Port>,
@@ -52,7 +52,7 @@ impl Folder {
         path.map(|path| Self(path.into()))
     }
 
-    /// Whether it has all the programs `names`.
+    /// Whether the directory has all the programs `names`.
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         let missing: Vec<&str> = names.iter().filter(|name| !self.0.join(name).is_file()).copied().collect();
         if !missing.is_empty() {
@@ -118,7 +118,7 @@ impl Launch {
                 [
                     ("OPERATOR_NAMESPACE", OPERATORS),
                     ("LOG_LEVEL", "debug"),
-                    // Without this file its server of wasm modules does not start.
+                    // The file does not exist, so the operator does not start its server of wasm modules.
                     ("WASM_SERVER_FILE_PATH", "/nonexistent"),
                     ("WITH_EXTENSIONS", "false"),
                 ],
@@ -148,7 +148,7 @@ impl Launch {
             "discovery".into(),
             "--domain=cluster.local".into(),
             format!("--kubeconfig={kubeconfig}"),
-            // A free port of 127.0.0.1 for its debugging pages.
+            // A free port of 127.0.0.1 for istiod's debugging pages.
             "--ctrlz_port=0".into(),
         ]);
         for flag in ["httpAddr", "httpsAddr", "grpcAddr", "secureGRPCAddr", "monitoringAddr"] {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 /// A field for which this product's result differs from the controller's.
 pub(crate) struct Difference {
-    /// Both results, without the names of objects.
+    /// The result of this product and the result of the controller, without the names of objects.
     pub(crate) class: String,
     /// The object and its world.
     pub(crate) detail: String,
@@ -106,7 +106,7 @@ pub(crate) const KUADRANT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Fails for differences that `known` does not list, and for entries of it without a difference.
+/// Fails if a difference is not in `known`, or if an entry of `known` has no difference.
 pub(crate) fn check(found: &[Difference], known: &[(&str, &str)]) -> Result<()> {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for difference in found {

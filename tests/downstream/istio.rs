@@ -20,7 +20,7 @@ const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UD
 const NO_PORT: &str = " (no port)";
 const CONTROLLER: &str = "istio.io/gateway-controller";
 
-/// Applies `worlds` and waits for istiod's statuses of them.
+/// Applies `worlds` and waits until istiod has written the statuses.
 pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
     cluster.create(&mut worlds).await?;
     let mut before = None;
@@ -151,7 +151,7 @@ fn same_parent(left: &Value, right: &Value) -> bool {
     ["kind", "namespace", "name", "sectionName", "port"].iter().all(|field| left[field] == right[field])
 }
 
-/// The statuses of the same listeners and routes according to `topology`.
+/// The statuses of the world's listeners and routes according to `topology`.
 fn ours(objects_of_world: &[Value]) -> ReportedValues {
     let objects = objects(objects_of_world);
     let graph_input = objects.graph_input();
@@ -227,7 +227,7 @@ struct Listener<'w> {
     protocol: &'w str,
 }
 
-/// Input for the class of a difference.
+/// The results of this product and of the controller, from which the class of a difference is determined.
 struct Context<'w> {
     ours: &'w ReportedValues,
     theirs: &'w ReportedValues,
@@ -279,7 +279,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the condition Conflicted of a listener of `gateway` differs.
+    /// Whether istiod and `topology` report the condition `Conflicted` differently for a listener of `gateway`.
     fn conflicts_differ(&self, gateway: &str) -> bool {
         let name = gateway.split(['#', ':']).next().unwrap_or_default();
         self.listeners.iter().filter(|listener| listener.gateway == name).any(|listener| {
@@ -288,7 +288,7 @@ impl Context<'_> {
         })
     }
 
-    /// The parent of a route at this `place`.
+    /// The parent of the route `name` with the index `place`.
     fn parent(&self, kind: &str, name: &str, place: &str) -> &str {
         let route = self.world.objects.iter().find(|short| short[kind] == name);
         let place = place.parse().unwrap_or(usize::MAX);

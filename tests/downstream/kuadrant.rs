@@ -138,7 +138,7 @@ fn effective(line: &Value) -> Result<(String, Value)> {
     Ok((key(kind, &path)?, json!({"rules": rules, "sources": sources})))
 }
 
-/// The texts of an array.
+/// The strings in an array.
 fn texts(array: &Value) -> impl Iterator<Item = &str> {
     array.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -153,7 +153,7 @@ fn key(kind: &str, path: &[&str]) -> Result<String> {
     Ok(format!("{kind} {} > {}", short(listener), short(rule)))
 }
 
-/// The rules in force on the same paths according to `effective`.
+/// The rules in force on each path according to `effective`.
 fn ours(graph: &Graph<'_>) -> Result<ReportedValues> {
     let json = serde_json::to_value(TopologyReport::new(graph, Scope::default(), Vec::new()))?;
     let mut answers = ReportedValues::new();
@@ -208,7 +208,7 @@ pub(crate) fn compare(world: &World) -> Vec<Difference> {
     differences
 }
 
-/// Why the route of the path `key` does not attach to its listener, if it does not.
+/// The reason that the route of the path `key` does not attach to its listener; empty if the route attaches.
 fn refusal(world: &World, graph: &Graph<'_>, key: &str) -> &'static str {
     let words: Vec<&str> = key.split(['#', ' ', ':']).collect();
     // AuthPolicy gateway:NAME#LISTENER > httproute:NAME#RULE

@@ -37,7 +37,7 @@ struct Downstream {
     spoke: Client,
 }
 
-/// Reports that all replicas of the operators' Deployments are available, whenever one has changed.
+/// Reports that all replicas of the operators' Deployments are available, whenever a Deployment has changed.
 async fn play_kubelet(client: Client) {
     let api: Api<Deployment> = Api::namespaced(client, OPERATORS);
     let deployments = watcher(api.clone(), Config::default()).default_backoff().applied_objects();
@@ -47,7 +47,7 @@ async fn play_kubelet(client: Client) {
             Ok(deployment) => play_pods(&api, deployment).await,
             Err(error) => Err(error.into()),
         };
-        // The next event brings the Deployment again.
+        // If the report fails, the next event of the Deployment triggers another report.
         if let Err(error) = reported {
             eprintln!("kubelet: {error:#}");
         }
@@ -110,8 +110,8 @@ impl Downstream {
         Ok(())
     }
 
-    /// A tenant of the hub with its controller. Its Gateway `web` is programmed on the spoke, and `routes` of the
-    /// spoke are attached to it.
+    /// A tenant of the hub with its controller. Its Gateway `web` is programmed on the spoke, and `routes` of the spoke
+    /// are attached to this Gateway.
     async fn tenant(&self, name: &str, kinds: &[&str], routes: &[&str]) -> Result<SyncedTenant<'_>> {
         let tenant = Tenant::new(self.fleet.hub(), Path::new(BINARY), name, &["eu-1"]).await?;
         let kinds: Vec<Value> = kinds
@@ -175,7 +175,7 @@ impl SyncedTenant<'_> {
         Ok(())
     }
 
-    /// Creates a route of the spoke's own for the Gateway `web`, with its Service.
+    /// Creates a route on the spoke for the Gateway `web`, with its Service.
     async fn route(&self, name: &str) -> Result<()> {
         let metadata = json!({"name": name, "namespace": self.namespace()});
         let service = json!({
@@ -194,7 +194,7 @@ impl SyncedTenant<'_> {
         Ok(())
     }
 
-    /// A policy of the spoke's own for the route of that name.
+    /// The spoke's own policy for the route `route`.
     fn own(&self, route: &str) -> Value {
         let mut own = rate_limit_policy(&self.namespace(), &format!("own-{route}"), route);
         own["spec"]["targetRef"]["kind"] = "HTTPRoute".into();
@@ -225,7 +225,7 @@ impl SyncedTenant<'_> {
         .await
     }
 
-    /// Waits until the policy is synced, and the hub reports it in `state` on the spoke.
+    /// Waits until the policy is synced, and the hub reports this state for the spoke.
     async fn until(&self, policy: &Value, state: PolicyState) -> Result<(Synced, Summary)> {
         let fits = |entries: &[Synced], summary: &Summary| {
             summary.synced && matches!(entries, [entry] if PolicyState::of(entry) == state)
@@ -234,8 +234,8 @@ impl SyncedTenant<'_> {
         Ok((entries.remove(0), summary))
     }
 
-    /// Waits until the Limitador object has exactly these limits for the policies of this tenant. The operator
-    /// writes them.
+    /// Waits until the Limitador object has exactly these limits for the policies of this tenant. The operator writes
+    /// these limits.
     async fn until_limited(&self, expected: &[i64]) -> Result<()> {
         let object = json!({
             "apiVersion": "limitador.kuadrant.io/v1alpha1", "kind": "Limitador",
@@ -313,7 +313,7 @@ async fn rate_limits_of_the_hub_are_enforced_by_the_operator() -> Result<()> {
     same_policy_wins(&downstream).await
 }
 
-/// A change, an override, and the condition of the Gateway.
+/// Checks that a change and an override reach the spoke, and that the Gateway reports the policy.
 async fn travels(traveller: &SyncedTenant<'_>, limits: &Value) -> Result<()> {
     traveller.tenant.apply(&with_limit(limits, 20)).await?;
     traveller.until_limited(&[20]).await?;
@@ -340,7 +340,7 @@ async fn travels(traveller: &SyncedTenant<'_>, limits: &Value) -> Result<()> {
     .await
 }
 
-/// Policies of the spoke's own take precedence on one route, and then on all.
+/// The spoke's own policies take precedence on one route, and then on all routes.
 async fn conflicts(traveller: &SyncedTenant<'_>, limits: &Value) -> Result<()> {
     let [one, two] = ["one", "two"].map(|route| traveller.own(route));
     apply(&traveller.spoke, &one).await?;

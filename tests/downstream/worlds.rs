@@ -19,7 +19,7 @@ pub(crate) fn of_policies() -> Vec<Vec<Value>> {
 
 struct Generator {
     rng: Rng,
-    /// The namespaces, `red` and `blue` by their labels.
+    /// The names of two namespaces with the labels `red` and `blue`.
     red: String,
     blue: String,
 }
@@ -50,7 +50,7 @@ impl Generator {
         self.any(&both)
     }
 
-    /// Namespaces, and Services in both.
+    /// The two namespaces, and Services in each.
     fn ground(&self) -> Vec<Value> {
         let ports = json!([{"name": "http", "port": 80}, {"name": "grpc", "port": 90}]);
         let mut objects = vec![json!({"GatewayClass": "istio"})];

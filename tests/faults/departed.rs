@@ -1,5 +1,4 @@
-//! A deleted GatewayClass: if it is recreated in time, works are unchanged; otherwise they are withdrawn
-//! after a minute.
+//! A deleted GatewayClass: if it is recreated within a minute, works are unchanged; otherwise, they are withdrawn.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::sweep::{faultless, sweep_beside_attackers};
 
-/// The tests run one in this many plans.
+/// The tests run one in `SHARE` plans.
 const SHARE: usize = 229;
 
 #[test]

@@ -27,18 +27,18 @@ pub(crate) const SHOP: &str = "shop";
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 /// The user that the controller runs as.
 pub(crate) const USER: &str = "controller";
-/// The time after the last fault within which the state has to be correct. An unsyncable kind is checked again at
-/// this interval.
+/// Within this time after the last fault, the state has to be correct. The controller checks an unsyncable kind again
+/// at the same interval.
 const SOON: Duration = Duration::from_secs(30);
 /// The longest backoff after repeated failures.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// A hub without requests for this time is settled. Longer than the longest backoff and than one watch, so that
-/// retries would be seen. Together with the preceding scenario, it is shorter than two watches, so that no watch
-/// begins after the last change.
+/// A hub without requests for this time is settled. The time is longer than the longest backoff and than one watch, so
+/// that retries would be seen. Together with the preceding scenario, this time is shorter than two watches, so that no
+/// watch begins after the last change.
 const QUIET: Duration = Duration::from_secs(350);
 /// The number of watches of a kind that can begin within [`QUIET`].
 const WATCHES: usize = 2;
-/// Longer than one watch. No fault delays a request or an event for longer.
+/// A limit that is longer than one watch. No fault delays a request or an event for longer than this limit.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// An API server in memory.
@@ -159,8 +159,8 @@ impl Hub {
         self.apply(&managed_cluster(cluster, &labels)).await
     }
 
-    /// Adds or removes `feedbackScrapeType` in the definition of ManifestWork, which only newer versions of
-    /// Open Cluster Management have.
+    /// Adds or removes `feedbackScrapeType` in the definition of ManifestWork. Only newer versions of Open Cluster
+    /// Management have this field.
     pub(crate) async fn works_can_be_scraped(&self, can: bool) -> Result<()> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.server.client());
         let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items/\

@@ -1,4 +1,4 @@
-//! One kind's watch lags behind the others: nothing that is still needed may be deleted.
+//! The watch of one kind lags behind all other watches: nothing that is still needed may be deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,7 @@ async fn policy_retargeted_to_a_gateway_with_a_lagging_watch_is_kept() -> Result
     let (hub, lags) = synced("gateways").await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("all"))).await?;
     hub.apply(&rate_limit_policy(SHOP, "limits", "api")).await?;
-    // In the mirror, the policy targets no known Gateway; on the hub it targets a placed one.
+    // In the mirror, the policy targets no known Gateway; on the hub it targets a placed Gateway.
     deletes_nothing(&hub, &lags).await?;
     let expected = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
     ensure!(hub.works() == expected, "{:?}", hub.works());

@@ -14,20 +14,20 @@ use tokio::time::sleep;
 use crate::hub::{Hub, SHOP, USER};
 
 const WORK: &str = "eu-1/ratelimitpolicy-limits";
-/// Longer than the request timeout.
+/// A delay that is longer than the request timeout.
 const LATE: Duration = Duration::from_secs(45);
 /// By this time, the first request has timed out, and its repetition has succeeded. The first request is still in
 /// transit.
 const RETRIED_AFTER: Duration = Duration::from_secs(35);
 
-/// The fate of the next request with this verb and resource.
+/// The fault of the next request with this verb and resource.
 struct RequestFault {
     verb: &'static str,
     resource: &'static str,
     outcome: RequestOutcome,
 }
 
-/// A pending [`RequestFault`], once one is set.
+/// The [`RequestFault`] of the next matching request, if one is set.
 #[derive(Clone, Default)]
 struct NextFault(Arc<Mutex<Option<RequestFault>>>);
 
@@ -44,7 +44,7 @@ impl Interposer for NextFault {
     }
 }
 
-/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The handle sets the fate of a request.
+/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The handle sets the fault of a request.
 async fn synced() -> Result<(Hub, NextFault)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
@@ -74,8 +74,8 @@ fn limit_of(work: &Value) -> &Value {
     &work["spec"]["workload"]["manifests"][1]["spec"]["limits"]["all"]["rates"][0]["limit"]
 }
 
-/// The response codes of the controller's requests with this verb and resource, among all requests after the
-/// first `before`.
+/// The response codes of the controller's requests with this verb and resource. The first `before` requests of all
+/// users are skipped.
 fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
     let request = hub.server.requests().into_iter().skip(before).filter(|request| request.user == USER);
     request

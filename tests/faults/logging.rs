@@ -25,7 +25,8 @@ impl Interposer for ResetCreates {
 #[tokio::test(start_paused = true)]
 async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
     // `tracing` caches for each callsite whether it is enabled. If the process has only one dispatcher, the first
-    // thread that logs decides, which may belong to another test. With two dispatchers, both decide.
+    // thread that logs decides for all threads, and it may belong to another test. With two dispatchers, both are
+    // queried.
     let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let log = tempfile::NamedTempFile::new()?;
     let _logging = tracing::subscriber::set_default(logs::json(

@@ -84,9 +84,9 @@ impl Effects {
         Self(others.map(|(effect, count)| (effect.clone(), *count)).collect())
     }
 
-    /// The creates and deletes in excess of `faultless`; empty if there are none. The request `disturbed` by
-    /// the fault may be repeated once. If it is a create, one additional delete is allowed: the first create
-    /// can take effect after its object is no longer needed.
+    /// The creates and deletes in excess of `faultless`; empty if there are none. The request `disturbed` by the fault
+    /// may be repeated once. If this request is a create, one additional delete is allowed: the first create can take
+    /// effect after its object is no longer needed.
     pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&RequestInfo>) -> String {
         let mut text = String::new();
         let repeated = disturbed.map(effect);
@@ -132,7 +132,7 @@ fn comparable(mut object: Value) -> Value {
             metadata.remove(field);
         }
         if is_work {
-            // A field may come with the creation or with a later patch.
+            // A fault can move a field from the create to a later patch, which changes the managed fields.
             metadata.remove("managedFields");
         }
         if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
@@ -191,7 +191,7 @@ fn additional_delete_is_allowed_only_after_a_repeated_create() {
     assert!(allowed(effects(2, 1), &disturbed));
     assert!(!allowed(effects(3, 2), &disturbed));
     assert!(!allowed(effects(2, 3), &disturbed));
-    // In this run, no create was repeated.
+    // An additional delete is allowed only if the create was repeated.
     assert!(!allowed(effects(1, 2), &disturbed));
     assert!(!allowed(effects(2, 2), &request("create", "timeouts")));
     assert!(!allowed(effects(2, 2), &request("patch", "limits")));

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::hub::{Hub, SHOP};
 
-/// The limit until the controller has ended. Within this time, its outstanding requests complete.
+/// Time limit for the end of the controller. Within this time, its outstanding requests complete.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Panics in the task that sends a request with this verb and resource.

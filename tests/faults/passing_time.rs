@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::hub::{Hub, SHOP};
 
-/// Longer than the interval of any periodic check.
+/// A duration that is longer than the interval of any periodic check.
 const MINUTE: Duration = Duration::from_secs(60);
 const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
 
@@ -92,7 +92,7 @@ impl Interposer for HangingLists {
 async fn gateway_that_waits_for_a_hanging_list_is_reported() -> Result<()> {
     let hub = unanswered(10).await?;
     let controller = hub.controller(HangingLists)?;
-    // The failure of the list is unknown until the request times out, and nothing else happens.
+    // The controller learns of the failure only when the list times out, and nothing else happens.
     hub.until(Duration::from_secs(20), |hub| is_reported(hub, "PoliciesPending")).await?;
     hub.until(Duration::from_secs(5), |hub| programmed(hub) == "PoliciesPending").await?;
     let metrics = controller.metrics();

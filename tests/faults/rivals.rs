@@ -57,7 +57,7 @@ fn both(hub: &Hub) -> Result<[Rival; 2]> {
     Ok(rivals)
 }
 
-/// A hub with one Gateway of each controller's class, and policies that target both.
+/// A hub with one Gateway of each controller's class, and policies that target both Gateways.
 async fn shared() -> Result<Hub> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.apply(&gateway_class("other", "example.com/other", Some((SHOP, "params")))).await?;

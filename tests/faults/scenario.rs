@@ -22,7 +22,8 @@ use crate::oracle::State;
 /// The time between two steps: longer than the controller needs without faults, and shorter than many faults
 /// last, so that the next step happens during the fault.
 const PAUSE: Duration = Duration::from_secs(12);
-/// Longer than the time for which decisions must be stable, and shorter than the Gateway's grace period.
+/// A pause that is longer than the time for which decisions must be stable, and shorter than the Gateway's grace
+/// period.
 const WITHIN_GRACE: Duration = Duration::from_secs(6);
 /// The namespace of a certificate. A ReferenceGrant lets the Gateway use the certificate.
 const CERTIFICATES: &str = "certificates";
@@ -43,7 +44,7 @@ fn certificate(key: &str) -> Value {
     tls_secret(SHOP, "certificate", key)
 }
 
-/// A grant for the Gateway `web` to use the certificate of the other namespace.
+/// A grant for the Gateway `web` to use the certificate in [`CERTIFICATES`].
 fn grant() -> Value {
     reference_grant(CERTIFICATES, "gateways", SHOP, "shared")
 }
@@ -76,7 +77,7 @@ pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.apply(&tls_secret(CERTIFICATES, "shared", "shared")).await?;
     let certificates = [json!({"name": "certificate"}), json!({"name": "shared", "namespace": CERTIFICATES})];
     let mut web = https_gateway(SHOP, "web", SHOP, &certificates);
-    // Shorter than a step, including the time for which decisions must be stable.
+    // The grace period is shorter than a step, including the time for which decisions must be stable.
     web["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!("2");
     hub.apply(&web).await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("edge"))).await
@@ -137,8 +138,8 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.delete(&grant()).await?;
     pause().await;
 
-    // Once granted, the permission for ReferenceGrants stays on the spoke. A fault may have prevented the first
-    // grant, so a second one makes the final state the same in all cases.
+    // Once granted, the permission for ReferenceGrants stays on the spoke. A fault may have prevented the first grant,
+    // so a second grant makes the final state the same in all cases.
     hub.apply(&grant()).await?;
     pause().await;
 

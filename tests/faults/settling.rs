@@ -75,8 +75,8 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
             "step {number}: unexpected feedbackScrapeType"
         );
     }
-    // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate and grants another, and step
-    // 8 revokes the grant.
+    // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate and grants another certificate, and
+    // step 8 revokes the grant.
     assert_eq!((limit(&steps[3].state, "eu-1")?, limit(&steps[3].state, "us-1")?), (json!(20), json!(5)));
     for (step, key) in [(&steps[3], "first"), (&steps[4], "second")] {
         let secret = carried(&step.state, "us-1/gateway-web", ("Secret", "certificate"))?;

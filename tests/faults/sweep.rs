@@ -30,7 +30,7 @@ const MAX_PRINTED: usize = 3;
 /// The environment variable with the sampling rate if no plans are selected: one in this many plans of each
 /// kind.
 const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
-/// The default of [`SHARE`]; all plans take an hour of processor time.
+/// The default of [`SHARE`]. A run of all plans takes an hour of processor time.
 const ONE_OF: usize = 10;
 /// The environment variable that seeds the sample.
 const SEED: &str = "POLICY_SYNC_FAULT_SEED";
@@ -66,7 +66,7 @@ struct Outcome {
     requests: usize,
     /// How long the fault lasted.
     lasted: Duration,
-    /// The time from which the state has to be as without faults.
+    /// The time from which the state must equal the state without faults.
     recovered: Instant,
 }
 
@@ -169,11 +169,11 @@ impl Outcome {
     }
 }
 
-/// The allowed number of additional requests for a fault that `lasted` this long. It covers repeated
-/// requests, lists page by page, and the retries of each waiting key, where each delete reads all its inputs.
+/// The allowed number of additional requests for a fault that `lasted` this long. The number covers repeated requests,
+/// lists page by page, and the retries of each waiting key, where each delete reads all its inputs.
 fn more_requests(lasted: Duration) -> usize {
     let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
-    // Most of them come in the first minute, after which the backoff is at its longest.
+    // Most retries come in the first minute, after which the backoff is at its longest.
     30 + UNTIL_LISTED + 6 * seconds.min(60) + seconds
 }
 
@@ -305,15 +305,15 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
     Ok(())
 }
 
-/// The seed of the attackers beside `plan`: a hash of its name, so that it is the same if the plan is run
-/// alone.
+/// The seed of the attackers beside `plan`: a hash of the plan's name, so that a plan that runs alone has the same
+/// attackers.
 pub(crate) fn attackers_of(plan: &Plan) -> u64 {
     let mut hasher = DefaultHasher::new();
     plan.to_string().hash(&mut hasher);
     hasher.finish()
 }
 
-/// Runs `judge` for all plans on all processors, and fails with a summary of the failed ones.
+/// Runs `judge` for all plans on all processors, and fails with a summary of the failed plans.
 pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Result<()> {
     println!("{} plans", plans.len());
     let next = AtomicUsize::new(0);

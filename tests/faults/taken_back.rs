@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::hub::{Hub, LIMIT, SHOP};
 
-/// More than the number of concurrent deletes.
+/// A number of clusters above the number of concurrent deletes.
 const CLUSTERS: usize = 100;
 
 /// Delays deletes.

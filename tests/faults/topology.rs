@@ -21,7 +21,7 @@ use crate::sweep::{attackers_of, chosen, each};
 const USER: &str = "topology";
 const CONTROLLER: &str = "example.com/topology";
 const THEIRS: &str = "example.com/theirs";
-/// Longer than a watch lasts.
+/// A time limit that is longer than one watch.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault: the longest backoff, and the time between two
 /// writes.
@@ -79,7 +79,7 @@ struct Hub {
     server: MemoryServer,
     /// The entries of the other controller, by route.
     theirs: BTreeMap<&'static str, Value>,
-    /// Whether attackers write to the same hub.
+    /// Whether attackers write to the hub.
     attacked: bool,
 }
 

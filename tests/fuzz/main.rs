@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-// The fuzz targets call these from another crate; here they are part of this crate.
+// These functions are public because the fuzz targets are in another crate. Here, the functions are part of this crate.
 #[allow(unreachable_pub)]
 #[path = "../../fuzz/src/bodies/mod.rs"]
 mod bodies;
@@ -13,7 +13,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-/// As in the product: the memory limits of evaluations read the counters of this allocator.
+/// The allocator of the product: the memory limits of evaluations read its counters.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

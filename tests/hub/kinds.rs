@@ -147,7 +147,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
 #[tokio::test]
 async fn unserved_version_in_one_class_does_not_block_another_class() -> Result<()> {
     let tenant = tenant("unserved", &["eu-1"]).await?;
-    // This class is the older one.
+    // The class `a-first` is older than the tenant's class.
     let unserved = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"}]});
     tenant.delete(&gateway_class(tenant.name(), &tenant.controller_name(), None)).await?;
     tenant.apply(&params_config_map(tenant.name(), "first", &unserved)).await?;
@@ -187,7 +187,7 @@ async fn kind_in_two_versions_is_synced_in_the_version_of_the_older_class() -> R
     ensure!(message.contains(names), "{message}");
     until_class_condition(&tenant, "PoliciesResolved", "Resolved").await?;
     tenant.until_works(&synced).await?;
-    // Neither a change nor a deletion is blocked.
+    // Neither a change nor a deletion of the policy is blocked.
     tenant.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     let labelled = |work: &ManifestWork| !work.spec.workload.manifests[1].0["metadata"]["labels"].is_null();
     tenant.until_work("eu-1", "quotapolicy-quota", labelled).await?;

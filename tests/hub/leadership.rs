@@ -1,5 +1,4 @@
-//! Of several processes of one controller, only the leader writes. When it ends, a follower continues its
-//! work.
+//! Of several processes of one controller, only the leader writes. When the leader ends, a follower continues its work.
 
 use std::collections::BTreeMap;
 use std::path::Path;

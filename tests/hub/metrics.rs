@@ -26,7 +26,7 @@ struct DocumentedMetric {
 }
 
 fn documented() -> Vec<DocumentedMetric> {
-    // Metrics of Rego policies and of `--topology` are compared with the page by their own tests.
+    // Metrics of Rego policies and of `--topology` are compared with the page by other tests.
     let of_others =
         ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`", "topology_"];
     let is_of_others = |row: &str| {
@@ -228,7 +228,7 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
         let value = |what: &str| metrics.value(&format!("policy_sync_propagation_seconds_{what}"), &[]);
         anyhow::Ok((value("count")?, value("sum")?))
     };
-    // Watch events may arrive late on a busy machine, so five of forty measurements must agree.
+    // Watch events may arrive late on a busy machine, so it is enough that five of forty measurements agree.
     let mut apart = Vec::new();
     for limit in 20..60 {
         let (count, sum) = observed().await?;

@@ -120,7 +120,8 @@ async fn deletions_during_downtime_are_cleaned_up() -> Result<()> {
 async fn deleting_a_namespace_deletes_its_works() -> Result<()> {
     let tenant = tenant("vanishes", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
-    // The parameters of the class are in another namespace, so that they are not deleted too.
+    // The parameters of the class are in another namespace, so that deleting the tenant's namespace does not delete the
+    // parameters.
     let parameters =
         fixtures::params_config_map("default", "vanishes-params", &policy_sync_testenv::tenant::all_kinds());
     tenant.apply(&parameters).await?;

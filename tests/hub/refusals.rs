@@ -89,7 +89,7 @@ async fn denied_works_are_reported_and_do_not_block_their_gateway() -> Result<()
     }
     tenant.until_works(&ON_EU).await?;
 
-    // A patch whose JSON Patch `test` fails is rejected with the same code (422).
+    // The code 422 also means that a `test` of a JSON Patch has failed.
     let mut quota = rate_limit_policy(tenant.name(), "quota", "web");
     tenant.apply(&quota).await?;
     let work = tenant.until_work("eu-1", "ratelimitpolicy-quota", |_| true).await?;

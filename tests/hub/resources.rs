@@ -118,7 +118,7 @@ async fn replicas_are_split_and_move_only_when_needed() -> Result<()> {
     for (cluster, share) in [("eu-1", 3), ("us-1", 1)] {
         tenant.until_work(cluster, "statefulset-web", |work| *replicas(work) == share).await?;
     }
-    // A spoke's agent cannot raise its share.
+    // A spoke's agent cannot raise the spoke's share of the replicas.
     let greedy = tenant.work("us-1", "statefulset-web").await?;
     let manifest =
         json!([{"op": "replace", "path": "/spec/workload/manifests/1/spec/replicas", "value": 100}]);

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ON_BOTH;
 
-/// The process ends if the hub has been older than the last state seen for this time.
+/// If the hub stays older than the last state that the process has seen for this time, the process ends.
 const RESTORED: Duration = Duration::from_secs(5 * 60);
 /// The number of writes that the backup lacks.
 const LOST: usize = 2_000;

@@ -404,7 +404,8 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
     })
     .await?;
 
-    // Other clients fill the list to its limit: their entries stay, and the controller does not retry.
+    // Other clients fill the status of the route to the maximum number of entries: their entries stay, and the
+    // controller does not retry.
     let entry = |number: usize| {
         let mut entry = theirs[0].clone();
         entry["parentRef"]["name"] = format!("theirs-{number}").into();

@@ -1,4 +1,4 @@
-//! Scenarios that users of a hub rely on. Each prevents the return of a defect.
+//! Scenarios that users of a hub rely on. Each scenario prevents the return of a defect.
 //!
 //! Related scenarios are elsewhere. `kinds` checks that the parameters of one class never end the watches of
 //! another class. `tests/ocm` checks that a namespace on a spoke stays after its last work. The library's unit
@@ -19,7 +19,7 @@ async fn each_gateway_is_synced_and_withdrawn_on_its_own() -> Result<()> {
     tenant.apply(&api).await?;
     tenant.apply(&other).await?;
     tenant.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
-    // Both policies are still synced, and the deletion of one Gateway affects only its own.
+    // Both policies are still synced, and the deletion of one Gateway affects only its own policy.
     for policy in [&limits, &other] {
         let mut changed = policy.clone();
         changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);

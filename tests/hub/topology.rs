@@ -66,7 +66,7 @@ fn config_map() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology", "namespace": "default"}})
 }
 
-/// The output of the command `topology` for the same hub.
+/// The output of `policy-sync topology` for `hub`.
 fn printed(hub: &ControlPlane) -> Result<String> {
     let output = Command::new(BINARY)
         .args(["topology", "-o", "dot", "--kubeconfig"])
@@ -166,7 +166,7 @@ async fn config_map_matches_the_command_and_a_restart_writes_nothing() -> Result
     let still = until_stored(&hub).await?;
     ensure!(still.resource_version() == after.resource_version(), "{still:?}");
 
-    // Edits of the ConfigMap by others are reverted.
+    // Edits of the ConfigMap by other clients are reverted.
     let (maps, name) = api_for(&client, &config_map()).await?;
     maps.patch(&name, &Default::default(), &Patch::Merge(json!({"data": {"topology": "digraph {}"}})))
         .await?;
@@ -190,7 +190,7 @@ async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
     until_metric(&controller, STORED, &[], 0.0).await?;
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     ensure!(maps.get(&name).await?.data["data"]["topology"] == "theirs");
-    // Once the foreign ConfigMap is deleted, the controller creates its own.
+    // Once the foreign ConfigMap is deleted, the controller creates its own ConfigMap.
     maps.delete(&name, &Default::default()).await?;
     until_stored(&hub).await?;
     until_metric(&controller, STORED, &[], 1.0).await

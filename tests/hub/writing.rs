@@ -21,7 +21,7 @@ async fn annotating_a_deleted_policy_does_not_recreate_it() -> Result<()> {
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let seen = tenant.apply(&limits).await?;
     tenant.delete(&limits).await?;
-    // A request like the controller's, with the uid of the deleted policy.
+    // A request as the controller would send it, with the uid of the deleted policy.
     let mut body = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
         "metadata": {"name": "limits", "namespace": tenant.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
@@ -99,7 +99,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
         })
         .await?;
     }
-    // Forged gateway names in the annotations have no effect either.
+    // Forged Gateway names in the annotations have no effect.
     let patch = json!({"metadata": {"annotations": {
         "kuadrant.io/parent": ours.metadata.annotations.clone().unwrap_or_default()["kuadrant.io/parent"],
         "kuadrant.io/gateways": "[\"missing\"]",

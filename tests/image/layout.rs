@@ -12,7 +12,7 @@ use crate::{BINARY, run};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/image");
 
-/// An image layout with an image of this version.
+/// An image layout that contains an image of the present version.
 pub(crate) struct Layout {
     folder: PathBuf,
     /// Whether it is a release image built by `hack/image`, instead of a packed test binary.
@@ -90,7 +90,7 @@ impl Layout {
         Ok(self.manifests()?.into_iter().map(|(platform, _)| platform).collect())
     }
 
-    /// The configuration of a platform.
+    /// The image configuration for a platform.
     pub(crate) fn config(&self, platform: &str) -> Result<Value> {
         let text = skopeo(&["--override-arch", platform, "inspect", "--config", "--raw", &self.reference()])?;
         Ok(serde_json::from_str(&text)?)

@@ -26,7 +26,7 @@ fn waits(work: &Value) -> bool {
     terminating || work["status"]["conditions"][0]["observedGeneration"] != work["metadata"]["generation"]
 }
 
-/// The agent of the work `key` applies it, or removes its finalizer if it is being deleted.
+/// The agent applies the work `key`, or removes its finalizer from the work if the work is being deleted.
 pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
     hub.apply_agent(contents, &WORKS.all(), key, |work| {
         if !work["metadata"]["deletionTimestamp"].is_null() {

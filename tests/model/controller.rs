@@ -55,7 +55,7 @@ pub(crate) struct MirrorState {
     /// The time from which each Placement counts as settled.
     pub(crate) settles: BTreeMap<ObjectKey, Moment>,
     pub(crate) mirror: Mirror,
-    /// The objects reported to the mirror, as of the report.
+    /// The objects as the watches last reported them to the mirror.
     pub(crate) shown: Objects,
     /// The sources, as in [`Listings`].
     listing: Listings,
@@ -63,12 +63,13 @@ pub(crate) struct MirrorState {
 }
 
 impl MirrorState {
-    /// The correct places of Gateways, policies and resources according to the reported objects.
+    /// The Gateways, policies and resources that should have works, each with its cluster, according to the reported
+    /// objects.
     pub(crate) fn wanted(&self) -> &BTreeSet<OriginOnCluster> {
         self.wanted.get_or_init(|| facts::wanted(&self.shown))
     }
 
-    /// Whether the parameters and, if these include it, `kind` have been listed.
+    /// Whether the parameters have been listed and, if the parameters include `kind`, whether `kind` has been listed.
     pub(crate) fn has_listed(&self, kind: &GroupResource) -> bool {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());

@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Refused(u16),
 }
 
-/// The effect of `request` on the existing object `there`. `made` counts earlier objects with its name.
+/// The effect of `request` on the existing object `there`. `made` counts earlier objects with the same name.
 pub(crate) fn served(
     contents: &mut Contents,
     source: &Source,

@@ -1,8 +1,8 @@
 //! The correct contents of the spokes, computed from the hub's objects independently of the plan. The rules
 //! compare the works with these contents.
 //!
-//! Covers only the features of these worlds: Gateways placed by label, policies that target them by name,
-//! selectors with one label, resources with a Placement label, parameters in one ConfigMap.
+//! Covers only features of the model's worlds. Gateways are placed by label, and policies target them by name. Selectors
+//! have one label, resources have a Placement label, and parameters are in one ConfigMap.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn alive(json: &Value) -> bool {
     json["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// The correct places of all Gateways, policies and resources.
+/// All Gateways, policies and resources that should have works, each with its cluster.
 pub(crate) fn wanted(objects: &Objects) -> BTreeSet<OriginOnCluster> {
     let mut wanted = BTreeSet::new();
     for (_, key, gateway) in all(objects, |source| *source == GATEWAYS.all()) {
@@ -195,7 +195,7 @@ fn selects(objects: &Objects, policy: &Value, cluster: &ClusterName) -> bool {
     })
 }
 
-/// The works that are not terminating, with their origin; `None` for works without one.
+/// The works that are not terminating, with their origin; `None` for works without an origin.
 pub(crate) fn works(objects: &Objects) -> Vec<(Option<Origin>, ClusterName)> {
     let works = all(objects, |source| *source == WORKS.all()).filter(|(.., work)| alive(work));
     works.map(|(_, key, work)| (origin(work), ClusterName(key.namespace.clone()))).collect()

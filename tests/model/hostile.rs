@@ -1,5 +1,5 @@
-//! Worlds in which a spoke, or the users of a namespace, write random values wherever they have permission.
-//! All objects of others must stay correct; those of the attackers are not checked.
+//! Worlds in which a spoke, or the users of a namespace, write random values wherever they have permission. All other
+//! users' objects must stay correct. The attackers' objects are not checked.
 
 use policy_sync_api::annotations::{CLUSTER_SELECTOR, UNPLACED_SINCE};
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin, WorkName};

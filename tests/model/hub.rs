@@ -113,7 +113,7 @@ impl Hub {
         selected.map(|((_, key), entry)| (key.clone(), entry.clone())).collect::<Vec<_>>().into_iter()
     }
 
-    /// The correct places of Gateways, policies and resources.
+    /// The Gateways, policies and resources that should have works, each with its cluster.
     pub(crate) fn wanted(&self) -> &BTreeSet<OriginOnCluster> {
         self.wanted.get_or_init(|| facts::wanted(&self.objects))
     }
@@ -234,7 +234,7 @@ impl Hub {
     }
 }
 
-/// Ignores the versions of works: no delete depends on the version of a work.
+/// A hash of one object. It ignores the versions of works, because no delete depends on them.
 fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
     let version = if place.0 == WORKS.all() { 0 } else { entry.version };
     let mut hasher = DefaultHasher::new();

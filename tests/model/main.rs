@@ -10,11 +10,11 @@
 //!
 //! Not modeled: the status of GatewayClasses, leadership, and backoff times.
 //!
-//! `topology` explores the stored topology in its own worlds.
+//! `topology` explores the stored topology in separate worlds.
 //!
-//! The rules are in `rules.rs`, one function each. Most worlds are explored completely. The others are
-//! explored breadth first up to a limit, which `POLICY_SYNC_MODEL_STATES` raises; the remaining states are
-//! then followed without users and faults until they settle. Each test prints the number of states.
+//! The rules are in `rules.rs`, one function for each rule. Most worlds are explored completely. The other worlds are
+//! explored breadth first up to a limit, which `POLICY_SYNC_MODEL_STATES` raises; the remaining states are then
+//! followed without users and faults until they settle. Each test prints the number of states.
 
 #![allow(clippy::unwrap_used)]
 

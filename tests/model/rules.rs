@@ -21,7 +21,7 @@ use crate::hub::{Objects, selected};
 use crate::state::{ListState, State, confirms};
 use crate::step::{START, STATUS_WINDOW, Step};
 
-/// A step with the states around it.
+/// A step with the states before and after it.
 pub(crate) struct StateTransition<'a> {
     pub(crate) before: &'a State,
     pub(crate) step: &'a Step,
@@ -83,8 +83,8 @@ fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), Stri
     Ok(())
 }
 
-/// A work in a wrong place remains only while an event about it is outstanding, or the controller is about to
-/// handle it. A policy's work may also wait until its Gateway's work is deleted.
+/// A work on a wrong cluster remains only while an event about it is outstanding, or the controller is about to handle
+/// it. A policy's work may also wait until its Gateway's work is deleted.
 fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), String> {
     let state = happened.after;
     let is_delivered =
@@ -243,10 +243,9 @@ fn request_targets_intended_object(happened: &StateTransition<'_>) -> Result<(),
     }
 }
 
-/// In a settled state, all Gateways and policies are in their correct places, each cluster with a work has
-/// its access work, and no other works of the controller exist.
-/// [`Model::starts_without_a_write`](crate::explore::Model::starts_without_a_write) checks the contents of
-/// works.
+/// In a settled state, all Gateways and policies have works on exactly the correct clusters. Each cluster with a work
+/// has its access work, and no other works of the controller exist.
+/// [`Model::starts_without_a_write`](crate::explore::Model::starts_without_a_write) checks the contents of works.
 fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
     if !happened.settled || incomplete(objects) {
@@ -353,8 +352,8 @@ fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The delete of a policy on a cluster is decided only once its Gateway is gone there, or has been terminating
-/// for the wait. A policy that leaves the cluster without its Gateway is exempt.
+/// The delete of a policy on a cluster is decided only once its Gateway is gone there, or has been terminating for the
+/// duration of the wait. A policy that leaves the cluster without its Gateway is exempt.
 fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };

@@ -29,7 +29,7 @@ pub(crate) struct Feed {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ListState {
-    /// To be listed.
+    /// The list has not started.
     #[default]
     Unlisted,
     /// The first page was delivered; contains the remaining objects and the version of the list.
@@ -50,7 +50,7 @@ pub(crate) struct Job {
     pub(crate) written: Vec<(WorkKey, UndeliveredWrite)>,
     pub(crate) annotated: Option<u64>,
     pub(crate) failed: bool,
-    /// The key was queued again meanwhile.
+    /// The key was queued again while it was processed.
     pub(crate) again: bool,
 }
 
@@ -69,14 +69,14 @@ impl RemainingEvents {
         Self { done: vec![0; world.actors.len()], crashes: world.crashes, faults: world.faults }
     }
 
-    /// The actors with changes left.
+    /// The actors that have changes left.
     pub(crate) fn users(&self, world: &World) -> impl Iterator<Item = usize> {
         let actors = world.actors.iter().zip(&self.done).enumerate();
         actors.filter(|(_, (actor, done))| **done < actor.len()).map(|(index, _)| index)
     }
 }
 
-/// Counts for rules; part of the state.
+/// Counts and times that rules need; part of the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Tally {
     /// The number of work writes for each origin.
@@ -111,7 +111,7 @@ impl State {
         self.hub.digest.hash(&mut hasher);
         let works_count = !self.own.is_empty();
         for (source, feed) in &self.feeds {
-            // Idle feeds do not matter.
+            // Idle feeds do not affect later steps.
             if feed.events.is_empty() && matches!(feed.listing, ListState::Done) {
                 continue;
             }

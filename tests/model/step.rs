@@ -30,13 +30,13 @@ pub(crate) const STATUS_WINDOW: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     Done,
-    /// It does not arrive, or is rejected.
+    /// The request does not arrive, or is rejected.
     Lost,
-    /// It is executed, but the response is lost.
+    /// The request is executed, but the response is lost.
     ResponseLost,
-    /// It is executed twice, and the second response counts.
+    /// The request is executed twice, and the second response counts.
     Twice,
-    /// It times out, and arrives later.
+    /// The request times out, and arrives later.
     Late,
 }
 

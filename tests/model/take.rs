@@ -72,9 +72,9 @@ impl Sync<'_> {
         self.deliver_events(state);
     }
 
-    /// Starts the process, and lists all needed kinds in one step. The order of these lists does not matter:
-    /// nothing is decided before the last one, and a change between two lists has the same effect as an event
-    /// after them.
+    /// Starts the process, and lists all needed kinds in one step. The order of these lists does not matter, because
+    /// nothing is decided before the last list. A change between two lists has the same effect as an event after both
+    /// lists.
     pub(crate) fn boot(&mut self, state: &mut State) {
         state.mirror_state = self.controller.empty_mirror();
         state.feeds.clear();
@@ -181,7 +181,7 @@ impl Sync<'_> {
                 }
             }
         }
-        // The keys no longer wait for own writes that the mirror now shows.
+        // Removes the keys' own writes that the mirror now shows, so that the keys no longer wait for these writes.
         let all = std::mem::take(&mut state.own);
         for (key, own) in &all {
             let mut own = own.clone();

@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) crashes: u8,
     /// How many requests or watches fail.
     pub(crate) faults: u8,
-    /// Rules in addition to those of every world.
+    /// Rules that apply in addition to the rules of every world.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -104,7 +104,7 @@ impl World {
             .with(deployments(), deployment(SHOP, "app"))
     }
 
-    /// A normal cluster and a hostile one.
+    /// A normal cluster and a hostile cluster.
     pub(crate) fn beside_rogue(name: &'static str) -> Self {
         Self::new(name)
             .without("us")
@@ -130,8 +130,8 @@ impl World {
         self
     }
 
-    /// The class holds Gateways until their policies are applied, and policies wait up to a minute for their
-    /// Gateway to go.
+    /// The class holds Gateways until their policies are applied, and policies wait up to a minute until their Gateway
+    /// is deleted.
     pub(crate) fn holds(self) -> Self {
         self.waits("hold").agents()
     }
@@ -189,12 +189,12 @@ impl World {
     }
 }
 
-/// RateLimitPolicies.
+/// The source of RateLimitPolicies.
 pub(crate) fn limits() -> Source {
     POLICIES.resource(GroupResource::new("kuadrant.io", "ratelimitpolicies"))
 }
 
-/// Deployments.
+/// The source of Deployments.
 pub(crate) fn deployments() -> Source {
     RESOURCES.resource(GroupResource::new("apps", "deployments"))
 }
@@ -206,7 +206,7 @@ pub(crate) fn split(preferences: &'static str) -> Change {
     })
 }
 
-/// The ConfigMap with the parameters.
+/// The source of the ConfigMap with the parameters.
 pub(crate) fn params() -> Source {
     CONFIG_MAPS.object(ObjectKey::new(SHOP, "params"))
 }

@@ -15,7 +15,7 @@ use crate::world::{
     place_by, policy, retarget, split, tighten, work_name,
 };
 
-/// More states than any completely explored world has.
+/// A limit above the number of states of every completely explored world.
 const ENOUGH: usize = 1_000_000;
 
 /// Explores a world completely, and requires at least `least` states.

@@ -1,5 +1,5 @@
-//! The test writes the conditions that Kuadrant's operator writes. Each must lead to the right state, count in
-//! the summary, and exit code.
+//! The test writes the conditions that Kuadrant's operator writes. Each condition must lead to the right state, count
+//! in the summary, and exit code.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ use crate::{LIMIT, downstream, until_copied};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 
-/// Creates the definition of one of Kuadrant's policy kinds, unless the published one exists.
+/// Creates the definition of one of Kuadrant's policy kinds, unless the published definition exists.
 async fn define(client: &Client, (group, plural, kind): (&str, &str, &str)) -> Result<()> {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let reference = ["group", "kind", "name"].map(|key| (key.to_owned(), json!({"type": "string"})));
@@ -135,7 +135,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
     let accepted = condition("Accepted", "True", "Accepted", "accepted");
     let enforced = |message: &str| condition("Enforced", "True", "Enforced", message);
 
-    // A policy of the spoke's own is older.
+    // The spoke's own policy is older than the copy.
     let dns = policy("DNSPolicy", played.tenant.name(), "dns");
     played.tenant.apply(&dns).await?;
     let conflicted =
@@ -212,7 +212,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
         "{code:?} {row}"
     );
 
-    // One of two routes has a policy of the spoke's own.
+    // One of two routes has the spoke's own policy.
     let partly = enforced("RateLimitPolicy has been partially enforced");
     let (_, summary) =
         played.reports(&limits, &[accepted.clone(), partly], PolicyState::PartiallyEnforced).await?;

@@ -1,4 +1,4 @@
-//! Conflicts on the spoke: its own objects win, unless the class specifies `overwrite`.
+//! Conflicts on the spoke: the spoke's own objects win, unless the class specifies `overwrite`.
 
 use anyhow::{Result, ensure};
 use policy_sync_api::annotations::Synced;

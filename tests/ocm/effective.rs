@@ -1,5 +1,4 @@
-//! `effective --clusters`: the effective policies on each spoke, with overrides, and with policies of the
-//! spoke's own.
+//! `effective --clusters`: the effective policies on each spoke, with overrides, and with the spoke's own policies.
 
 use std::process::Command;
 

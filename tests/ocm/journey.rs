@@ -38,8 +38,7 @@ async fn policy_is_synced_and_its_status_reported() -> Result<()> {
         .until_folded(&limits, |_, summary| summary.enforced == 2 && summary.synced && summary.pending == 0)
         .await?;
 
-    // A policy of the spoke's own takes precedence on the spoke. The hub reports this until that policy is
-    // deleted.
+    // The spoke's own policy takes precedence over the copy. The hub reports this until the spoke's policy is deleted.
     let mut local = downstream(&limits);
     local["metadata"]["name"] = "local".into();
     policy_sync_testenv::apply::apply(&eu, &local).await?;

@@ -1,6 +1,6 @@
-//! Tests with a hub, spokes and agents. By default, the agents are the test environment's own. If
-//! `POLICY_SYNC_WORK_AGENT` names the agent of Open Cluster Management, the tests use that agent. The tests check
-//! the state that users see on the spokes and on the hub.
+//! Tests with a hub, spokes and agents. By default, the agents are the built-in agents of the test environment. If
+//! `POLICY_SYNC_WORK_AGENT` names the agent of Open Cluster Management, the tests use that agent. The tests check the
+//! state that users see on the spokes and on the hub.
 
 mod age;
 mod ancestors;

@@ -1,5 +1,5 @@
-//! A spoke never has a Gateway without its policies. The Gateway is created after all of them and deleted
-//! before them, even if they are more than the agent applies at once.
+//! A spoke never has a Gateway without its policies. The Gateway is created after all its policies and deleted before
+//! them, even if there are more policies than the agent applies at once.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn gateway_never_exists_without_its_policies() -> Result<()> {
     until_programmed(&tenant, held).await?;
     ensure!(!spoke.has_gateway().await?, "the Gateway exists");
 
-    // After the blocked policy is deleted, the foreign object still has its name. So the number of policies is
+    // After the blocked policy is deleted, the foreign object still has the policy's name. So the number of policies is
     // the same as before.
     tenant.delete(&policies[0]).await?;
     spoke.until("the Gateway exists", all, |gateway, found| gateway && found == all).await?;

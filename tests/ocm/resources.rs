@@ -12,8 +12,8 @@ use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-/// Plays the spoke's controller of Deployments: writes its annotation and a status with `ready` replicas to
-/// the copy of `object`.
+/// Plays the spoke's controller of Deployments: writes the controller's annotation and a status with `ready` replicas
+/// to the copy of `object`.
 async fn report_ready(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
     let (api, name) = api_for(spoke, &downstream(object)).await?;
     // The controller of Deployments records each rollout in this annotation, which also increases the

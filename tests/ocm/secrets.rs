@@ -34,8 +34,8 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
     .await
 }
 
-/// Waits until the agent reports the current generation of the work as applied. It records the applied
-/// objects after that, and later removes only recorded ones.
+/// Waits until the agent reports the current generation of the work as applied. After this report, the agent records
+/// the applied objects. Later, it removes only recorded objects.
 async fn until_applied(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let is_readable = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
@@ -97,7 +97,7 @@ async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<(
     tenant.apply(&grant).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
-    // Without a reference in the Gateway, the copy of its Secret is removed.
+    // Once the Gateway no longer refers to a Secret, the copy of the Secret is removed.
     until_applied(&tenant, "gateway-web").await?;
     tenant.apply(&naming(&tenant, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::registration::ManagedWebhooks;
 use crate::world::LIMIT;
 
-/// The published Rego policy for PodTemplates instead of Pods, because PodTemplates run nothing.
+/// The published Rego policy about image pulls, changed from Pods to PodTemplates, because PodTemplates run nothing.
 pub(crate) fn pull() -> String {
     include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
         .replace("\"pods\"", "\"podtemplates\"")
@@ -125,7 +125,7 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
             "{path}: no request has the verdict {verdict}"
         );
     }
-    // While no replica responds, writes of the kinds in Rego policies fail, and all others pass.
+    // While no replica responds, writes of the kinds in Rego policies fail, and all other writes pass.
     hub.stop().await?;
     let error = hub
         .create(&template(&shop, "later"))

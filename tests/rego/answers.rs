@@ -15,7 +15,8 @@ use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
-/// The result of the Rego policy, its rules, and the message for the author of the object.
+/// A description of the Rego policy's result, the rules of the Rego policy, and the message for the author of the
+/// object.
 const ANSWERS: [(&str, &str, &str); 18] = [
     ("`annotations` as a list", "annotations := [1]", "QUERY: annotations: expected an object, found a list"),
     (

@@ -165,7 +165,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     }
     until_listed(&hub, &reader, &["one", "two"]).await?;
 
-    // A fixed object disappears from all outputs.
+    // An object that no longer violates the Rego policy disappears from all outputs.
     apply(hub.client(), &template("shop", "one", "no")).await?;
     until_listed(&hub, &reader, &["two"]).await?;
     let version = reported(&hub).await?.context("no report")?.metadata.resource_version;
@@ -179,7 +179,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
         "the report was written"
     );
 
-    // A report that others change is restored, also if they remove its label.
+    // A report that another client changes is restored, even if the client also removes its label.
     let forged = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "summary": {"fail": 0},
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
     apply(hub.client(), &forged).await?;
@@ -191,7 +191,7 @@ async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     Ok(())
 }
 
-/// Waits for two more audits of `controller`. Once the second has ended, all writes of the first are done.
+/// Waits for two more audits of `controller`. Once the second audit has ended, all writes of the first audit are done.
 async fn until_audited_twice(controller: &Controller) -> Result<()> {
     let ended =
         async || controller.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
@@ -270,7 +270,7 @@ async fn audit_of_the_hub_and_of_files_report_the_same_violations() -> Result<()
     let mut command = Command::new(Path::new(BINARY));
     let in_files = command.arg("audit").arg("-f").arg(&objects).arg("-p").arg(&policies).output().await?;
     let in_files = rows(in_files)?;
-    // Objects that a new hub contains.
+    // Violations of objects that a new hub contains.
     let of_default = "deny namespaces - default required-labels label cost-center is missing";
     let (own, others): (Vec<String>, Vec<String>) =
         on_hub.into_iter().partition(|row| row.starts_with("deny namespaces - default"));
@@ -438,7 +438,7 @@ async fn new_leader_completes_reports_after_a_crash_and_none_is_ever_partial() -
     Ok(())
 }
 
-/// All reports. Each must contain both objects of its namespace.
+/// All reports. Each report must contain the two objects of its namespace.
 async fn whole_reports(world: &World) -> Result<Vec<Value>> {
     let list = http::Request::get("/apis/openreports.io/v1alpha1/reports").body(Vec::new())?;
     let mut list: Value = world.client.request(list).await?;

@@ -1,5 +1,5 @@
-//! Authorization by a real API server that calls the controller before its other authorizers, configured by
-//! the published manifests.
+//! A real API server, configured with the published manifests, calls the controller for authorization before its other
+//! authorizers.
 
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -51,7 +51,7 @@ struct AuthorizationHub {
 }
 
 impl AuthorizationHub {
-    /// Starts a hub with the controller and the files of the manifests.
+    /// Starts a hub with the controller and the configuration files of the manifests.
     async fn start(namespace: &str) -> Result<Self> {
         let world = World::alone(namespace).await?;
         for user in [JANE, CONTROLLER] {
@@ -217,8 +217,8 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
             "no request has the verdict {verdict}"
         );
     }
-    // While no replica responds, requests of users in the configuration are denied, and all others are
-    // allowed.
+    // While no replica responds, the API server denies requests of users that the configuration includes, and allows
+    // all others.
     hub.stop().await?;
     let jane = hub.jane.clone();
     wait::until("requests of jane are denied", LIMIT, || async {
@@ -295,7 +295,7 @@ async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", &file];
     let (succeeds, said_) = hub.kubectl(JANE, &apply)?;
     ensure!(succeeds, "{said_}");
-    // The module now denies all users in the configuration. Only exempt users can fix it.
+    // The module now denies all users that the configuration includes. Only exempt users can fix the module.
     denied("nobody does anything").await?;
     let carriers: Api<ConfigMap> = Api::namespaced(jane.clone(), &hub.world.namespace);
     let error = carriers.get("all").await.err().context("jane can read the Rego policy")?.to_string();
@@ -417,7 +417,7 @@ async fn requests_without_the_token_and_other_kinds_of_objects_are_rejected() ->
     rows += &format!("| another method | {found} | {} |\n", code(text.trim()));
     bad_input::holds("access reviews", &rows)?;
 
-    // While a token is rotated, the old and the new one are both valid.
+    // While a token is rotated, the old and the new token are both valid.
     let asks = async |token: &str| {
         let head = format!("POST /authorize HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 0");
         Ok::<_, anyhow::Error>(sent::ask(&webhooks, &head, b"").await?.0 != 401)

@@ -49,7 +49,7 @@ async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() 
     }
     ensure!(best.as_millis() < 1_000, "loading took {best:?}");
     ensure!(modules(&controller, "refused").await? == 0.0 && modules(&controller, "loaded").await? == 1.0);
-    // A valid text becomes invalid. The valid text stays in force, so the error denies nothing.
+    // A valid module becomes invalid. The valid version stays in force, so the error denies nothing.
     world.write("pci", json!({"pci.rego": "package admission\ndeny["})).await?;
     let status = world.until_refused("pci").await?;
     ensure!(status["error"]["message"] == "rejected; the previous version stays in force", "{status}");
@@ -128,7 +128,7 @@ async fn config_map_without_the_label_loses_its_status() -> Result<()> {
     object["metadata"]["labels"] = json!({"openpolicyagent.org/policy": "rego"});
     policy_sync_testenv::apply::apply(&world.client, &object).await?;
     world.until_ok("main").await?;
-    // A status that others write is overwritten.
+    // A status that another client writes is overwritten.
     let forged = json!({"metadata": {"annotations": {"openpolicyagent.org/kube-mgmt-status": "{\"status\":\"forged\"}"}}});
     let config_maps = world.config_maps();
     config_maps.patch("main", &PatchParams::default(), &Patch::Merge(&forged)).await?;

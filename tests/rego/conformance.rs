@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// The minimum number of cases with OPA's result.
 const EQUAL: usize = 4_130;
 
-/// A file of cases.
+/// A file of OPA's test cases.
 #[derive(Debug, Deserialize)]
 struct File {
     cases: Vec<Case>,
@@ -222,8 +222,8 @@ impl Categories {
     }
 }
 
-/// Compares the result of `case` with OPA's. Returns the category if the check rejects the modules, and an
-/// error if the results differ.
+/// Compares the result of `case` with OPA's result. Returns the category if the check rejects the modules, and an error
+/// if the results differ.
 fn compared(case: &Case, categories: &Categories) -> Result<Option<usize>> {
     let has_error = case.want_error.is_some() || case.want_error_code.is_some();
     let wanted = case.want_result.as_deref().map(|wanted| normal_results(wanted, case.sort_bindings));

@@ -30,7 +30,7 @@ struct Case {
     data: Option<Value>,
     #[serde(default)]
     input: Option<Value>,
-    /// By default the package of the first module.
+    /// The query. The default is the package of the first module.
     #[serde(default)]
     query: Option<String>,
     expect: Expected,
@@ -90,7 +90,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .collect();
     let (found, bundle) = (checked(&texts, EngineKind::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
-        // OPA decides about the modules on its own.
+        // If the embedded engine rejects the modules, OPA gets them unchanged.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());
         return Ok((Expected::Refused(found.faults.to_string()), for_opa));
     }
@@ -124,8 +124,8 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let (status, said) = opa.ask("PUT", "/v1/data", serde_json::to_vec(&data)?).await?;
     ensure!(status.is_success(), "OPA rejects the data: {said}");
-    // OPA compiles each module together with those before it. A module that fails is tried again after the
-    // others.
+    // OPA compiles each module together with the modules before it. A module that fails is compiled again after the
+    // other modules.
     let mut left: Vec<&Text> = texts.iter().collect();
     while !left.is_empty() {
         let (before, mut refusal) = (left.len(), None);
@@ -174,7 +174,7 @@ async fn both_engines_return_the_same_results() -> Result<()> {
         let is_failed = matches!((&case.expect, &from_opa), (Expected::Fails(_), Expected::Fails(_)));
         let is_expected = match &case.opa {
             Some(expected) => expected.is_met_by(&from_opa) && *expected != case.expect,
-            // The messages of the two engines differ.
+            // The engines have different error messages, so only the failure itself is compared.
             None => is_refused || is_failed || case.expect == from_opa,
         };
         if !is_expected {
@@ -238,7 +238,7 @@ async fn sprintf_formats_each_value_as_in_opa() -> Result<()> {
     differences(&own, &opa)
 }
 
-/// Valid and invalid patterns.
+/// Valid and invalid regular expressions.
 const PATTERNS: [&str; 54] = [
     r"^\d+$",
     r"^\w+$",
@@ -295,7 +295,7 @@ const PATTERNS: [&str; 54] = [
     ".",
     "",
 ];
-/// Texts to search with the patterns.
+/// Texts to search with [`PATTERNS`].
 const TEXTS: [&str; 20] = [
     "", "a", "aa", "ab", "abab", "a b\tc", "34", "٣٤", "müller", "aü", "ÄB äb", "α", "a{", "a{,2}", "a.b**",
     "[]&-+,", "A", "é<}]", "a\nb\n", "\u{b}",
@@ -964,7 +964,7 @@ async fn yaml_is_read_and_written_as_in_opa() -> Result<()> {
     are_equal(&server, "[v | v := yaml.marshal(x)]", &values, 2_900).await
 }
 
-/// Selections, most of them valid.
+/// GraphQL selections, most of them valid.
 const SELECTIONS: [&str; 24] = [
     "dog { id } ",
     "dog { name } ",
@@ -991,7 +991,7 @@ const SELECTIONS: [&str; 24] = [
     "# a comment\n",
     "nope ",
 ];
-/// Fragments, and tokens that make most documents invalid.
+/// GraphQL fragments, and tokens that make most documents invalid.
 const DEFINITIONS_OF_FRAGMENTS: [&str; 8] = [
     "fragment D on Dog { name } ",
     "fragment D on Node { x: id } ",
@@ -1002,7 +1002,7 @@ const DEFINITIONS_OF_FRAGMENTS: [&str; 8] = [
     "query Other { dog { id } } ",
     "{ ",
 ];
-/// Definitions of types, most of them valid.
+/// GraphQL type definitions, most of them valid.
 const DEFINITIONS: [&str; 14] = [
     "extend type Dog { z: Int } ",
     "extend union Pet = Query ",

@@ -202,7 +202,7 @@ async fn module_that_reads_a_forbidden_kind_is_rejected_until_it_can_be_listed()
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("limitranges cannot be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
-    // The controller retries the list only a limited number of times.
+    // The controller retries a failed list only a limited number of times.
     controller.settled(world.hub()).await?;
     let lists = controller.requests(world.hub())?;
     let lists = lists.iter().filter(|request| request.object().resource == "limitranges").count();

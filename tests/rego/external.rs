@@ -17,7 +17,7 @@ use crate::world::LIMIT;
 /// The path of the placement package in OPA.
 const PACKAGE: &str = "/v1/data/io/k8s/federation/admission";
 
-/// An OPA with a bundle of the published policy and a fleet.
+/// An OPA with a bundle of the published Rego policy and of a fleet.
 async fn filled() -> Result<(Opa, TempDir)> {
     let bundle = TempDir::new()?;
     let cluster = |zone: &str| json!({"metadata": {"labels": {"zone": zone, "pci": "certified"}}});

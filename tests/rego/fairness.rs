@@ -1,4 +1,4 @@
-//! The latency of reviews in one namespace while another namespace causes many slow ones.
+//! The latency of reviews in one namespace while another namespace causes many slow reviews.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

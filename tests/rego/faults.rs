@@ -27,11 +27,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 const USER: &str = "rego";
-/// Longer than the lifetime of a watch.
+/// A time limit that is longer than one watch.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault.
 const SOON: Duration = Duration::from_secs(65);
-/// Reads Secrets. Of all kinds of the server, only Secrets have no objects of other writers.
+/// Reads Secrets. Of all kinds on the server, only Secrets have no objects of other writers.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
 
 /// Denies the Secret `two`.
@@ -98,7 +98,7 @@ impl Expected {
             admission_data["names"] = json!(self.secrets);
         }
         if self.denies() {
-            // No object is under review.
+            // No object is under review, so no rule denies anything.
             admission_data["deny"] = json!([]);
         }
         for (name, text) in &self.policies {
@@ -275,7 +275,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         limit: 100,
         bytes: 128 << 20,
     };
-    // A separate process would not use the paused time.
+    // Modules are checked in this process, because a separate process would not use the paused time.
     let check: confined::CheckFn = Arc::new(|texts, _| {
         async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
     });
@@ -352,7 +352,7 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
         let at = &plan.at;
         let is_one_of = |first: usize| number(at).is_some_and(|number| number <= first);
         let is_discovery = at.starts_with("get #") && is_one_of(10);
-        // The sync requests Gateways as well.
+        // The sync also requests Gateways, so only their patches and events belong to placement policies.
         let placed = ["namespaces", "patch gateways", "event of gateways"];
         let is_placed = placed.iter().any(|what| at.contains(what)) && is_one_of(3);
         // Each audit lists its reports. The number of audits in a story differs from run to run, but the first
@@ -363,7 +363,7 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
         about.iter().any(|what| at.contains(what)) || is_discovery || is_placed || is_audited
     };
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {
-        // The variable selects plans as in `tests/faults`.
+        // The variable `POLICY_SYNC_FAULT_PLAN` selects plans as in `tests/faults`.
         let named: Vec<&Plan> = plans.iter().filter(|plan| plan.to_string().contains(&part)).collect();
         println!("{} plans match {part}", named.len());
         return named

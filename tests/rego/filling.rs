@@ -147,8 +147,8 @@ const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok 
 const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
-/// Contents of OPA before and after each push. A push fills an empty OPA, or changes many parts, one module, or
-/// one object. It also adds or removes a module, or moves one to another package.
+/// Contents of OPA before and after each push. A push fills an empty OPA, or changes many parts, one module, or one
+/// object. It also adds or removes a module, or moves a module to another package.
 fn steps(opa: &Opa) -> Result<[(DesiredContents, DesiredContents); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});

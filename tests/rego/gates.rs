@@ -41,7 +41,7 @@ fn config_map(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
 }
 
-/// Waits until the API server denies a PodTemplate without the label.
+/// Waits until the API server denies a PodTemplate without the label `fine`.
 pub(crate) async fn until_denied(hub: &ManagedWebhooks, namespace: &str) -> Result<()> {
     let object = template(namespace, "asked", "no");
     wait::until("the API server calls the webhook", LIMIT, || async {
@@ -121,8 +121,8 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     let shop = ManagedWebhooks::shop("rego-two");
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
-    // A controller has three entries: for patches, for denials, and for the check of modules. The last one may be
-    // created before the others.
+    // A controller has three entries: for patches, for denials, and for the check of modules. The entry for the check
+    // of modules may be created first.
     let of_one = hub
         .until_entries("the configurations have the entries of one controller", |entries| {
             entries.iter().map(Vec::len).sum::<usize>() == 3
@@ -154,7 +154,7 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     for (now, before) in both.iter().zip(&of_one) {
         ensure!(before.iter().all(|entry| now.contains(entry)), "{before:?} is not in {now:?}");
     }
-    // Deleting the other controller's modules removes its entries and leaves those of the first.
+    // Deleting the other controller's modules removes its entries and leaves the entries of the first controller.
     delete(hub.client(), &carrier("")).await?;
     hub.until_entries("the configurations have only the first entries", |entries| *entries == of_one).await?;
     second.terminate().await?;

@@ -38,7 +38,8 @@ fn data() -> Value {
     json!({"limit": 2, "names": ["a", "web", "db"], "table": {"a": 1, "b": {"c": [1, 2]}, "web": "x"}, "sets": {"one": [1, 1]}})
 }
 
-/// The values of the rules of a module by name: at most one for each, or the error of its evaluation.
+/// The values of a module's rules by the name of the rule: at most one value for each rule, or the error of its
+/// evaluation.
 type Values = BTreeMap<String, Result<Vec<Value>, String>>;
 
 /// The result of a comparison.
@@ -52,7 +53,7 @@ enum Comparison {
     Different(String),
 }
 
-/// Equal values as the same JSON.
+/// Converts equal values to the same JSON.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -152,8 +153,8 @@ fn is_equal(module: &Module, rule: &str, own: &Values, opa: &Values) -> bool {
         (Ok(own), Ok(opa)) => own == opa,
         (Err(own), Ok(_)) => ERRORS.iter().any(|error| own.contains(error)),
         (Err(_), Err(_)) => true,
-        // OPA fails because of a defect, or because of a conflict in another rule or in a comprehension of a
-        // head. OPA may evaluate these before a statement that does not hold.
+        // OPA fails because of a defect, or because of a conflict in another rule or in a comprehension of a head. OPA
+        // may evaluate such a rule or comprehension before a statement that does not hold.
         (Ok(_), Err(error)) => {
             let mut others = own.iter().filter(|(other, value)| *other != rule && value.is_err());
             let is_named = |other: &str| error.contains(&format!("rule data.g.{other}"));
@@ -173,7 +174,7 @@ async fn compared(server: &mut Opa, module: &Module) -> Result<Comparison> {
     }))
 }
 
-/// Removes parts of `module` until no smaller one shows a difference. Returns the smallest module and its
+/// Removes parts of `module` until no smaller module shows a difference. Returns the smallest module and its
 /// difference.
 async fn smallest(server: &mut Opa, mut module: Module, mut found: String) -> Result<(Module, String)> {
     'smaller: loop {

@@ -32,6 +32,6 @@ mod terminating;
 mod webhooks;
 mod world;
 
-/// As in the program: the memory limit of an evaluation reads the counters of this allocator.
+/// The allocator of the program: the memory limit of an evaluation reads its counters.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -24,7 +24,7 @@ const OPA_RATIO: f64 = 3.0;
 /// The maximum number of measurements until one ratio is within the limit. Other tests use a varying share of the
 /// processors.
 const ROUNDS: usize = 3;
-/// The most memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
+/// The maximum memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
 
 /// Held by tests that keep the processors busy for seconds, so that they run one after the other.
@@ -171,7 +171,7 @@ async fn carrier_that_exceeds_the_limit_of_the_bundle_is_rejected_at_admission()
 async fn newest_of_carriers_that_exceed_the_limit_together_is_rejected_in_its_status() -> Result<()> {
     let _busy = BUSY.lock().await;
     let world = World::new("rego-limit-at-once").await?;
-    // The webhook that checks modules does not run, as if both writes had passed it at the same time.
+    // The webhook that checks modules does not run, as if both writes had passed the webhook at the same time.
     world.write("older", tiny("older", 2_500)).await?;
     world.until_newer_than("older").await?;
     try_join!(
@@ -196,7 +196,7 @@ async fn modules_that_are_slow_to_check_delay_the_status_of_no_other() -> Result
     world.write("slow", json!(slow)).await?;
     world.write("harmless", json!({"b.rego": denies("b")})).await?;
     world.until_ok("harmless").await?;
-    // Four modules are aborted, and the others are not checked at all.
+    // Four modules are aborted, and the other modules are not checked at all.
     let status = world.until_refused("slow").await?;
     ensure!(status.to_string().contains("not checked: 4 other modules of"), "{status}");
     until_loaded(&controller, 1).await

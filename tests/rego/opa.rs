@@ -1,5 +1,4 @@
-//! Evaluation by a real OPA: filling it, and an OPA that is unreachable, empty, changed by others, or
-//! secured.
+//! Evaluation by a real OPA: filling it, and an OPA that is unreachable, empty, changed by other clients, or secured.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -105,7 +104,7 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
         apply(&served.world.client, &cluster(name, zone)).await?;
     }
     served.until_placed_on("rego-opa-c1").await?;
-    // OPA makes the decision: a direct query returns the same.
+    // OPA makes the decision: a direct query to OPA returns the same result.
     let question = json!({"input": {"metadata": {"name": "a", "annotations": {"requires-pci": "true"}}}});
     let (_, said) =
         opa.ask("POST", "/v1/data/io/k8s/federation/admission", serde_json::to_vec(&question)?).await?;
@@ -121,7 +120,7 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     }
     served.until_placed_on("rego-opa-c2").await?;
 
-    // Data and modules of others stay, and are reported.
+    // Data and modules of other clients stay in OPA, and are reported.
     ensure!(
         policies(&opa).await? == ["other", "policysync/installed", "policysync/rego-opa/pci/pci.rego"],
         "{:?}",
@@ -241,7 +240,7 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
     served.stop().await
 }
 
-/// A proxy for OPA that can replace the responses to decisions by invalid ones.
+/// A proxy for OPA that can replace the responses to decisions by invalid responses.
 struct ManglingProxy {
     opa: Opa,
     mangles: AtomicBool,
@@ -309,7 +308,7 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     edit().await?;
     back_within(COMPARED).await.context("after an edit")?;
 
-    // A comparison has just ended, so the next one would come only after the interval.
+    // A comparison has just ended, so the next comparison would come only after the interval.
     edit().await?;
     proxy.mangles.store(true, Ordering::SeqCst);
     ensure!(dry_write(&served, "good").await.is_err(), "the write is admitted after an unexpected response");

@@ -237,8 +237,8 @@ async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<
         "a Gateway of the controller's class is not reviewed"
     );
 
-    // Gateways of another controller and objects in exempt namespaces are not reviewed. A namespace is exempt by
-    // its name, by a pattern, by a label, or because it has the Rego policies.
+    // Gateways of another controller and objects in exempt namespaces are not reviewed. A namespace is exempt by its
+    // name, by a pattern, by a label, or because it contains the Rego policies.
     let theirs = hub.create(&hub.gateway("theirs", "somebodys")).await?;
     ensure!(!theirs.annotations().contains_key(SELECTOR), "{:?}", theirs.annotations());
     let mut labelled = fixtures::namespace("rego-entries-labelled");
@@ -366,7 +366,7 @@ async fn changed_entries_are_restored_and_missing_configurations_are_reported() 
         has_bundle && found == before[0][0]
     })
     .await?;
-    // Entries of other owners stay. After the Rego policy is deleted, they are the only entries, even if another
+    // Entries of other owners stay. After the Rego policy is deleted, only these entries are left, even if another
     // client has changed the controller's entry.
     let theirs = json!([{"op": "add", "path": "/webhooks/0", "value": {
         "name": "theirs.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -406,8 +406,8 @@ async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> 
     })
     .await?;
     ensure!(error.contains(&format!("{name}/second/b.rego:2:21:")) && error.contains("foo.bar"), "{error}");
-    // The webhook does not reject conflicts with other modules, so that two objects can be changed one after the
-    // other.
+    // The webhook does not reject a module that conflicts with other modules, so that users can change conflicting
+    // objects one after the other.
     let conflicting = "package admission\ndeny = 1 { true }\n";
     hub.world.write("third", json!({"c.rego": conflicting})).await?;
     hub.world.until_refused("third").await?;
@@ -492,7 +492,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     hub.world.until_ok("places").await?;
     hub.until_called().await?;
 
-    // Reviews run during all of the following.
+    // Reviews run during all of the following changes of certificates.
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let object = hub.limits("dry", &ManagedWebhooks::shop(name));
     let (api, _) = api_for(hub.client(), &object).await?;
@@ -534,7 +534,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
         })
         .await?;
     }
-    // After the old certificate is restored, the new authority signs another one.
+    // After the old certificate is restored, the new authority signs another certificate.
     let patch = json!({"stringData": {"tls.crt": first, "tls.key": server_key.serialize_pem()}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     wait::until("the certificate is renewed again", LIMIT, || async {
@@ -566,7 +566,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     // After the Secret is deleted, a new certificate is created and trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
     until_another().await?;
-    // A Secret with invalid contents is replaced in the same way.
+    // A Secret with invalid contents is replaced by a new certificate, too.
     let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     until_another().await?;

@@ -75,12 +75,12 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
         Ok(())
     })
     .await?;
-    // A valid policy becomes invalid. Its last valid text stays in force.
+    // A valid RegoPolicy becomes invalid. Its last valid text stays in force.
     apply(&client, &policy("good", "package admission\ndeny[")).await?;
     let message = until_loaded_reason(&client, "good", "Refused").await?;
     ensure!(message.starts_with("rejected; the previous version stays in force\n"), "{message}");
 
-    // The API server rejects other values of the enumeration.
+    // The API server rejects a value of `enforcement` that its enumeration lacks.
     let mut loud = policy("loud", &denies("a"));
     loud["spec"]["enforcement"] = "loud".into();
     let error = format!(
@@ -93,7 +93,7 @@ async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later
     apply(&client, &warns).await?;
     until_loaded_reason(&client, "good", "Loaded").await?;
 
-    // Deleting the CustomResourceDefinition unloads all of them.
+    // Deleting the CustomResourceDefinition unloads all RegoPolicies.
     let definitions: Api<
         k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     > = Api::all(client.clone());

@@ -139,7 +139,7 @@ async fn existing_objects_are_placed_moved_and_restored_after_the_rego_policy_is
         (shop.limits("plain", json!({})), shop.limits("wished", json!({SELECTOR: "region=us"})));
     let ours = gateway(&shop.name, "web", "rego-moves", None);
     let theirs = gateway(&shop.name, "theirs", "somebodys", None);
-    // Its Namespace is exempt by a label.
+    // A Namespace that is exempt by a label.
     let ignored_space = format!("{}-ignored", shop.name);
     let mut ignoring = namespace(&ignored_space);
     ignoring["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
@@ -171,7 +171,7 @@ async fn existing_objects_are_placed_moved_and_restored_after_the_rego_policy_is
     ] {
         ensure!(!shop.get(object).await?.annotations().contains_key(SELECTOR), "{why}");
     }
-    // The controller starts to manage the class, and so places its Gateways.
+    // Once the controller manages the class, it places the Gateways of the class.
     shop.apply(&gateway_class("somebodys", "example.com/rego-moves", Some((&shop.name, "params")))).await?;
     shop.until(&theirs, Some("region=asia")).await?;
     // Once a Namespace is no longer exempt, its objects are placed.
@@ -213,7 +213,7 @@ async fn manual_objects_and_violations_are_reported_and_not_changed() -> Result<
     shop.locate("eu").await?;
     until_objects(&controller, "violated", 0.0).await?;
 
-    // `manual` on the Namespace applies to all objects in it, except for one with `automatic`.
+    // `manual` on the Namespace applies to all objects in it, except for an object with `automatic`.
     shop.merge(&by_hand, json!({REMEDIATE: null})).await?;
     shop.until(&by_hand, Some("region=eu")).await?;
     until_objects(&controller, "manual", 0.0).await?;
@@ -266,7 +266,7 @@ async fn object_that_is_reverted_three_times_is_left_alone() -> Result<()> {
     ensure!(patches(&controller, "patched").await? == 3.0);
     let found = shop.get(&limits).await?;
     ensure!(found.annotations()[SELECTOR] == "region=mine-3", "{:?}", found.annotations());
-    // Other objects are still updated.
+    // The controller leaves only `limits` unchanged, and still updates other objects.
     let other = shop.limits("other", json!({}));
     shop.apply(&other).await?;
     shop.until(&other, Some("region=eu")).await?;
@@ -305,7 +305,7 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
     for limits in both {
         shop.until(limits, Some("name in (good)")).await?;
     }
-    // The longer duration of the two moves: to `cluster` and away from it.
+    // Returns the longer of two durations: the move to `cluster`, and the move away from it.
     let moves = async |cluster: &str| {
         let mut longest = Duration::ZERO;
         for (pci, names) in [(true, format!("good,{cluster}")), (false, "good".to_owned())] {
@@ -387,7 +387,7 @@ async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() 
     }
     let mut controller = shop.world.controller(&[]).await?;
     shop.world.write("places", shop.policy()).await?;
-    // A process that is killed halfway leaves the rest to the next one.
+    // If a process is killed halfway, the next process patches the remaining objects.
     wait::until("the first objects are patched", LIMIT, || async {
         ensure!(patches(&controller, "patched").await? > 0.0, "no object is patched");
         Ok(())

@@ -25,7 +25,7 @@ use crate::world::{BINARY, LIMIT, World, denies};
 const PLANTED: &str = "aHVudGVyMg==";
 /// `hunter3` in base64.
 const PLANTED_IN_WORK: &str = "aHVudGVyMw==";
-/// Fails on each Secret.
+/// A module whose evaluation fails for each Secret.
 const FAILS: &str = r#"package admission
 import rego.v1
 import data.k8s.matches
@@ -49,7 +49,7 @@ deny contains {
 	not input.request.object.metadata.labels.owner
 }
 "#;
-/// Writes the contents of Secrets into Events.
+/// A module that would write the contents of Secrets into Events.
 const LEAKS_SECRETS: &str = r#"package admission
 import rego.v1
 deny contains msg if {
@@ -63,7 +63,7 @@ fn secret(namespace: &str, name: &str, labels: Value) -> Value {
         "metadata": {"name": name, "namespace": namespace, "labels": labels}})
 }
 
-/// Fails unless `text` contains `expected` and no planted value.
+/// Fails unless `text` contains `expected` and none of the planted Secret values.
 fn is_clean(what: &str, text: &str, expected: &str) -> Result<()> {
     ensure!(!text.contains(PLANTED) && !text.contains("hunter2"), "{what}: {text}");
     ensure!(text.contains(expected), "{what} does not contain {expected:?}: {text}");
@@ -166,7 +166,7 @@ struct Created {
     body: String,
 }
 
-/// Creates `secret`; `query` follows the path.
+/// Creates `secret`; `query` is appended to the path of the request.
 async fn created(hub: &ManagedWebhooks, secret: &Value, query: &str) -> Result<Created> {
     let namespace = secret["metadata"]["namespace"].as_str().context("no namespace")?;
     let request = Request::post(format!("/api/v1/namespaces/{namespace}/secrets{query}"))
@@ -270,7 +270,7 @@ async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_ne
         |kind: &str| format!("package admission\ndeny[\"no\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
     world.write("works", json!({"works.rego": reads("manifestworks")})).await?;
     world.write("secrets", json!({"secrets.rego": reads("secrets")})).await?;
-    // When the last process starts without the flag, OPA still has the data of the previous process.
+    // When the last process starts without `--replicate secrets`, OPA still has the data of the previous process.
     for is_replicated in [false, true, false] {
         let mut arguments = vec![url.as_str()];
         arguments.extend(is_replicated.then_some("--replicate=secrets"));

@@ -12,7 +12,7 @@ use crate::world::World;
 
 pub(crate) const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-/// The published Rego policy, for this zone.
+/// The published Rego policy about card data, changed to place apps in `zone`.
 pub(crate) fn pci(zone: &str) -> String {
     include_str!("../../docs/examples/rego/placement/pci.rego").replace("\"eu\"", &format!("\"{zone}\""))
 }

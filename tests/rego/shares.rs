@@ -135,7 +135,7 @@ async fn check_other_writes_are_admitted(greed: LargeObjects) -> Result<()> {
     })
     .await?;
 
-    // The users of the namespace can fix it on their own.
+    // The users of the namespace can shrink their objects on their own.
     for map in 0..maps {
         hub.delete(&config_map(greedy, &format!("map-{map}"), 0)).await?;
     }

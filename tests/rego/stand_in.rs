@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     Slow,
     /// The response has the code 500.
     Broken,
-    /// Its certificate has expired.
+    /// The certificate of the server has expired.
     Expired,
 }
 

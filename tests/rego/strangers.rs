@@ -26,10 +26,10 @@ use crate::world::{BINARY, LIMIT, World};
 const HALF_SENT: usize = 3_000;
 /// The number of idle connections to the webhooks.
 const IDLE: usize = 2_048;
-/// The limit of descriptors of the controller in the second test.
+/// The limit of open descriptors for a controller that has few of them.
 const DESCRIPTORS: usize = 1_024;
 
-/// Leaves `count` half-sent requests at `port` and calls `between` after each 500.
+/// Leaves `count` half-sent requests at `port`, and calls `between` after every 500 requests.
 async fn half_send(port: u16, count: usize, between: impl AsyncFn() -> Result<()>) -> Result<Vec<TcpStream>> {
     let mut strangers = Vec::new();
     while strangers.len() < count {
@@ -66,7 +66,7 @@ async fn is_alive(controller: &Controller) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_sent_requests_take_bounded_memory_and_probes_are_answered() -> Result<()> {
-    // This process has the other ends of the connections.
+    // This process has the client ends of the connections, so it needs many descriptors as well.
     let _ = Descriptors::raise();
     let world = World::new("rego-half-sent").await?;
     let controller = world.controller(&[]).await?;

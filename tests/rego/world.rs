@@ -93,7 +93,7 @@ impl World {
         Controller::launch(Path::new(BINARY), self.hub(), &arguments, Some(user))
     }
 
-    /// Launches a controller with other arguments, without waiting until it is ready.
+    /// Launches a controller with exactly these arguments, without waiting until it is ready.
     pub(crate) fn launch_another(&self, arguments: &[&str]) -> Result<Controller> {
         Controller::launch(Path::new(BINARY), self.hub(), arguments, None)
     }

@@ -43,7 +43,7 @@ Names of contexts, namespaces, kinds, clusters and objects are completed if the 
 
 ";
 
-/// A text in a cell of a table.
+/// Escapes a text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
 }

@@ -6,13 +6,13 @@ use std::process::{Command, Output};
 /// The last commit that is not checked, because it is older than the rule.
 const UNCHECKED: &str = "629e3966b247ce271fb581f9dea26f52311e4f3e";
 
-/// The number of commits that are checked in a clone that lacks [`UNCHECKED`], such as a shallow one.
+/// The number of commits that are checked in a clone that lacks [`UNCHECKED`], such as a shallow clone.
 const WITHOUT_START: &str = "--max-count=200";
 
 /// The maximum length of a subject in characters.
 const LENGTH: usize = 72;
 
-/// Imperatives that look like another form of a verb. Those in `-ss`, such as "Address", need no entry.
+/// Imperatives that look like another form of a verb. Imperatives in `-ss`, such as "Address", need no entry.
 const IMPERATIVES: [&str; 13] = [
     "Alias", "Bring", "Embed", "Exceed", "Feed", "Focus", "Need", "Ping", "Proceed", "Seed", "Shed", "Speed",
     "String",

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::dependencies::{Package, packages};
 use crate::files_below;
 
-/// The crates that each crate may use. The command may use all of them.
+/// The crates that each crate may use. The `policy-sync` binary may use all crates.
 const EDGES: [(&str, &[&str]); 10] = [
     ("api", &[]),
     ("mirror", &["api"]),
@@ -33,7 +33,7 @@ const CLOCKS: [&str; 3] = ["Instant::now", "SystemTime::now", "Timestamp::now"];
 
 const PREFIX: &str = "policy-sync-";
 
-/// The name of a crate in `crates/`, without their common prefix.
+/// The name of a crate in `crates/`, without the common prefix of all crates.
 fn short(package: &Package) -> Option<&str> {
     package.manifest_path.contains("/crates/").then(|| package.name.strip_prefix(PREFIX))?
 }

@@ -1,7 +1,7 @@
 //! Checks the licenses, bans and sources of all dependencies against `deny.toml`.
 //!
-//! cargo-deny has the same checks, but takes longer to build than this project. This test reads the keys that the
-//! file uses, and rejects unknown ones, so that no key is ignored.
+//! cargo-deny has the same checks, but takes longer to build than this project. This test reads the keys that the file
+//! uses, and rejects unknown keys, so that no key is ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

@@ -14,7 +14,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The rows of a table of the section, in MiB.
+/// The rows of the table whose first column has the header `head`, with sizes in MiB.
 fn rows<'p>(page: &'p str, head: &str) -> BTreeMap<&'p str, usize> {
     let (_, table) = page.split_once(&format!("\n| {head} | MiB |\n|---|---|\n")).unwrap();
     let rows = table.lines().map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
@@ -62,7 +62,8 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     assert_eq!(row(&more, "a check of written policies"), check);
     assert_eq!(row(&more, "each evaluation"), memory::LIMIT >> 20);
 
-    // As in the last sentence of the section: the maximum number of modules, and evaluations on 4 processors.
+    // The factors from the last sentence of the section: the maximum number of modules, and evaluations on 4
+    // processors.
     let often = |what: &str| match what {
         _ if what.contains("modules") => limit::MAX_MODULES / 1_000 - 1,
         _ if what.contains("--replicate-bytes") => 0,

@@ -64,7 +64,7 @@ fn every_label_of_a_role_is_documented() {
     let role: Value = serde_saphyr::from_str(&read("ocm-manifests/spoke/work-agent.yaml")).unwrap();
     let labels = role["metadata"]["labels"].as_object().unwrap();
     let mut known: BTreeSet<_> = labels.keys().map(|key| (MetadataKind::Label, key.clone())).collect();
-    // The chart's aggregation selects by this label.
+    // The chart's aggregated ClusterRole selects roles by this label.
     let collected = read("charts/policy-sync/templates/policies.yaml");
     let (_, selector) = collected.split_once("clusterRoleSelectors:").unwrap();
     let label = selector.lines().find_map(|line| line.trim().strip_suffix(r#": "true""#)).unwrap();

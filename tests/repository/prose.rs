@@ -10,7 +10,7 @@ use policy_sync_testenv::binaries;
 
 use crate::files_below;
 
-/// One text for each rule. It violates this rule and no other one.
+/// One text for each rule. The text violates this rule and no other rule.
 const VIOLATIONS: [(&str, &str); 8] = [
     ("Clause", "The controller writes what the plan contains."),
     ("Filler", "The command simply lists the policies."),
@@ -40,7 +40,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs Vale with the configuration of the repository, and no other one, on `files` in `folder`.
+/// Runs Vale with the configuration of the repository, and no other configuration, on `files` in `folder`.
 async fn vale(folder: &Path, files: &[PathBuf]) -> Output {
     let mut command = Command::new(binaries::vale().await.unwrap());
     command.arg("--no-global").arg("--config").arg(root().join(".vale.ini")).args(["--output", "line"]);

@@ -11,7 +11,7 @@ use crate::users::CONTROLLER;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::memory::{EventOutcome, Interposer, RequestInfo, RequestOutcome, keep_topology};
 
-/// The user that all of them run as.
+/// The user that all controllers run as.
 const USER: &str = "controller";
 
 /// The controllers of one seed.
@@ -43,7 +43,7 @@ impl Controllers {
         Self { server, noise, starts: 0, last: None }
     }
 
-    /// Starts a controller after disconnecting the previous one, as after a crash.
+    /// Starts a controller after disconnecting the previous controller, as after a crash.
     pub(crate) fn start(&mut self) -> Result<()> {
         if let Some((cut, stop)) = self.last.take() {
             cut.store(true, Ordering::Relaxed);

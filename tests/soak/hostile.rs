@@ -33,7 +33,7 @@ const SOON: Duration = Duration::from_secs(12);
 /// How long the works are checked after the limit [`SOON`].
 const WATCHED: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The limit until statuses of Gateways and routes are right. Each is written at most every 10 s.
+/// The limit until statuses of Gateways and routes are right. The controller writes each status at most every 10 s.
 const STATUSES_SOON: Duration = Duration::from_secs(30);
 /// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_millis(300);
@@ -53,7 +53,7 @@ fn is_of_mob(work: &Value) -> bool {
 fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, WorkFields> {
     let mut works = works_where(server, |work| is_trusted(work) && !is_of_mob(work));
     let expected = users.expected();
-    // The tenant's objects also need access works, whether or not the users do.
+    // Access works that only the tenant's objects need are not compared.
     works.retain(|name, _| !name.ends_with("/access") || expected.contains_key(name));
     works
 }
@@ -94,7 +94,7 @@ async fn check_unchanged(
         as_expected(&now, users).context("the works changed after they had settled")?;
         not_made_anew(before.keys(), before, &now)?;
         for (name, work) in &now {
-            // The tenant's objects may need other permissions.
+            // Access works may be written, because the tenant's objects may need other permissions.
             let is_written = work.generation != before[name].generation && !name.ends_with("/access");
             ensure!(!is_written, "{name} was written");
         }

@@ -7,8 +7,8 @@
 //!                                    └─▶ restart ─▶ does it write nothing?
 //! ```
 //!
-//! The faults depend on the seed and the content of each request, not on the order of requests, so that a
-//! failed seed can be repeated. `hack/soak` runs as many seeds as requested; the test suite runs a few.
+//! The faults depend on the seed and the content of each request, not on the order of requests, so that a failed seed
+//! can be repeated. `hack/soak` runs as many seeds as requested; the test suite runs a few seeds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -177,7 +177,7 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
 struct WorkFields {
     uid: String,
     generation: i64,
-    /// The summary of its copy by [`users::copy_summary`].
+    /// The summary of the work's copy by [`users::copy_summary`].
     copy: Value,
 }
 

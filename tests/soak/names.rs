@@ -1,5 +1,5 @@
-//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them. The names come
-//! in *waves*: each wave appears, is synced, and disappears before the next one.
+//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them. The names come in
+//! *waves*: each wave appears, is synced, and disappears before the next wave.
 //!
 //! Worker, queue and mirror are the product's. The hub is simulated: it accepts every write, and the mirror
 //! receives the written works as from a watch. The test counts the allocations of the thread in which all parts
@@ -45,7 +45,7 @@ use crate::users::CONTROLLER;
 const WAVES: usize = 20;
 /// The number of policies, and of Gateways, per wave; each Gateway has its own namespace.
 const NAMES: usize = 250;
-/// Longer than all timers.
+/// A duration that is longer than all timers.
 const LONG: Duration = Duration::from_secs(600);
 /// The limit for the growth of allocated memory, in bytes.
 const LIMIT: i64 = 1024 * 1024;
@@ -54,7 +54,7 @@ const LIMIT: i64 = 1024 * 1024;
 #[derive(Clone, Default)]
 struct Server {
     version: Arc<AtomicU64>,
-    /// Unreported changes of works: the created work, or the key of a deleted one.
+    /// Unreported changes of works: the created work, or the key of a deleted work.
     works: Arc<Mutex<Vec<Result<Value, ObjectKey>>>>,
     /// The permanent objects, by name.
     stays: Arc<Mutex<BTreeMap<String, Value>>>,

@@ -1,4 +1,4 @@
-//! Random faults: the seed and the content of each request or event decide.
+//! Random faults, determined by the seed and the content of each request or event.
 
 use std::collections::HashMap;
 use std::sync::Arc;

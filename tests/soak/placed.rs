@@ -1,8 +1,8 @@
 //! Placement by Rego policies beside hostile actors.
 //!
-//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes
-//! modules that are rejected or that exceed the limits of an evaluation. The shop's policies still move to
-//! the right clusters soon after each change, and reviews for others are decided.
+//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes modules that
+//! are rejected or that exceed the limits of an evaluation. The shop's policies still move to the right clusters soon
+//! after each change, and reviews of other users' objects are decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,10 +58,10 @@ const BETWEEN: Duration = Duration::from_secs(301);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_secs(4);
-/// The number of carriers of the hostile author.
+/// The number of ConfigMaps with Rego modules of the hostile author.
 const HOSTILE_CARRIERS: usize = 6;
 
-/// The annotation with the status of a carrier.
+/// The annotation with the status of a ConfigMap's Rego modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 
 /// Effects of the hostile actors.
@@ -71,7 +71,7 @@ struct HostileEffects {
     flapping: usize,
     /// Events `DocumentsLeftOut`.
     left_out: usize,
-    /// Carriers with a status of `error`.
+    /// ConfigMaps whose Rego modules have the status `error`.
     rejected: usize,
     /// Events `PolicySlow` and `PolicyOverMemory`.
     costly: usize,
@@ -116,7 +116,7 @@ impl World {
             limit: 10_000,
             bytes: BYTES,
         };
-        // Paused time does not apply to other processes.
+        // Modules are checked in this process, because paused time does not apply to other processes.
         let check: confined::CheckFn = Arc::new(|texts, _| {
             async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
         });
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// Writes carriers as the hostile author.
+    /// Writes ConfigMaps with Rego modules as the hostile author.
     async fn write_carriers(&mut self) -> Result<()> {
         let name = format!("hostile-{}", self.hostile.below(HOSTILE_CARRIERS));
         let carrier = self.hostile.carrier(CARRIERS, &name);
@@ -212,7 +212,7 @@ impl World {
         Ok(denials.is_some_and(|denials| denials != Rego::new_set()))
     }
 
-    /// Checks that reviews of plain objects are decided, and that the review of a costly object ends at a limit.
+    /// Checks that reviews of ordinary objects are decided, and that the review of a costly object ends at a limit.
     fn are_reviewed(&self) -> Result<()> {
         for (name, expected) in [("good", false), ("bad", true)] {
             let is_denied =
@@ -274,7 +274,7 @@ impl World {
         Ok(())
     }
 
-    /// The reports of the controller about carriers and the shop.
+    /// The reports of the controller about ConfigMaps with Rego modules, and about the shop.
     fn reported(&self) -> String {
         let mut lines = Vec::new();
         for (name, object) in self.server.objects() {
@@ -326,7 +326,7 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
     Ok(seen)
 }
 
-/// A pass evaluates the first policy of each namespace before the second of any.
+/// A pass evaluates one policy of each namespace before it evaluates a second policy of any namespace.
 #[tokio::test(start_paused = true)]
 async fn namespace_without_its_documents_keeps_no_policy_of_others_from_moving() -> Result<()> {
     let mut world = World::begin(1).await?;

@@ -185,7 +185,7 @@ impl Users {
         self.server.check_topology(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
     }
 
-    /// Checks the statuses of the Gateways and routes in their namespace, beside objects of others.
+    /// Checks the statuses of the Gateways and routes in their namespace, beside other users' objects.
     pub(crate) fn check_statuses(&self) -> Result<()> {
         let listed = |kind: &str| self.listed.iter().any(|listed| listed.name() == kind);
         self.server.check_statuses(CONTROLLER, listed, SHOP)

@@ -1,4 +1,4 @@
-//! The changes of the sync's watches after which the graph has to be built anew.
+//! Tests which changes in the sync's watches require a new graph.
 
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};

@@ -27,7 +27,7 @@ struct Case {
     whole_paths: Option<Vec<String>>,
     /// Objects that do not attach: from, to, and the reason.
     unattached: Option<Vec<String>>,
-    /// The messages of these objects.
+    /// The messages of the objects that do not attach.
     messages: Option<Vec<String>>,
     /// The conditions of listeners that report a problem.
     conditions: Option<Vec<String>>,
@@ -41,7 +41,7 @@ struct Case {
     missed: Option<Vec<String>>,
     /// Direct policies by the node that they apply to.
     direct: Option<Vec<String>>,
-    /// For the last node of each path: the rules in force, and as `lost` the policies that others replace.
+    /// For the last node of each path: the rules in force, and as `lost` the policies that other policies replace.
     rules: Option<Value>,
     /// Faults of objects.
     faults: Option<Vec<String>>,

@@ -1,5 +1,5 @@
-//! The cost of building a row. A hostile object may cost at most five times as much as a plain object of the same
-//! size. So no tenant and no spoke can delay a watch that others use.
+//! The cost of building a row. A hostile object may cost at most five times as much as a plain object of the same size.
+//! So no tenant and no spoke can delay a watch that other users depend on.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use policy_sync_testenv::hostile::costly::{CONTROLLER, CostlyObject, costly};
 use policy_sync_topology::objects::kind_of;
 use serde_json::Value;
 
-/// The maximum cost of a hostile object, as a multiple of a plain one.
+/// The maximum cost of a hostile object, as a multiple of a plain object.
 const TIMES: f64 = 5.0;
 
 /// Reads an object.
@@ -42,7 +42,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
         "managedclusters" => vec![synced::CLUSTERS.all()],
         "placementdecisions" => vec![synced::DECISIONS.all()],
         "secrets" => vec![synced::SECRETS.all()],
-        // The row of a ConfigMap with Rego modules is not public. It contains this type.
+        // The row of a ConfigMap with Rego modules is not public, so this reader builds the type that the row contains.
         "configmaps" => {
             return vec![Box::new(|object: &HubObject| {
                 assert!(black_box(CarrierContents::from_object(object)).is_some())
@@ -64,7 +64,7 @@ fn cost(reader: &Reader, text: &str) -> Duration {
     (0..5).map(once).min().unwrap()
 }
 
-/// The cost of a byte of the hostile object, as a multiple of a byte of the plain one.
+/// The cost of a byte of the hostile object, as a multiple of a byte of the plain object.
 fn times(reader: &Reader, [hostile, plain]: [&Value; 2]) -> f64 {
     let texts = [hostile.to_string(), plain.to_string()];
     let [hostile, plain] = texts.each_ref().map(|text| cost(reader, text).as_secs_f64() / text.len() as f64);

@@ -61,7 +61,7 @@ fn policy_without_effect_has_a_reason() {
     assert_eq!(found["fates"], json!([]));
 }
 
-/// A policy that replaces another as a whole may have none of its keys.
+/// A policy that replaces another policy as a whole may have none of the replaced policy's keys.
 #[test]
 fn policy_that_replaces_another_as_a_whole_is_named() {
     let world = [

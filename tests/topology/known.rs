@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::shorthand::{hub_object, object};
 
-/// A cluster with these objects. For these kinds, they are all objects of the cluster.
+/// A cluster whose objects of these `kinds` are all in `short`.
 fn cluster(kinds: &[KindRef<'_>], short: &[Value]) -> Objects {
     let mut objects = Objects::of_cluster(kinds.iter().map(|kind| kind.to_kind()).collect());
     for short in short {

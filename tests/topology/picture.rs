@@ -145,8 +145,8 @@ fn search_selects_among_many_routes() {
         (column(Column::Routes), column(Column::Backends))
     };
     assert_eq!(shown("shop/r-19").0.len(), 10);
-    // A route beyond the first hundred is found by its host. Its backends are shown, and the others are
-    // counted.
+    // A route beyond the first hundred is found by its host. The picture shows the backend of this route, and counts
+    // the other backends.
     let (routes, backends) = shown("h150.example");
     assert_eq!(routes, ["HTTPRoute shop/r-150"]);
     assert_eq!(backends, ["Service shop/api-150 (unknown)", "199 more backends"]);

@@ -43,7 +43,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// How specifically `pattern` matches `host`; `None` if it does not match.
+/// How specifically the hostname `pattern` matches `host`; `None` if it does not match.
 fn fits(pattern: &str, host: Option<&str>) -> Option<(u8, usize)> {
     match (pattern, host) {
         ("*", _) => Some((0, 0)),

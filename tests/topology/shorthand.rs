@@ -1,4 +1,4 @@
-//! Objects in a line of YAML each.
+//! The short form of objects: one line of YAML for each object.
 //!
 //! ```yaml
 //! - {Gateway: infra/web, created: 1, listeners: [{from: All, hostname: "*.example.com"}]}

@@ -1,7 +1,7 @@
 //! Upgrades and downgrades: the present version takes over a hub in the state that another version has left.
 //!
 //! `<version>/hub.yaml` is the state of a hub under that version. Each release adds a directory, and the last two
-//! directories are kept. This command adds it:
+//! directories are kept. This command adds the directory:
 //!
 //! ```text
 //! POLICY_SYNC_UPDATE=1 cargo test --test upgrade the_present_version

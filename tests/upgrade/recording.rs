@@ -151,7 +151,7 @@ async fn record() -> Result<Vec<Value>> {
     Ok(recorded)
 }
 
-/// With `POLICY_SYNC_UPDATE=1`, writes the recording first. Otherwise only checks that it is complete.
+/// With `POLICY_SYNC_UPDATE=1`, writes the recording first. Otherwise only checks that the recording is complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_present_version_is_recorded() -> Result<()> {
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {

@@ -88,7 +88,7 @@ async fn restore(hub: &ControlPlane, recorded: &Value) -> Result<()> {
     let made = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let parameters = PatchParams::default();
     if let Some(mut status) = status {
-        // The restored object has another generation than the recorded one.
+        // The restored object has another generation than the recorded object.
         observed(&mut status, &generation, &json!(made.metadata.generation));
         api.patch_status(&name, &parameters, &Patch::Merge(json!({ "status": status }))).await?;
     }

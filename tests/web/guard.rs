@@ -62,7 +62,7 @@ async fn requests_get_the_documented_responses() {
         ("GET /?key=0123456789abcdef0123456789abcdef", &[&host], 401),
         (&other_page, &[&host], 401),
         (&key, &[&host], 303),
-        // Another host name that resolves to this address, no `Host` header, or several.
+        // Another host name that resolves to this address, no `Host` header, or several `Host` headers.
         ("GET /", &["Host: example.com", &cookie], 421),
         ("GET /", &[&localhost, &cookie], 421),
         ("GET /", &[&cookie], 421),
@@ -159,7 +159,7 @@ async fn idle_and_oversized_requests_block_no_other_clients() {
         line.clear();
         tab.read_line(&mut line).await.unwrap();
     }
-    // Ten thousand connections of another client, as many at once as it can open.
+    // Ten thousand connections of another client, as many at once as the client can open.
     let mut idle = Vec::new();
     for number in 0..10_000 {
         if number % 500 == 0 {

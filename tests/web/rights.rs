@@ -58,7 +58,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
         "{policy:?}"
     );
 
-    // The page shows the objects in the namespace, and reports that others may be missing.
+    // The page shows the objects in the namespace, and reports that other objects may be missing.
     let route = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
         "metadata": {"name": "cart", "namespace": "web-rights"}, "spec": {"parentRefs": [{"name": "web"}]},
@@ -127,7 +127,7 @@ async fn gateway_page_is_unknown_without_the_right_to_its_routes() {
     // All Gateways are known.
     let none = site.get("/gateways/web-routeless/nowhere").await;
     assert!(none.status == 404 && none.body.contains("There is no such Gateway."), "{none:?}");
-    // With the right to list routes, the page shows that all are attached.
+    // With the right to list routes, the page shows that all routes are attached.
     let all = Site::of(&tenant).await;
     all.until(path, |page| page.contains(FINE) && !page.contains(UNKNOWN)).await;
 }

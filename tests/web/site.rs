@@ -156,7 +156,7 @@ pub(crate) fn annotations(entries: &[Synced]) -> BTreeMap<&'static str, String> 
     ])
 }
 
-/// Writes `policy` with these annotations of the controller, and removes its others.
+/// Writes `policy` with these annotations of the controller, and removes all other annotations of the controller.
 pub(crate) async fn annotated(client: &Client, policy: &Value, annotations: BTreeMap<&str, String>) {
     apply(client, policy).await.unwrap();
     let all = POLICY_ANNOTATIONS.map(|key| (key, annotations.get(key)));

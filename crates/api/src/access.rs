@@ -72,7 +72,7 @@ pub struct AccessReview {
 /// The decision on a request. It never allows a request; without a denial, the next authorizer decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
-    /// No denial.
+    /// The decision contains no denial.
     None,
     /// A denial with its reason.
     Denied(String),
@@ -83,7 +83,7 @@ impl AccessReview {
     ///
     /// # Errors
     ///
-    /// If it is not a SubjectAccessReview.
+    /// If the body is not a SubjectAccessReview.
     pub fn read(body: Vec<u8>) -> Result<Self, String> {
         let text = String::from_utf8(body).map_err(|error| error.to_string())?;
         let review: Review = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -121,7 +121,7 @@ impl AccessReview {
     ///
     /// # Errors
     ///
-    /// If the review has no attributes, or attributes of both kinds.
+    /// If the review has no attributes, or both resource and non-resource attributes.
     pub fn attributes(&self) -> Result<&Attributes, &'static str> {
         self.attributes.as_ref().map_err(|fault| *fault)
     }

@@ -77,9 +77,9 @@ impl AdmissionRequest {
 pub struct RequestResource {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The API version.
     pub version: String,
-    /// The plural.
+    /// The plural of the resource.
     pub resource: String,
 }
 
@@ -89,7 +89,7 @@ pub struct RequestResource {
 pub struct RequestKind {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The API version.
     pub version: String,
     /// The kind, for example `Deployment`.
     pub kind: String,
@@ -148,7 +148,7 @@ impl AdmissionReview {
     ///
     /// # Errors
     ///
-    /// If it is not an AdmissionReview.
+    /// If the body is not an AdmissionReview.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let review: RawReview = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
@@ -171,15 +171,15 @@ impl AdmissionReview {
         self.raw.object.as_deref().map(RawValue::get)
     }
 
-    /// The resource: `deployments.apps`.
+    /// The resource with its group, for example `deployments.apps`.
     #[must_use]
     pub fn resource(&self) -> String {
         GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
     }
 
     /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are
-    /// charged to the user. The namespace of a request for a Namespace is the Namespace itself. With dry runs for many
-    /// names, a user could otherwise exceed the allowance.
+    /// charged to the user. In a request for a Namespace, the field `namespace` has the Namespace's own name. If that
+    /// namespace were charged, a user could exceed the allowance by dry runs for many names.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let RawRequest { resource, namespace, user_info, .. } = &self.raw;
@@ -195,7 +195,7 @@ impl AdmissionReview {
     ///
     /// # Errors
     ///
-    /// If there is no object to store, or if one cannot be parsed.
+    /// If there is no object to store, or if an object cannot be parsed.
     pub fn objects(&self) -> Result<(HubObject, Option<HubObject>), String> {
         let read =
             |raw: &RawValue| serde_json::from_str::<HubObject>(raw.get()).map_err(|error| error.to_string());
@@ -271,19 +271,19 @@ pub enum AdmissionDecision {
         /// The HTTP status: 403 for a denial by policies, 500 if they could not be evaluated, 429 if too many reviews
         /// wait.
         code: u16,
-        /// The reason.
+        /// The reason of the denial.
         message: String,
     },
 }
 
 impl AdmissionDecision {
-    /// Allows without changes or warnings.
+    /// Allows the request without changes or warnings.
     #[must_use]
     pub fn allowed() -> Self {
         Self::Allowed { patch: Patch(Vec::new()), warnings: Vec::new() }
     }
 
-    /// Allows with warnings.
+    /// Allows the request with warnings.
     #[must_use]
     pub fn warned(warnings: Vec<String>) -> Self {
         Self::Allowed { patch: Patch(Vec::new()), warnings }
@@ -298,7 +298,7 @@ impl AdmissionDecision {
         }
     }
 
-    /// Denies because of policies (403).
+    /// Denies the request because of policies (403).
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
         Self::Denied { code: 403, message: message.into() }

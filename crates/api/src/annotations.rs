@@ -90,7 +90,7 @@ keys! {
     /// On an object placed by Rego policies, or on its Namespace, by its owner: `manual` reports later changes without
     /// writing them.
     REMEDIATE = "kuadrant.io/remediate", Annotation, UserObjects;
-    /// On the copy of a Gateway.
+    /// On the copy of a Gateway: `true`.
     MANAGED = "kuadrant.io/managed", Label, Copies;
     /// On a work: the hub object it was made from, `<resource>.<group>/<namespace>/<name>`.
     PARENT = "kuadrant.io/parent", Annotation, Works;
@@ -104,8 +104,8 @@ keys! {
     REPORTED = "kuadrant.io/reported", Annotation, Reports;
     /// On the topology ConfigMap; the key `topology` has the data.
     TOPOLOGY = "kuadrant.io/topology", Label, Topology;
-    /// On the topology ConfigMap: how much detail it has: `full`, `routes`, `listeners`, `gateways` or `first <n> of
-    /// <m>`.
+    /// On the topology ConfigMap: how much detail the topology has: `full`, `routes`, `listeners`, `gateways` or `first
+    /// <n> of <m>`.
     TOPOLOGY_DETAIL = "kuadrant.io/topology-detail", Annotation, Topology;
     /// On a work: `policy-sync`.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
@@ -142,7 +142,7 @@ pub const ENFORCED: &str = "Enforced";
 /// The status of a policy on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synced {
-    /// The cluster.
+    /// The name of the cluster.
     pub cluster: ClusterName,
     /// The copy's name.
     pub name: String,
@@ -238,11 +238,11 @@ pub fn is_overridden_reason(reason: &str) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// All entries.
+    /// The number of all entries.
     pub clusters: usize,
     /// Entries with the current revision applied.
     pub applied: usize,
-    /// Entries with an enforced copy, including those counted in `partial`.
+    /// Entries with an enforced copy, including entries counted in `partial`.
     pub enforced: usize,
     /// Entries where another policy takes precedence.
     pub overridden: usize,

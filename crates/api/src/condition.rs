@@ -1,6 +1,6 @@
-//! Checks and builds conditions of a status, and reads from them why a controller rejects an object. They follow the
-//! [API
-//! conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties).
+//! Conditions in a status, as the [API
+//! conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties)
+//! define them. Checks and builds conditions, and reads from a status why a controller rejects an object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
@@ -74,7 +74,8 @@ struct Ancestor {
 }
 
 /// The reason and message of `Accepted=False` in the status of `object` for its current generation, on one line of at
-/// most 1 KiB. If the status has ancestors, all of them must report it, and the first one is returned.
+/// most 1 KiB. If the status has ancestors, all of them must have `Accepted=False`, and the first ancestor's reason and
+/// message are returned.
 #[must_use]
 pub fn rejection(object: &HubObject) -> Option<Box<str>> {
     let status: Status = object.status_as();

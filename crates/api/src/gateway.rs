@@ -38,7 +38,7 @@ pub struct GatewayClassSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewaySpec {
-    /// Its GatewayClass.
+    /// The Gateway's GatewayClass.
     pub gateway_class_name: String,
 }
 
@@ -69,7 +69,7 @@ pub struct TargetReference {
     /// The target's name.
     #[serde(default)]
     pub name: String,
-    /// The target's namespace, if the policy has the field; otherwise it is the policy's own.
+    /// The target's namespace; `None` for the policy's namespace. Only some kinds of policies have the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The listener of a Gateway; `None` for all listeners.
@@ -102,7 +102,7 @@ pub struct GatewayStatus {
     /// The conditions named in [`CONDITIONS`].
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// The addresses at which it is reachable.
+    /// The addresses at which the Gateway is reachable.
     #[serde(default)]
     pub addresses: Vec<Address>,
     /// The status of each listener.
@@ -124,7 +124,7 @@ pub struct Address {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerStatus {
-    /// Its name.
+    /// The listener's name.
     pub name: String,
     /// The number of attached routes.
     pub attached_routes: i32,
@@ -138,7 +138,7 @@ pub struct ListenerStatus {
 /// A kind of routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteKind {
-    /// Its API group.
+    /// The API group of the route kind.
     pub group: String,
     /// The kind, for example `HTTPRoute`.
     pub kind: String,

@@ -29,14 +29,14 @@ impl PolicyKindNames {
         Self { group, resource, kind }
     }
 
-    /// Whether these are the names of `kind`.
+    /// Whether `self` has the names of `kind`.
     #[must_use]
     pub fn is(&self, kind: &GroupResource) -> bool {
         *kind.group == *self.group && *kind.resource == *self.resource
     }
 }
 
-/// Source: Kuadrant operator 1.5, `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
+/// The known generators, from the Kuadrant operator 1.5: `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
 pub const GENERATORS: [Generator; 2] = [
     Generator {
         source: PolicyKindNames::new("extensions.kuadrant.io", "planpolicies", "PlanPolicy"),

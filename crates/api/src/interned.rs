@@ -11,7 +11,7 @@ const ENTRY_OVERHEAD: usize = 64;
 
 /// A value with a known size in memory.
 pub trait MemorySize {
-    /// The size of the texts in bytes, and of the fields if there are many.
+    /// The size of the value's strings in bytes. For a value with many fields, the size of the fields is included.
     fn bytes(&self) -> usize;
 }
 

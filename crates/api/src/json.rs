@@ -82,7 +82,7 @@ impl Hash {
         Self::of_parts(&[text])
     }
 
-    /// The hash of a list of strings. It depends on the boundaries between them.
+    /// The hash of a list of strings. The hash depends on the boundaries between the strings.
     #[must_use]
     pub fn of_parts(parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -101,7 +101,7 @@ impl Hash {
 }
 
 impl std::fmt::Display for Hash {
-    /// 32 hexadecimal digits.
+    /// Formats the hash as 32 hexadecimal digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", self.0)
     }

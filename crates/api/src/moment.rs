@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 pub struct Moment(pub i64);
 
 impl Moment {
-    /// The time `duration` later.
+    /// The moment that is `duration` later.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
@@ -21,7 +21,7 @@ impl Moment {
         Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or(Timestamp::MAX)
     }
 
-    /// In RFC 3339 with whole seconds, as in annotations.
+    /// The time in RFC 3339 with whole seconds, as in annotations.
     #[must_use]
     pub fn rfc3339(self) -> String {
         format!("{:.0}", self.whole_seconds())

@@ -227,7 +227,7 @@ impl Origin {
         }
     }
 
-    /// The Gateway, if the origin is one.
+    /// The Gateway, if the origin is a Gateway.
     #[must_use]
     pub fn as_gateway(&self) -> Option<&ObjectKey> {
         match self {
@@ -341,7 +341,7 @@ impl WorkName {
         Self(format!("access-{hash}").into())
     }
 
-    /// Whether this is the planned name for `origin`.
+    /// Whether this name is the planned name for `origin`.
     ///
     /// The name contains the kind (`ratelimitpolicy`), whereas an origin has the plural. Each prefix of the name is
     /// therefore tried as the kind. A match is certain, because the kind is part of the hash.

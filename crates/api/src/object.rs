@@ -25,9 +25,9 @@ pub struct Metadata {
     pub namespace: String,
     /// The UID, which is never reused.
     pub uid: String,
-    /// Changes with each write.
+    /// The resource version, which changes with each write of the object.
     pub resource_version: String,
-    /// Changes with each write of the spec.
+    /// The generation, which changes with each write of the spec.
     pub generation: i64,
     /// Labels.
     pub labels: BTreeMap<String, String>,

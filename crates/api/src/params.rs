@@ -173,9 +173,9 @@ pub enum PolicyWaitAction {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{fault}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
 pub struct ParamsError {
-    /// For example `policiesToSync[1].version`; empty for the whole text.
+    /// The path of the invalid value, for example `policiesToSync[1].version`; empty for the whole text.
     pub place: String,
-    /// For example `expected a string, found 2`.
+    /// The description of the error, for example `expected a string, found 2`.
     pub fault: String,
 }
 
@@ -183,7 +183,7 @@ pub struct ParamsError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{place}: {error}")]
 pub struct InvalidParams {
-    /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
+    /// The object with the parameters: `GatewayClass shop` or `parameters shop/params`.
     pub place: String,
     /// The error in the object.
     pub error: ParamsError,
@@ -250,7 +250,7 @@ impl Params {
         self.kinds(role).any(|listed| *listed.group == *kind.group && *listed.resource == *kind.resource)
     }
 
-    /// The fields of `gvr` to show on the hub, if it is listed for `role`.
+    /// The fields of `gvr` to show on the hub, if `gvr` is listed for `role`.
     pub fn status_fields<'p>(
         &'p self,
         role: Role,

@@ -13,7 +13,7 @@ pub enum Pause {
     No,
     /// The annotation is `true`.
     Yes,
-    /// Any other value pauses, too. It is cut, and escaped to fit on one line.
+    /// Any other value, which pauses too. The value is cut, and escaped to fit on one line.
     Invalid(Box<str>),
 }
 

@@ -66,7 +66,8 @@ impl PlacedByPolicy {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
-        // Rego policies cannot set such keys, so a client that bypassed the review has written them.
+        // Rego policies can set neither invalid keys nor keys of the controller, so a client that bypassed the review
+        // has written them.
         let may_be = |key: &str| is_label_key(key) && !is_controller_key(key);
         let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
         placed.annotations.retain(|key, _| may_be(key));
@@ -82,13 +83,13 @@ impl PlacedByPolicy {
         Some(set.before.as_deref())
     }
 
-    /// Whether no key was changed.
+    /// Whether Rego policies have changed no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.annotations.is_empty() && self.labels.is_empty()
     }
 
-    /// `object` with the author's values.
+    /// `object` with the values that its author had set.
     #[must_use]
     pub fn original(&self, object: &Value) -> Value {
         let mut original = object.clone();

@@ -43,32 +43,33 @@ const fn kuadrant(resource: &'static str, kind: &'static str, versions: &'static
 /// The state of a policy on a cluster, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum PolicyState {
-    /// Its controller on the cluster does not accept it (`Accepted=False`).
+    /// The policy's controller on the cluster does not accept the policy (`Accepted=False`).
     Rejected,
-    /// Its controller accepts it, and it has no effect (`Enforced=False`).
+    /// The policy's controller accepts the policy, but the policy has no effect (`Enforced=False`).
     NotEnforced,
-    /// The agent cannot apply it.
+    /// The agent cannot apply the policy.
     NotApplied,
-    /// It is left unchanged, because the hub cannot plan it.
+    /// The policy is left unchanged, because the hub cannot plan it.
     Frozen,
-    /// It is in force on only some of its targets.
+    /// The policy is in force on only some of its targets.
     PartiallyEnforced,
-    /// The agent has not applied the current revision yet, or the controller has not reported on it yet.
+    /// The agent has not applied the current revision yet, or the controller has not reported on that revision yet.
     Pending,
     /// The agent or the ManagedCluster is not available. Commands and web pages determine this state; the controller
     /// never writes it.
     Unreachable,
-    /// No controller reports whether it is enforced.
+    /// No controller reports whether the policy is enforced.
     Unknown,
-    /// The agent is removing it, and it is not planned again.
+    /// The agent is removing the policy, which is not planned for the cluster again.
     Removing,
     /// Another policy on the cluster takes precedence (`Enforced=False`, reason `Overridden`).
     Overridden,
-    /// Its controller accepts it and does not report a condition `Enforced`, which is optional in GEP-713.
+    /// The policy's controller accepts the policy and does not report a condition `Enforced`, which is optional in
+    /// GEP-713.
     Accepted,
-    /// For resources, which no controller enforces: the current revision is applied.
+    /// The current revision is applied. Only for resources, which no controller enforces.
     Applied,
-    /// It is in force.
+    /// The policy is in force.
     Enforced,
 }
 
@@ -153,13 +154,13 @@ impl PolicyState {
     }
 
     /// The state to show if the cluster or its agent is not available: the last report may be outdated. A frozen policy
-    /// stays frozen, because the hub decides that.
+    /// stays frozen, because the hub determines this state without a report.
     #[must_use]
     pub fn on_unavailable_cluster(self) -> Self {
         if self == Self::Frozen { self } else { Self::Unreachable }
     }
 
-    /// The meaning of the state, as the rest of a sentence.
+    /// The meaning of the state as a clause, in which `it` is the policy.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ pub const GROUP: &str = "policysync.kuadrant.io";
 /// The plural of [`RegoPolicy`].
 pub const PLURAL: &str = "regopolicies";
 
-/// The name of its CustomResourceDefinition.
+/// The name of the CustomResourceDefinition of RegoPolicies.
 #[must_use]
 pub fn crd_name() -> String {
     format!("{PLURAL}.{GROUP}")

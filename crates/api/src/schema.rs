@@ -1,9 +1,9 @@
 //! The structural schema of a kind's spec, from its CustomResourceDefinition
 //! ([Kubernetes](https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema)).
 //!
-//! It keeps only the parts that a check of values needs; descriptions make up most of a definition. A general JSON
-//! Schema validator does not fit: it lacks the extensions of structural schemas (unknown fields, `nullable`, defaults,
-//! embedded resources).
+//! The schema keeps only the parts that a check of values needs; descriptions make up most of a definition. A general
+//! JSON Schema validator does not fit: it lacks the extensions of structural schemas (unknown fields, `nullable`,
+//! defaults, embedded resources).
 
 mod check;
 
@@ -18,7 +18,7 @@ use serde_json::{Number, Value};
 use super::json::normalize;
 pub use check::SchemaError;
 
-/// The maximum size of a compiled pattern, in bytes. A larger pattern is not checked.
+/// The maximum size of a compiled regular expression, in bytes. The check omits a larger regular expression.
 const PATTERN_LIMIT: usize = 1 << 20;
 
 /// The schema of a value.
@@ -32,7 +32,7 @@ pub struct Schema {
     preserves_unknown: bool,
     /// Whether the value is a complete Kubernetes object, whose kind and metadata need no declaration.
     embedded: bool,
-    /// Sorted by name.
+    /// The declared keys with their schemas, sorted by name.
     properties: Box<[(Box<str>, Schema)]>,
     required: Box<[Box<str>]>,
     /// The schema of undeclared keys.
@@ -80,7 +80,7 @@ struct Bounds {
 #[derive(Clone, Debug)]
 struct Pattern {
     text: Box<str>,
-    /// Compiled at the first use; `None` if that fails.
+    /// The compiled regular expression; `None` if it cannot be compiled. Compiled at the first use.
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -93,8 +93,8 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// Whether `text` matches, or might match. The API server uses Go's regular expressions, which differ in a few
-    /// escapes and in their meaning beyond ASCII.
+    /// Whether `text` matches or might match the regular expression. The API server uses Go's regular expressions,
+    /// which differ in a few escapes and in their meaning beyond ASCII.
     fn may_match(&self, text: &str) -> bool {
         let compile = || RegexBuilder::new(&self.text).size_limit(PATTERN_LIMIT).build().ok();
         let is_unsure = !text.is_ascii() && self.text.contains('\\');
@@ -103,7 +103,7 @@ impl Pattern {
 }
 
 impl Schema {
-    /// Converts `props`.
+    /// Converts the schema `props` of a CustomResourceDefinition.
     #[must_use]
     pub fn new(props: &JSONSchemaProps) -> Self {
         let flag = |flag: Option<bool>| flag.unwrap_or_default();

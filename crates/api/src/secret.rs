@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use super::json::Hash;
 
-/// The type.
+/// The type of TLS Secrets.
 pub const TLS_TYPE: &str = "kubernetes.io/tls";
-/// The field selector for this type.
+/// The field selector for TLS Secrets.
 pub const TLS_FIELD_SELECTOR: &str = "type=kubernetes.io/tls";
-/// The key of the PEM certificate.
+/// The key of the PEM certificate in a TLS Secret.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The key of the PEM private key.
+/// The key of the PEM private key in a TLS Secret.
 pub const KEY: &str = "tls.key";
-/// The keys that are read.
+/// The keys of a TLS Secret that are read.
 pub const DATA: [&str; 3] = [CERTIFICATE, KEY, "ca.crt"];
 
 /// The parts of a Secret that may hold secret values. Some tools store whole objects in annotations.

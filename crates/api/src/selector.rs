@@ -28,9 +28,9 @@ type Strings = BTreeMap<String, String>;
 pub struct BadSelector {
     /// The annotation's key.
     pub annotation: &'static str,
-    /// The place in its value, for example `[1].operator`; empty for the whole value.
+    /// The place in the annotation's value, for example `[1].operator`; empty for the whole value.
     pub place: String,
-    /// The description.
+    /// The description of the error.
     pub fault: String,
 }
 
@@ -71,7 +71,7 @@ impl ClusterSelector {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} in {requirement:?}")]
 pub struct SelectorError {
-    /// The description.
+    /// The description of the error.
     fault: &'static str,
     /// The invalid requirement, or the whole selector.
     requirement: String,
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
     parts.into_iter().map(requirement).collect()
 }
 
-/// Splits at commas outside of parentheses.
+/// Splits `text` at commas outside of parentheses.
 fn requirements(text: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     text.split(|c| {

@@ -13,7 +13,7 @@ fn is_lowercase(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
 }
 
-/// Whether `text` is not empty, its first and last characters satisfy `edge`, and all satisfy `inner`.
+/// Whether `text` is not empty, its first and last characters satisfy `edge`, and all characters satisfy `inner`.
 fn is_made_of(text: &str, edge: fn(char) -> bool, inner: impl Fn(char) -> bool) -> bool {
     text.starts_with(edge) && text.ends_with(edge) && text.chars().all(inner)
 }

@@ -92,7 +92,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 /// The maximum number of names, or of other items, in a message.
 pub const LIST_LIMIT: usize = 10;
 
-/// The first names in `names`, and the number of the others.
+/// The first names in `names`, and the number of the other names.
 #[must_use]
 pub fn named(names: &[impl AsRef<str>]) -> String {
     let first: Vec<&str> = names.iter().take(LIST_LIMIT).map(AsRef::as_ref).collect();
@@ -111,7 +111,7 @@ pub fn group_digits(number: usize) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// Joins the first [`LIST_LIMIT`] of `texts` by semicolons, and adds the number of the others.
+/// Joins the first [`LIST_LIMIT`] of `texts` by semicolons, and adds the number of the other texts.
 #[must_use]
 pub fn join_limited(texts: impl ExactSizeIterator<Item = String>) -> String {
     let more = texts.len().saturating_sub(LIST_LIMIT);

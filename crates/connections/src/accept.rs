@@ -2,8 +2,8 @@
 //! web`.
 //!
 //! hyper serves each connection, but its header timeout does not distinguish idle connections from half-sent requests.
-//! hyper-util, axum-server and tower-http neither limit the number of connections nor close idle connections to make
-//! room. This module does both.
+//! hyper-util, axum-server and tower-http do not limit the number of connections. They do not close idle connections to
+//! make room, either. This module limits the number of connections and makes room for new connections.
 //!
 //! Only HTTP/1.1 is offered, because the API server calls admission webhooks with no other version (`NextProtos` in its
 //! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791).
@@ -41,7 +41,7 @@ use policy_sync_api::text::with_causes;
 
 pub use limits::{Descriptors, Limits};
 
-/// Maximum size of a request's head, in bytes; hyper responds with 431 to a longer one.
+/// Maximum size of a request's head, in bytes; hyper responds with 431 to a longer head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// The time limit of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);

@@ -17,14 +17,15 @@ use policy_sync_sync::kinds::needed;
 /// Readiness, with a text of one line for each watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Ready.
+    /// The controller is ready.
     Ready(String),
-    /// Not ready.
+    /// The controller is not ready yet.
     Starting(String),
 }
 
 impl Health {
-    /// Combines the readiness with that of another part, and appends the lines `more` of that part.
+    /// Combines this readiness with `ready`, the readiness of another component. Appends `more`, the text lines of that
+    /// component.
     #[must_use]
     pub fn and(self, (ready, more): (bool, String)) -> Self {
         match self {

@@ -51,9 +51,9 @@ pub struct Manager {
     pub status_window: Duration,
     /// Whether this process may write.
     pub leadership: Leadership,
-    /// Leader election; `None` without it.
+    /// Leader election; `None` without leader election.
     pub elector: Option<Elector>,
-    /// Supervises its tasks; a panic ends the process.
+    /// Supervises the controller's tasks; a panic ends the process.
     pub tasks: Tasks,
     /// The loader of Rego policies and its metrics; `None` if disabled.
     pub rego: Option<(RegoLoading, RegoMetrics)>,

@@ -52,7 +52,7 @@ pub enum CertificateError {
 pub struct CertificateResolver(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl CertificateResolver {
-    /// Replaces the served certificate. Returns whether it differs from the previous one.
+    /// Replaces the served certificate. Returns whether the new certificate differs.
     ///
     /// # Errors
     ///

@@ -22,9 +22,9 @@ const PAGE_SIZE: u32 = 500;
 enum ApiSupport<'r> {
     /// The kind that hubs serve.
     Hub,
-    /// Only the kind that spokes serve.
+    /// Only the kind that spokes serve, not the kind that hubs serve.
     Spoke,
-    /// Neither of the two kinds.
+    /// Neither the kind of hubs nor the kind of spokes.
     Missing(&'r RequiredApi),
 }
 
@@ -83,7 +83,7 @@ impl HubClient {
         };
         let has_group = |required: &&RequiredApi| groups.iter().any(|served| served.name == required.group);
         let lookups = required.iter().filter(has_group).map(|required| self.api_support(required));
-        // A spoke is reported first, because it may lack any of the other APIs.
+        // A spoke is reported as such, even if other APIs are missing, too.
         let mut missing: Vec<&RequiredApi> =
             required.iter().filter(|required| !has_group(required)).collect();
         for support in join_all(lookups).await {
@@ -210,7 +210,7 @@ impl HubClient {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the object cannot be read.
     pub async fn get<T: DeserializeOwned>(
         &self,
         gvr: &GroupVersionResource,
@@ -232,7 +232,7 @@ impl HubClient {
         HubError::NotServed { url: self.url.clone(), what: what.into() }
     }
 
-    /// The error for an object that does not exist. `what` is its kind and name.
+    /// The error for an object that does not exist. `what` is the object's kind and name.
     #[must_use]
     pub fn not_found(&self, what: impl Into<String>) -> HubError {
         HubError::Absent { url: self.url.clone(), what: what.into() }

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use policy_sync_api::moment::Moment;
 
-/// The wall-clock time at start plus the monotonic time since: it never runs backwards.
+/// The wall-clock time at start plus the monotonic time since then. The clock never runs backwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Moment,

@@ -19,10 +19,10 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
 
 /// A client for the controller: for watches, and for the writes that follow from them.
 ///
-/// It closes dead connections. Otherwise a request on such a connection would never end. If the request were a list,
-/// its kind would never be watched.
+/// The client closes dead connections. Otherwise a request on such a connection would never end. If the request were a
+/// list, its kind would never be watched.
 ///
-/// It does not retry. The library's own retries would repeat a write with unknown outcome up to 15 times, even minutes
+/// The client does not retry. kube's own retries would repeat a write with unknown outcome up to 15 times, even minutes
 /// later, regardless of leadership, backoff and metrics.
 ///
 /// Each request is counted in `metrics` and limited by `timeout`.

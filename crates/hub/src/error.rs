@@ -8,7 +8,7 @@ pub enum HubError {
     /// The client cannot be created, for example without credentials.
     #[error("cannot create a client for {url}: {cause}")]
     Client {
-        /// The URL.
+        /// The URL of the hub.
         url: String,
         /// The innermost cause.
         cause: String,
@@ -18,7 +18,7 @@ pub enum HubError {
     Rejected {
         /// The attempted action, for example `list GatewayClasses`.
         what: String,
-        /// The URL.
+        /// The URL of the hub.
         url: String,
         /// The hub's message and status code.
         cause: String,
@@ -28,7 +28,7 @@ pub enum HubError {
     /// The hub sent no response.
     #[error("cannot reach the hub at {url}: {cause}")]
     Unreachable {
-        /// The URL.
+        /// The URL of the hub.
         url: String,
         /// The innermost cause.
         cause: String,
@@ -36,7 +36,7 @@ pub enum HubError {
     /// The hub does not serve this API.
     #[error("the hub at {url} has no {what}")]
     NotServed {
-        /// The URL.
+        /// The URL of the hub.
         url: String,
         /// The missing API.
         what: String,
@@ -44,18 +44,18 @@ pub enum HubError {
     /// The object does not exist.
     #[error("the hub at {url} has no {what}")]
     Absent {
-        /// The URL.
+        /// The URL of the hub.
         url: String,
-        /// The kind and the name.
+        /// The kind and the name of the object.
         what: String,
     },
-    /// The cluster serves OCM's APIs for spokes and lacks those for hubs.
+    /// The cluster serves OCM's APIs for spokes, but lacks OCM's APIs for hubs.
     #[error(
         "the cluster at {url} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
          --kubeconfig or --context to the hub"
     )]
     Spoke {
-        /// The URL.
+        /// The URL of the cluster.
         url: String,
     },
 }
@@ -86,7 +86,7 @@ impl HubError {
     }
 }
 
-/// Follows the sources of `error` to the last one, the root cause.
+/// Follows the sources of `error` to the last source, the root cause.
 #[must_use]
 pub fn root_cause<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut root_cause = error;

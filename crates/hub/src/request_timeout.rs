@@ -1,4 +1,5 @@
-//! Time limits of requests: one that users set, like the `timeout` of client-go, and a fixed one for lists and watches.
+//! Time limits of requests: a limit that users set, like the `timeout` of client-go, and a fixed limit for lists and
+//! watches.
 
 use std::io;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub enum RequestTimeout {
     /// The user set no limit. Commands use defaults for the connection and the first byte.
     #[default]
     Unset,
-    /// No limit.
+    /// Requests have no time limit.
     Never,
     /// This limit. For a watch, it applies until the watch begins.
     After(Duration),

@@ -50,7 +50,7 @@ impl Tasks {
         self.ended.cancel();
     }
 
-    /// Runs `future`. Returns its value; `None` if it panics. `task` is its name in the log and the metric.
+    /// Runs `future`. Returns its value; `None` if it panics. `task` names the future in the log and the metric.
     pub fn watch<T>(
         self,
         task: &'static str,
@@ -90,7 +90,7 @@ impl Tasks {
     }
 }
 
-/// Sends `value` to the receivers of a channel, if it differs from the current one.
+/// Sends `value` to the receivers of a channel, if `value` differs from the channel's current value.
 pub fn send_if_changed<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
     sender.send_if_modified(|known| {
         let differs = *known != value;

@@ -27,7 +27,7 @@ pub enum SourceEvent {
         /// The resource version of the deletion.
         version: u64,
     },
-    /// Listing or watching a source has failed. `None` if it works again.
+    /// Listing or watching a source has failed. `None` if the source works again.
     FailureChanged(Source, Option<WatchFailure>),
 }
 
@@ -51,7 +51,7 @@ pub enum MirrorChange {
     Unwatched(Source),
     /// A source's failure has begun, ended or changed.
     FailureChanged {
-        /// The source.
+        /// The source that fails or failed.
         source: Source,
         /// Whether the failure has begun or ended. False if only its reason has changed.
         toggled: bool,
@@ -82,7 +82,7 @@ impl MirrorChange {
 /// Why a source cannot be listed or watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchFailure {
-    /// The hub's message if it sent one, otherwise the client's.
+    /// The hub's message if the hub sent one, otherwise the client's message.
     pub text: String,
     /// Whether a retry may succeed.
     pub kind: WatchFailureKind,
@@ -91,7 +91,7 @@ pub struct WatchFailure {
 /// Classifies a failure by whether a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchFailureKind {
-    /// No response.
+    /// The hub sent no response.
     NoResponse,
     /// Transient: a retry may succeed.
     Transient,

@@ -9,10 +9,10 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
     /// The values of [`Self::category`]: a few short words.
     const CATEGORIES: &'static [&'static str];
 
-    /// Its category, a label of metrics.
+    /// The key's category, a label of metrics.
     fn category(&self) -> &'static str;
 
-    /// Its place in the queue.
+    /// The key's place in the queue.
     fn priority(&self) -> Priority;
 
     /// Whether the queue delays the key, so that several changes lead to one plan.
@@ -24,9 +24,9 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
 /// The order of keys in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Before all others: many keys depend on it.
+    /// Before all other keys, because many keys depend on this key.
     High,
-    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays the others by at most one
-    /// key.
+    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays each other namespace by at
+    /// most one key.
     Fair(Arc<str>),
 }

@@ -50,7 +50,7 @@ impl<I: Index> Mirror<I> {
         self.write(now, |state| state.end_resync(source, version, now))
     }
 
-    /// Replaces all rows of `source` by those of `objects`, seen at `now`. Used for objects from files, so their
+    /// Replaces all rows of `source` by the rows of `objects`, seen at `now`. Used for objects from files, so their
     /// resource versions are ignored.
     pub fn list<'o>(
         &self,
@@ -101,7 +101,7 @@ impl<I: Index> Mirror<I> {
     }
 }
 
-/// An independent copy.
+/// Copies the mirror, independent of the original.
 impl<I: Index> Clone for Mirror<I> {
     fn clone(&self) -> Self {
         Self { state: RwLock::new(self.state.read().clone()) }
@@ -140,7 +140,7 @@ impl<I: Index> MirrorGuard<'_, I> {
         self.0.index.view(&self.0.tables, now)
     }
 
-    /// The rows.
+    /// The tables with all rows.
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.0.tables

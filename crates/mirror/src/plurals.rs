@@ -13,7 +13,7 @@ pub enum ResolvedPlural {
     Resource(GroupVersionResource),
     /// The resource cannot be listed and watched.
     NotWatchable,
-    /// The hub serves no such resource.
+    /// The hub serves no resource with this plural.
     NotServed,
     /// Discovery failed with this error.
     DiscoveryFailed(String),

@@ -43,7 +43,7 @@ impl<R: ObjectRow> Pruner for R {
 
 impl Row for GroupVersionResource {}
 
-/// A shared row.
+/// A row that several owners share.
 impl<R: Row> Row for Arc<R> {
     fn deletion_hash(&self) -> Option<Hash> {
         (**self).deletion_hash()

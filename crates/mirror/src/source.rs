@@ -80,7 +80,7 @@ pub trait DeclaredKind: Sync {
     /// The rows of this kind.
     type Row: Row;
 
-    /// The declaration.
+    /// The declaration of the kind.
     fn declaration(&self) -> &KindDeclaration;
 }
 
@@ -267,7 +267,7 @@ impl PartialOrd for Source {
 
 impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
-        // By name first, so that output is sorted in a meaningful order.
+        // Sources are ordered by name first, so that output has a meaningful order.
         self.declaration.name.cmp(other.declaration.name).then_with(|| {
             let part = (&self.resource, &self.scope).cmp(&(&other.resource, &other.scope));
             part.then_with(|| self.identity().cmp(&other.identity()))
@@ -275,7 +275,7 @@ impl Ord for Source {
     }
 }
 
-/// For messages: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
+/// Formats the source for messages: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resource {

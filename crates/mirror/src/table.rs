@@ -65,7 +65,7 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// Adds or replaces a row.
     fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> ApplyOutcome;
 
-    /// Replaces an existing row and returns it; `None` if there is none.
+    /// Replaces an existing row and returns the previous row; `None` if there is no row.
     fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow>;
 
     /// Removes a row.
@@ -89,7 +89,7 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// The keys of all rows.
     fn keys(&self) -> Vec<ObjectKey>;
 
-    /// An independent copy.
+    /// Copies the table, independent of the original.
     fn copy(&self) -> Box<dyn AnyTable>;
 }
 

@@ -138,7 +138,7 @@ impl Tables {
         self.sources.remove(source)
     }
 
-    /// Removes an empty table that belongs to no watched source; otherwise it would remain forever.
+    /// Removes an empty table that belongs to no watched source. Otherwise the table would remain forever.
     pub(crate) fn take_if_empty(&mut self, source: &Source) {
         if self.sources.get(source).is_some_and(|table| table.keys().is_empty()) {
             self.sources.remove(source);
@@ -169,7 +169,7 @@ impl Tables {
 /// A source's current failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFailure {
-    /// The hub's message if it sent one, otherwise the client's.
+    /// The hub's message if the hub sent one, otherwise the client's message.
     pub text: String,
     /// Whether a retry may succeed.
     pub kind: WatchFailureKind,
@@ -179,7 +179,7 @@ pub struct SourceFailure {
 }
 
 impl SourceFailure {
-    /// A further failure after `before`, or the first one.
+    /// A further failure after `before`, or the first failure.
     fn new(failure: WatchFailure, before: Option<&Self>, now: Moment) -> Self {
         let since = before.map_or(now, |before| before.since);
         let needs_fix =

@@ -24,7 +24,7 @@ pub fn advice(modules: &[&LoadedModule]) -> Vec<Fault> {
     advice
 }
 
-/// Advice on `module` alone.
+/// Advice that depends on `module` alone.
 pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     let mut advice = kinds(module);
     advice.extend(KindReads::of(module).faults(module));
@@ -32,7 +32,7 @@ pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     advice
 }
 
-/// Modules that are neither queried nor referred to by others. A module with tests counts as queried.
+/// Modules that are not queried, and to which no other module refers. A module with tests counts as queried.
 fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
     let referred: Paths = modules.iter().flat_map(|module| module.references.iter().cloned()).collect();
     let is_used = |module: &LoadedModule| {

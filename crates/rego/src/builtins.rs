@@ -34,7 +34,7 @@ const FORBIDDEN: [(&str, &str); 6] = [
     ("uuid.rfc4122", "a Rego policy must be deterministic"),
 ];
 
-/// Further functions of OPA 1.22, according to its capabilities file.
+/// Functions of OPA 1.22 that the embedded engine lacks, according to OPA's capabilities file.
 #[rustfmt::skip]
 const LACKING: [&str; 4] = [
     "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "rego.parse_module", "strings.render_template",

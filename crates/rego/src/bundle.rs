@@ -17,13 +17,13 @@ use super::prefixed_rules::PrefixedRule;
 use super::queries::{self, QueriedPackages};
 use super::review::{self, DeniedKinds};
 
-/// Modules without a fault. Clones share them.
+/// Modules without a fault. Clones of a bundle share its modules.
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {
     modules: Arc<Vec<Arc<LoadedModule>>>,
     /// The index of each module in `modules`.
     by_id: Arc<HashMap<ModuleId, usize>>,
-    /// The texts for the embedded engine, computed for the first engine.
+    /// The texts for the embedded engine, computed when the first engine is created.
     joined: Arc<OnceLock<JoinedTexts>>,
     /// The paths that each package refers to, computed on demand.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
@@ -358,8 +358,8 @@ fn path(package: &str) -> Vec<String> {
     ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
-/// Parses `texts` for queries of these `packages`. Returns the modules and the faults. Calls `before` with the number
-/// of each text before parsing it.
+/// Parses `texts` for queries of these `packages`. Returns the modules and the faults. Before it parses a text, calls
+/// `before` with the index of the text.
 pub(super) fn parsed(
     texts: &[Text],
     packages: &QueriedPackages,
@@ -415,9 +415,9 @@ fn load(
 pub struct Reachable {
     /// The modules of the package, and those to which they refer.
     pub modules: BTreeSet<ModuleId>,
-    /// The kinds of the hub that these modules read, as plurals.
+    /// The kinds of the hub that `modules` read, as plurals.
     pub kinds: BTreeSet<String>,
-    /// Whether these modules read a kind whose name is not constant.
+    /// Whether `modules` read a kind whose name is not constant.
     pub any: bool,
 }
 

@@ -20,8 +20,8 @@ const PACKAGES_PER_QUERY: usize = 100;
 /// Checks `modules` as one bundle; `unread` are the faults of modules that do not parse. For the embedded engine,
 /// evaluates each package once with an empty review.
 ///
-/// Also returns the places where modules read the contents of Secrets. Modules refer to Secrets by the names
-/// `secrets`. Only the syntax trees show these places, and the bundle does not keep the trees.
+/// Also returns the places where modules read the contents of Secrets, because only the syntax trees show these places,
+/// and the bundle does not keep the trees. `secrets` lists the names by which modules refer to Secrets.
 ///
 /// The check may take minutes and all memory, and may end the process: see [`confined`](super::confined).
 ///

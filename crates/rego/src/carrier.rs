@@ -12,7 +12,7 @@ use policy_sync_api::rego_policy::{EnforcementAction, GROUP};
 
 /// The label, with its value, of a ConfigMap in which each key is a module.
 pub const POLICY_LABEL: (&str, &str) = ("openpolicyagent.org/policy", "rego");
-/// The label, with its value, of a ConfigMap in which each key is a JSON document. It is loaded as
+/// The label, with its value, of a ConfigMap in which each key is a JSON document. The document is loaded as
 /// `data.<namespace>.<name>.<key>`.
 pub const DATA_LABEL: (&str, &str) = ("openpolicyagent.org/data", "opa");
 /// The annotation of a ConfigMap with modules that sets the effect of their denials: `deny`, `warn` or `dryrun`.
@@ -32,7 +32,7 @@ pub struct CarrierContents {
     pub faults: Vec<Fault>,
     /// The keys that are ignored, with the reasons.
     pub ignored: Vec<Fault>,
-    /// The effect of denials, or why its setting is invalid.
+    /// The effect of denials, or the reason why the annotation for it is invalid.
     pub enforcement: Result<EnforcementAction, String>,
 }
 
@@ -44,7 +44,8 @@ impl Default for CarrierContents {
 }
 
 impl CarrierContents {
-    /// The modules and data in `object`; `None` for other kinds, and for ConfigMaps without modules and data.
+    /// The modules and data in `object`. `None` for kinds that carry no policies, and for ConfigMaps without modules
+    /// and data.
     #[must_use]
     pub fn from_object(object: &HubObject) -> Option<Self> {
         match object.kind.as_str() {

@@ -41,7 +41,7 @@ pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
 const FOR_OPA_FLAG: &str = "--for-opa";
 /// The arguments that name the queried packages.
 const QUERY_FLAGS: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
-/// The limit of one check in wall-clock time, for a busy machine.
+/// The wall-clock limit of one check. It is above the limits of processor time, because the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of modules in one object that may end a check. After that, the remaining modules of the object are
 /// rejected unread.
@@ -113,21 +113,21 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    /// The fault of module `id`, if the module ends the check process, or was not read because other modules of its
-    /// object do.
+    /// The fault of module `id`, if the module ends the check process. Also the fault of a module that was not read,
+    /// because other modules of its object end the process.
     #[must_use]
     pub fn fatal(&self, id: &ModuleId) -> Option<&Fault> {
         self.crashing.get(id).or_else(|| self.skipped.get(id))
     }
 }
 
-/// The number of stored results.
+/// The number of check results that are stored for reuse.
 const CACHED_RESULTS: usize = 2;
 /// The factor of the time limits for texts that passed before. The same check needs more time on a busy machine, and
 /// slow checks of valid texts must not prevent new texts from being loaded.
 const PASSED_FACTOR: u32 = 4;
-/// The factor for all other texts in the lane [`Lane::Load`]. It is also the factor for a bundle of texts with
-/// different factors.
+/// The factor of the time limits for texts in [`Lane::Load`] that have not passed before. It is also the factor for a
+/// bundle of texts with different factors.
 const LOAD_FACTOR: u32 = 2;
 
 /// Texts without a fault, and the result of their check.
@@ -150,7 +150,7 @@ pub enum Lane {
 #[derive(Serialize, Deserialize)]
 struct Request {
     texts: Vec<Text>,
-    /// The factor of each text for limits of time.
+    /// The factor by which the time limits of each text are multiplied.
     factors: Vec<u32>,
     extent: Extent,
     /// The names under which modules read Secrets.
@@ -320,8 +320,8 @@ impl Checker {
     }
 
     /// Turns the checker into a function, which stores its results for the last loaded bundles without a fault. The
-    /// loader checks two bundles: all modules, and those whose kinds are already listed. Once all kinds are listed, the
-    /// loader checks the first bundle again.
+    /// loader checks two bundles: all modules, and the modules whose kinds have been listed. Once all kinds are listed,
+    /// the loader checks the first bundle again.
     #[must_use]
     pub fn into_check(self) -> CheckFn {
         Arc::new(move |texts, lane| {
@@ -343,7 +343,7 @@ impl Checker {
         })
     }
 
-    /// The factor of each of `texts` for limits of time.
+    /// The factors by which the time limits of `texts` are multiplied.
     fn factors(&self, texts: &[Text], lane: Lane) -> Vec<u32> {
         let passed = self.passed.lock();
         let passed: HashSet<&Text> = passed.iter().flat_map(|(texts, _)| texts).collect();
@@ -382,7 +382,8 @@ impl Checker {
             Some(cause) => {
                 let exceeded_own_limit =
                     at.is_some() && output.status.code() == Some(serving::TIME_LIMIT_EXIT_CODE);
-                // While the bundle is evaluated, one text can take all of the time.
+                // After reading all texts, the process evaluates the bundle. Then a single text can take all of the
+                // time.
                 let is_read = at.is_some() || extent != Extent::Bundle;
                 let exceeded_total_limit = output.status.signal() == Some(SIGXCPU) && is_read;
                 Ok(ProcessOutcome::Terminated(Termination {

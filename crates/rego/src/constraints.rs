@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! ConstraintTemplate ─▶ its modules, in packages below data.gatekeeper.TEMPLATE
-//! constraint ─────────▶ a module of the package admission: a deny for each kind, with input.review and input.parameters
+//! constraint ─────────▶ a module of the package admission: a deny for each kind with input.review and input.parameters
 //! cases of a suite ───▶ tests
 //! ```
 
@@ -35,9 +35,9 @@ const OWN: &str = "template";
 /// A module that was converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// The name of its file, without the ending.
+    /// The name of the module's file, without the ending.
     pub name: String,
-    /// Its text.
+    /// The text of the module.
     pub text: String,
 }
 

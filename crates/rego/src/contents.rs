@@ -64,9 +64,9 @@ fn strip_manifest(manifest: &mut Value) {
     }
 }
 
-/// The field of `value`, if it is an object with that field.
+/// The value of `field` in the object `value`; `None` for other values, and without the field.
 pub fn at<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Value> {
-    // Other values return here, because `as_object_mut` copies a shared value.
+    // Only objects have fields. `as_object_mut` copies an object that other values share.
     value.as_object().ok()?;
     value.as_object_mut().ok()?.get_mut(&field.into())
 }

@@ -18,7 +18,7 @@ use super::module::{Module, ModuleId, Text};
 use super::names::Names;
 use super::tree;
 
-/// The total time for all evaluations after one query.
+/// The time limit of one search, which evaluates each module of a package.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
 const MAX_CULPRITS: usize = 8;
@@ -35,7 +35,7 @@ pub enum Excess {
 }
 
 impl Excess {
-    /// Whether this variant is worse than that of `other`. The duration in [`Self::MostTime`] does not count.
+    /// Whether this variant is worse than the variant of `other`. The duration in [`Self::MostTime`] does not count.
     #[must_use]
     pub fn is_worse_than(self, other: Self) -> bool {
         let rank = |excess| match excess {
@@ -52,7 +52,7 @@ impl Excess {
 pub struct Culprit {
     /// The module.
     pub module: ModuleId,
-    /// Its text.
+    /// The text of the module.
     pub text: Arc<str>,
     /// How the module exceeds the limits.
     pub excess: Excess,
@@ -61,7 +61,7 @@ pub struct Culprit {
 /// A query that exceeded its time or its memory.
 #[derive(Clone, Debug)]
 pub struct ExceededQuery {
-    /// Whether the query exceeded its time.
+    /// `true` if the query exceeded its time limit, `false` if it exceeded its memory limit.
     exceeded_time: bool,
     engine: Embedded,
     query: String,
@@ -76,8 +76,8 @@ impl ExceededQuery {
         Self { exceeded_time, engine, query: query.to_owned(), input: input.clone() }
     }
 
-    /// Finds the modules that exceed a limit alone. If there is none and the query exceeded its time, returns the
-    /// slowest module, if that module takes more than half of the time limit. The search may take a minute.
+    /// Finds the modules that exceed a limit alone. If there is no such module and the query exceeded its time, returns
+    /// the slowest module, if that module takes more than half of the time limit. The search may take a minute.
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Exceeds the time limit of an evaluation.
+    /// An expression whose evaluation exceeds the time limit.
     const LOOP: &str =
         "count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0";
 

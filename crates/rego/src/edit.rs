@@ -18,7 +18,7 @@ impl Edit {
     }
 }
 
-/// The result of edits.
+/// A text with edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedText {
     original: Arc<str>,
@@ -69,8 +69,8 @@ impl EditedText {
         }
     }
 
-    /// Appends these edits to `earlier` ones: they change the result of `earlier`. Places are then mapped to the
-    /// original of `earlier`.
+    /// Chains these edits after the `earlier` edits, whose result they change. Places are then mapped to the original
+    /// of `earlier`.
     pub(super) fn after(self, earlier: Self) -> Self {
         Self { earlier: Some(Box::new(earlier)), ..self }
     }

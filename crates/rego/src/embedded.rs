@@ -84,7 +84,7 @@ impl Embedded {
         Ok(Self { engine, packages: packages(bundle), bundle: Arc::new(bundle.clone()) })
     }
 
-    /// The same modules with other data.
+    /// An engine with the same modules and this `data`.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Embedded {
         Ok(Self { engine, ..self.clone() })
     }
 
-    /// The same data with only these modules.
+    /// An engine with the same data and only these modules.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Embedded {
         Self::new(&self.bundle.subset(modules), self.engine.get_data())
     }
 
-    /// Its modules.
+    /// The modules of the engine.
     pub(super) fn bundle(&self) -> &Bundle {
         &self.bundle
     }
@@ -182,12 +182,12 @@ impl Embedded {
         })
     }
 
-    /// The explained message of the engine, at its place in the module's text.
+    /// A fault with the explained message of `error`, at the place of the error in the module's text.
     fn explained(&self, error: &anyhow::Error) -> Fault {
         self.bundle.original(self.bundle.fault_of_engine(error))
     }
 
-    /// The kind of `error`, at its place in the module's text.
+    /// A fault with the kind of `error`, at the place of the error in the module's text.
     fn fault(&self, error: &anyhow::Error) -> Fault {
         let Fault { module, place, .. } = self.bundle.fault_of_engine(error);
         let kind = match error.downcast_ref::<LimitError>() {

@@ -24,7 +24,7 @@ pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, EnforcementActi
 pub(super) enum Denials {
     /// There is at least one head, and each is an object.
     Objects,
-    /// There is no head, or one is not an object.
+    /// There is no head, or a head is not an object.
     Others,
 }
 

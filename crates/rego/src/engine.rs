@@ -54,9 +54,9 @@ enum Backend {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct Failure {
-    /// Whether it exceeded the time limit.
+    /// Whether the evaluation exceeded the time limit.
     pub exceeded_time: bool,
-    /// Whether it exceeded the memory limit.
+    /// Whether the evaluation exceeded the memory limit.
     pub exceeded_memory: bool,
     /// The error and its place.
     pub fault: Fault,
@@ -97,7 +97,7 @@ impl Evaluator {
         }
     }
 
-    /// The OPA, if it is the evaluator.
+    /// The OPA; `None` if another evaluator is configured.
     #[must_use]
     pub fn opa(&self) -> Option<&Opa> {
         match self {
@@ -106,7 +106,7 @@ impl Evaluator {
         }
     }
 
-    /// The external engine, if it is the evaluator.
+    /// The external engine; `None` if another evaluator is configured.
     #[must_use]
     pub fn external(&self) -> Option<&External> {
         match self {
@@ -123,7 +123,7 @@ impl Engine {
         self.packages.contains(package)
     }
 
-    /// The same modules with other data.
+    /// An engine with the same modules and this `data`.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Engine {
         self
     }
 
-    /// For an external engine, its address, and whether the hub has carriers of policies.
+    /// The address of the external engine, and whether the hub has carriers of policies. `None` for other evaluators.
     #[must_use]
     pub fn external_endpoint(&self) -> Option<(String, bool)> {
         match &self.backend {
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// The contents for OPA, if it is the evaluator.
+    /// The contents for OPA; `None` if another evaluator is configured.
     #[must_use]
     pub fn opa_engine(&self) -> Option<&OpaEngine> {
         match &self.backend {
@@ -188,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// The modules.
+    /// The modules of the engine.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.bundle

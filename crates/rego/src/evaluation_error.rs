@@ -18,10 +18,10 @@ pub(super) enum EvaluationError {
     /// An object would have a key twice, with different values.
     #[error("more than one value for a key of an object")]
     DuplicateKey,
-    /// An operand of an operator has another type.
+    /// An operand of an operator has the wrong type.
     #[error("operand of the wrong type for {0}")]
     Operand(&'static str),
-    /// An argument of a builtin function has another type.
+    /// An argument of a builtin function has the wrong type.
     #[error("argument of the wrong type for {0}")]
     Argument(&'static str),
     /// A builtin function rejected an argument.
@@ -39,7 +39,7 @@ pub(super) enum EvaluationError {
     /// A document of GraphQL exceeds a limit, or has a construct that is not supported.
     #[error("{0}: the document is above a limit, or has GraphQL that is not supported")]
     GraphQl(&'static str),
-    /// A regular expression exceeds a limit, the text is too long for it, or it is not supported.
+    /// A regular expression exceeds a limit or is not supported, or the searched text is too long for it.
     #[error("{0}: the pattern is too large or not supported, or the text is too long for it")]
     Pattern(&'static str),
     /// `some … in` over a scalar.
@@ -60,12 +60,12 @@ pub(super) enum EvaluationError {
     /// The evaluation took too much memory.
     #[error("the evaluation took too much memory")]
     Memory,
-    /// Anything else.
+    /// An error of any other kind.
     #[error("the evaluation failed")]
     Other,
 }
 
-/// Prefixes of the engine's messages.
+/// Prefixes of the engine's messages, with the kinds of their errors.
 const BEGINNINGS: [(&str, EvaluationError); 16] = [
     ("rules must not produce multiple outputs", EvaluationError::Conflict),
     ("rules should not produce multiple outputs", EvaluationError::Conflict),
@@ -142,7 +142,7 @@ impl EvaluationError {
         }
     }
 
-    /// The error at `place` of `module`.
+    /// The fault for this error at `place` in `module`.
     pub(super) fn at(self, module: &ModuleId, place: Option<Position>) -> Fault {
         Fault::new(module, place, self.to_string())
     }

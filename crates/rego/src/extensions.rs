@@ -50,8 +50,8 @@ const EXPONENT: usize = 3;
 /// The name, number of arguments and implementation of a builtin.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
-/// An error of these functions ends the evaluation. For errors that OPA treats as undefined, the functions return
-/// [`Value::Undefined`].
+/// The builtins that the engine lacks. An error of these functions ends the evaluation. For errors that OPA treats as
+/// undefined, the functions return [`Value::Undefined`].
 const FUNCTIONS: [Function; 78] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
@@ -137,7 +137,7 @@ const FUNCTIONS: [Function; 78] = [
     ("yaml.unmarshal", 1, yaml::unmarshal),
 ];
 
-/// Replacements of the engine's builtins, called in the same way.
+/// Builtins that replace those of the engine. Their errors have the same effects as errors of [`FUNCTIONS`].
 const REPLACED: [Function; 29] = [
     ("base64.decode", 1, corrections::base64_decode),
     ("count", 1, corrections::count),
@@ -327,7 +327,7 @@ fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
     engine(name, &values)
 }
 
-/// The integers from one to another, with a step of at least 1.
+/// The integers from the first argument to the second, with a step of at least 1.
 fn range(name: &str, values: Vec<Value>) -> Result<Value> {
     let integer = |value: &Value| match value {
         Value::Number(number) if number.is_integer() => number.format_decimal().parse::<i128>().ok(),
@@ -345,7 +345,7 @@ fn range(name: &str, values: Vec<Value>) -> Result<Value> {
     let step = if last < first { -step } else { step };
     let numbers = (0..=steps).scan(first, |next, _| {
         let number = *next;
-        // After the last element, the sum may saturate, but then it is not used.
+        // After the last element, the sum may saturate, but it is not used any more.
         *next = next.saturating_add(step);
         Some(number)
     });

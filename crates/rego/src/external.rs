@@ -59,7 +59,7 @@ pub struct Options {
     pub resync: Duration,
 }
 
-/// The configuration file of the published design: `{"EnforceSchedulingPolicy": {"url": …, "token": …}}`.
+/// The configuration file of Kubernetes federation: `{"EnforceSchedulingPolicy": {"url": …, "token": …}}`.
 #[derive(Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
@@ -93,7 +93,7 @@ pub enum ExternalError {
 #[derive(Clone, Debug)]
 struct QueryClients {
     client: JsonClient,
-    /// The client for the sibling URL `/errors`, if the other URL returns annotations only.
+    /// The client for the sibling URL `/errors`; `None` unless `client` has the URL `/annotations`.
     errors: Option<JsonClient>,
 }
 
@@ -118,8 +118,8 @@ impl External {
         Ok(Self::new(clients, Configuration::default(), options, None, None))
     }
 
-    /// The engine in a configuration file of the published design. `authority` is a file with the CA certificate of the
-    /// engine.
+    /// The engine that a configuration file of Kubernetes federation names. `authority` is a file with the CA
+    /// certificate of the engine.
     ///
     /// # Errors
     ///
@@ -162,8 +162,8 @@ impl External {
         self.0.current.lock().fault.clone()
     }
 
-    /// Reloads the configuration file. Returns whether it has changed. If it is invalid, the previous configuration
-    /// stays in use.
+    /// Reloads the configuration file. Returns whether it has changed. If the new file is invalid, the previous
+    /// configuration stays in use.
     pub fn reload(&self) -> bool {
         let Some(file) = &self.0.file else { return false };
         let read = load_configuration(file, self.0.authority.as_deref());

@@ -85,7 +85,7 @@ pub(super) fn split_place(error: &str) -> (&str, &str) {
     (place, rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest))
 }
 
-/// The faults of a bundle: the first 20, and the number of further ones.
+/// The faults of a bundle: the first 20, and the number of further faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// The listed faults, sorted by module and place.

@@ -40,7 +40,7 @@ impl JoinedTexts {
         Self::at_least(MIN_JOINED_MODULES, modules)
     }
 
-    /// Joins no modules.
+    /// Gives each module its own texts, without joining modules.
     #[cfg(test)]
     pub(super) fn none(modules: &[Arc<LoadedModule>]) -> Self {
         Self::at_least(usize::MAX, modules)
@@ -167,8 +167,8 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
     if is_first {
         text.push_str(header);
     } else {
-        // The lines of the header become empty, because the engine limits the columns of blanks but not those of
-        // comments. In the last line, blanks keep the column of the first rule.
+        // Only the line breaks of the header remain. Blanks do not replace its comments, because the engine limits the
+        // columns of blanks but not those of comments. In the last line, blanks keep the column of the first rule.
         let last = header.rsplit('\n').next().unwrap_or_default();
         text.extend(header.matches('\n'));
         text.extend(last.chars().map(|next| if next == '\t' { next } else { ' ' }));

@@ -50,7 +50,7 @@ impl Size {
     }
 
     /// The reason why a carrier cannot have this size in addition to the modules of `others`; `None` if it can.
-    /// `before` is its present size; a carrier that does not grow is always accepted.
+    /// `before` is the present size of the carrier; a carrier that does not grow is always accepted.
     #[must_use]
     pub fn rejection_reason(self, before: Self, others: Self) -> Option<String> {
         if others.plus(self).fits() || self.is_within(before) {
@@ -71,8 +71,8 @@ impl Size {
     }
 }
 
-/// Rejects texts of each carrier that would make the bundle too large. Older carriers take precedence. Texts in force
-/// stay.
+/// Rejects the texts of a carrier if they would make the bundle too large. Older carriers take precedence. Texts in
+/// force stay.
 pub fn reject_oversized(candidates: &mut [Candidate]) {
     let mut before: BTreeMap<String, Size> = BTreeMap::new();
     let mut after = before.clone();

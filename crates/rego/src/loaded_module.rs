@@ -29,15 +29,16 @@ pub struct LoadedModule {
     /// The text with changes that let the engine parse it.
     pub(super) read: EditedText,
     pub(super) syntax: Syntax,
-    /// The path of its rules: `["data", "admission"]`.
+    /// The path of the module's package: `["data", "admission"]`.
     pub(super) package: Vec<String>,
-    /// The purpose for which its package is queried, if any.
+    /// The purpose of queries of the module's package, one of [`PURPOSES`](crate::queries::PURPOSES); `None` if the
+    /// package is not queried.
     pub(super) purpose: Option<&'static str>,
     /// The text in which [`review`] has replaced references to `matches`.
     pub(super) edited: EditedText,
     /// The edited text in the form for the embedded engine.
     pub(super) rewritten: EditedText,
-    /// The texts for the engine instead of the rewritten text, if there are several.
+    /// The texts that replace `rewritten` in the engine; empty if the engine parses `rewritten` itself.
     pub(super) package_texts: Vec<PackageText>,
     /// The package and imports in the rewritten text.
     pub(super) header: Header,
@@ -57,9 +58,9 @@ pub struct LoadedModule {
     pub(super) denials: Denials,
     /// The constant ids of the denials.
     pub(super) ids: Vec<(String, Position)>,
-    /// Advice on this module alone.
+    /// Advice that depends on this module alone.
     pub(super) advice: Vec<Fault>,
-    /// The tests and samples.
+    /// The test rules and sample rules.
     pub(super) prefixed_rules: Vec<PrefixedRule>,
 }
 
@@ -70,7 +71,7 @@ pub(super) struct Header {
     pub(super) end: usize,
     /// The imports as written.
     pub(super) imports: Box<str>,
-    /// The number of rules that follow in the rewritten text.
+    /// The number of rules after the header in the rewritten text.
     pub(super) rules: usize,
 }
 
@@ -79,7 +80,7 @@ impl Header {
         let imports: Vec<&str> =
             module.tree.imports.iter().map(|import| module.slice(&import.span)).collect();
         // The rule `__target__`, and `import rego.v1` in a module of the older syntax, change how the engine parses the
-        // modules that follow.
+        // modules after it in a joined text.
         let is_plain = module.tree.target.is_none() && module.tree.rego_v1 == (module.syntax == Syntax::V1);
         let first = module.tree.policy.first().filter(|_| is_plain);
         Self {
@@ -136,7 +137,7 @@ impl LoadedModule {
         Ok((loaded, read))
     }
 
-    /// Its id.
+    /// The module's id.
     #[must_use]
     pub fn id(&self) -> &ModuleId {
         &self.id

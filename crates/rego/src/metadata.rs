@@ -1,4 +1,4 @@
-//! The functions `rego.metadata.rule` and `rego.metadata.chain`. These functions return the
+//! Implements the functions `rego.metadata.rule` and `rego.metadata.chain`. These functions return the
 //! [metadata](https://www.openpolicyagent.org/docs/policy-language#metadata) of rules and packages. Metadata is YAML in
 //! comments that begin with `# METADATA`. As in OPA, each call is replaced by a constant when the module is loaded:
 //!
@@ -24,16 +24,16 @@ use super::module::{Module, name_of};
 use super::names::Names;
 use super::tree::{self, Step};
 
-/// The function that returns its argument.
+/// The function that encloses a constant. It returns its argument.
 pub(super) const CONSTANT: &str = "policysync_constant";
-/// The names of the functions.
+/// The names of the metadata functions.
 const RULE: &str = "rego.metadata.rule";
 const CHAIN: &str = "rego.metadata.chain";
 
 /// The maximum length of all constants of a module, in bytes.
 const MAX_CONSTANTS_BYTES: usize = 1 << 20;
 
-/// The function that `expr` calls.
+/// A function that returns metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Rule,
@@ -41,7 +41,7 @@ pub(super) enum Function {
 }
 
 impl Function {
-    /// The function of this name.
+    /// The metadata function of this name.
     pub(super) fn of(name: &str) -> Option<Self> {
         match name {
             RULE => Some(Self::Rule),
@@ -58,7 +58,7 @@ impl Function {
     }
 }
 
-/// A call of one of the functions.
+/// A call of a metadata function.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'m> {
     pub(super) function: Function,
@@ -69,7 +69,7 @@ pub(super) struct Call<'m> {
     is_in_head: bool,
 }
 
-/// The calls in `module`.
+/// The calls of metadata functions in `module`.
 pub(super) fn calls(module: &Module) -> Vec<Call<'_>> {
     let mut calls = Vec::new();
     for rule in &module.tree.policy {
@@ -288,7 +288,7 @@ fn edits(metadata: &Metadata<'_>, calls: &[Call<'_>]) -> Option<Vec<Edit>> {
 }
 
 /// The faults of calls and metadata in `modules`, which are loaded together. As in OPA, metadata is parsed only if a
-/// module calls one of the functions.
+/// module calls a metadata function.
 pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
     let calls: Vec<Vec<Call<'_>>> = modules.iter().map(calls).collect();
     if calls.iter().all(Vec::is_empty) {
@@ -325,7 +325,7 @@ pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
     faults
 }
 
-/// Whether `rego` has another meaning in `rule`.
+/// Whether a variable, an import or a rule named `rego` hides the metadata functions in `rule`.
 fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
     const ROOT: &str = "rego";
     let mut variables = BTreeSet::new();
@@ -338,8 +338,8 @@ fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
         || rules.any(|rule| name_of(tree::steps(tree::reference(rule)).0) == Some(ROOT))
 }
 
-/// Uses of `with` that replace one of the functions, as in `with rego.metadata.rule as f`, or that replace another
-/// function by one of them.
+/// Uses of `with` that replace a metadata function, as in `with rego.metadata.rule as f`, or that replace another
+/// function by a metadata function.
 fn replacements(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
     let function = |expr: &Expr| Function::of(&tree::constants(expr).join("."));
@@ -357,8 +357,8 @@ fn replacements(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// Metadata of the same scope for the same package or path. OPA stores the scopes `document` and `subpackages` in one
-/// tree, and fails if metadata of a document follows metadata below the path of that document.
+/// Faults of repeated metadata, with the same scope and for the same package or path. OPA stores the scopes `document`
+/// and `subpackages` in one tree, and fails if metadata of a document follows metadata below the path of that document.
 fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
     let (mut packages, mut paths, mut faults) = (BTreeSet::new(), BTreeSet::<&[String]>::new(), Vec::new());
     for metadata in all {
@@ -389,7 +389,7 @@ fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
     faults
 }
 
-/// The fault of `call` in the module of `own`. `all` has the metadata of all modules.
+/// The fault of `call`, in the module with the metadata `own`. `all` has the metadata of all modules.
 fn fault_of_call(own: &Metadata<'_>, call: &Call<'_>, all: &[Metadata<'_>]) -> Option<Fault> {
     let (module, name) = (own.module, call.function.name());
     let fault = |text: String| Some(module.fault(tree::start(call.expr), text));

@@ -36,7 +36,7 @@ const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
 /// A byte order mark may precede a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The fault of a rule without a value and a body.
+/// The fault of a rule with neither value nor body.
 pub(super) const NO_VALUE: &str = "a rule must have a value or a body";
 
 /// The fault of a line with too many columns.
@@ -63,7 +63,7 @@ impl ModuleId {
         }
     }
 
-    /// As text.
+    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -86,7 +86,7 @@ pub struct Text {
 }
 
 /// The package that `text` declares, without parsing the rest. `None` unless the declaration is the first line besides
-/// comments, and has plain names only.
+/// comments, and its names have no quotes or brackets.
 pub(super) fn declared_package(text: &str) -> Option<String> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut lines = text.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before).trim());
@@ -137,14 +137,16 @@ pub struct Module {
     pub(super) original: Arc<str>,
     /// The original with changes that let the engine parse it.
     pub(super) read: EditedText,
-    /// The text of the tree. The lines and columns in this text are the same as in `read`.
+    /// The text from which `tree` was parsed: `read` with the bodies that [`body_of_element`] inserts. Its lines and
+    /// columns are the same as in `read`.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
     pub(super) tree: Ref<Tree>,
     pub(super) negation: Negation,
-    /// The path of its rules: `["data", "admission"]`.
+    /// The path of the module's package: `["data", "admission"]`.
     pub(super) package: Vec<String>,
-    /// The purpose of its package, if it is queried.
+    /// The purpose of queries of the module's package, one of [`PURPOSES`](crate::queries::PURPOSES); `None` if the
+    /// package is not queried.
     pub(super) purpose: Option<&'static str>,
 }
 
@@ -215,8 +217,8 @@ impl Module {
                 parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
             };
             let parsed = of(Syntax::V1).or_else(|newer| {
-                // The fault of the newer syntax is returned if both are equal. It is also returned for a rule without a
-                // value, which the engine finds only after it has parsed the whole text.
+                // The fault of the newer syntax is returned if both are equal. It is also returned for a rule with
+                // neither value nor body, because the newer syntax then parsed the whole text.
                 let is_whole = newer.0.text == NO_VALUE;
                 let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
                 of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
@@ -280,7 +282,7 @@ impl Module {
         self.read.original(place(span))
     }
 
-    /// The same module, with `text` as its original.
+    /// The same module, with its field `text` as the original.
     pub(super) fn of_its_text(&self) -> Self {
         Self { original: self.text.clone(), read: EditedText::unchanged(&self.text), ..self.clone() }
     }
@@ -289,7 +291,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If the engine does not parse it.
+    /// If the engine does not parse `text`.
     pub(super) fn with_text(&self, text: &Arc<str>) -> Result<Self, Fault> {
         let tree = tree_of(&self.id, text, false, self.syntax)?;
         Ok(Self { text: text.clone(), tree, ..self.clone() }.of_its_text())
@@ -327,7 +329,7 @@ fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
     None
 }
 
-/// Parses `text`. Also returns the text of the tree.
+/// Parses `text`. Also returns the text from which the tree was parsed, which may have additional bodies.
 fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
     let tree = tree_of(&text.id, &text.text, is_plain, syntax)?;
     if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
@@ -342,7 +344,7 @@ fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Re
     Ok((read, tree))
 }
 
-/// Parses `text`. If `text` is not plain, its lines may be longer than the lines of the original module.
+/// Parses `text`. Unless `is_plain`, the text has been edited, and its lines may be longer than those of the original.
 fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
     let mut engine = engine_for(syntax);
     if !is_plain {
@@ -353,9 +355,9 @@ fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<
     Ok(engine.get_modules()[0].clone())
 }
 
-/// The body for an element of a set that has none, such as `exempt["a"]`, if the next rule begins with a keyword.
-/// Without this body, the engine would parse the element as the key of an object. No other rule follows on the same
-/// line, so the columns of other rules do not change.
+/// The body to insert after a rule such as `exempt["a"]`, which has no body and adds an element to a set. `None` unless
+/// the next rule begins with a keyword. In that case, the engine would parse the element as the key of an object. No
+/// other rule follows on the same line, so the columns of other rules do not change.
 fn body_of_element(rule: &Rule) -> Option<Edit> {
     let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
         return None;

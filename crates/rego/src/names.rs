@@ -15,7 +15,7 @@ pub(super) struct Names<'t> {
 
 /// A resolved reference into `data` or `input`.
 pub(super) struct Path<'t> {
-    /// The constant steps at its start, beginning with `data` or `input`.
+    /// The constant steps at the start of the path, beginning with `data` or `input`.
     pub(super) constants: Vec<String>,
     /// The remaining steps. The first remaining step is not constant.
     pub(super) rest: Vec<Step<'t>>,

@@ -10,9 +10,9 @@ use policy_sync_api::names::GroupResource;
 pub struct OmittedDocuments {
     /// The kinds whose objects are omitted, by namespace.
     pub namespaces: BTreeMap<Arc<str>, BTreeSet<GroupResource>>,
-    /// The kinds that each package reads: admission, placement, authorization.
+    /// The kinds that modules read, by the purpose of the modules: placement, admission or authorization.
     pub read: BTreeMap<&'static str, BTreeSet<GroupResource>>,
-    /// The subset of these kinds that modules with enforcement `deny` read.
+    /// The kinds that modules with enforcement `deny` read, by the purpose of the modules.
     pub denying: BTreeMap<&'static str, BTreeSet<GroupResource>>,
 }
 

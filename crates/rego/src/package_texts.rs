@@ -17,9 +17,9 @@ use super::tree::{self, WORD};
 /// A text with the rules of one package.
 #[derive(Debug)]
 pub(super) struct PackageText {
-    /// Its package, without `data`.
+    /// The package of the text, without `data`.
     pub(super) package: Vec<String>,
-    /// The first names of its rules in this package, without functions.
+    /// The first parts of the names of the rules in this package, without functions.
     pub(super) rules: BTreeSet<String>,
     pub(super) text: String,
     /// The number of rules in `text`.
@@ -87,7 +87,7 @@ fn package_text(
     }
 }
 
-/// The end of a rule that ends at `end` in the tree. The tree has strings without their quotes.
+/// The end in the text of a rule that ends at `end` in the tree. The tree has strings without their quotes.
 fn closed(module: &Module, end: u32) -> u32 {
     end + u32::from(module.text[end as usize..].starts_with(['"', '`']))
 }

@@ -9,7 +9,7 @@ pub(super) const KEYWORDS: [&str; 14] = [
     "and", "or",
 ];
 
-/// The edits of `text`.
+/// The edits that insert semicolons into `text`.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     if !text.lines().any(|line| line.trim_start().starts_with('(')) {
         return Vec::new();

@@ -15,11 +15,11 @@ pub const SAMPLE_PREFIX: &str = "sample_";
 /// A test or sample rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixedRule {
-    /// The query for its value.
+    /// The query for the value of the rule.
     pub query: String,
-    /// Its name and place.
+    /// The name and the place of the rule.
     pub place: Fault,
-    /// The number of its definitions. OPA runs each definition as a separate test.
+    /// The number of definitions of the rule. OPA runs each definition as a separate test.
     pub definitions: usize,
 }
 

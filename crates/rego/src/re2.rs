@@ -379,7 +379,8 @@ impl Translator<'_> {
         Ok(separator == ":")
     }
 
-    /// Parses a repetition after its `{`, and its maximum count. Returns `None` if the brace is a literal.
+    /// Parses a repetition after its `{`. Returns the repetition and its maximum count, or `None` if the brace is a
+    /// literal.
     fn repetition(&mut self) -> Result<Option<(String, u32)>, PatternError> {
         let Some((counts, rest)) = self.rest.split_once('}') else { return Ok(None) };
         let (least, most) = match counts.split_once(',') {

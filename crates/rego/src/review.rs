@@ -6,7 +6,7 @@
 //!
 //! - A `deny` whose head is an object gets the module's id in `policy`.
 //! - A `deny` whose head has a `resource` gets `[kind, namespace, name, _] = input.reviewed` as its first statement.
-//! - `matches[[…]]` with the same three terms becomes `[kind, namespace, name, object] = input.reviewed`.
+//! - `matches[[…]]` with the three terms of `resource` becomes `[kind, namespace, name, object] = input.reviewed`.
 //! - Any other `matches[[…]]` becomes `object = data.kubernetes[kind][namespace][name]`.
 //!
 //! The result is the same, because the caller puts the object under review into `data.kubernetes`, and drops denials of
@@ -28,9 +28,9 @@ use super::names::{Names, Path};
 use super::queries::{ADMISSION, AUTHORIZATION};
 use super::tree;
 
-/// The path of the set in `data`.
+/// The path of the set `matches` in `data`.
 const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
-/// The number of terms in an element of the set.
+/// The number of terms in an element of the set `matches`.
 const TERMS: usize = 4;
 
 /// Whether `module` is a user's definition of `data.k8s.matches`, which the edit replaces.
@@ -44,7 +44,7 @@ pub fn is_built_in(module: &Module) -> bool {
 
 /// Recognizes references to `data.k8s.matches` in a module.
 pub(super) struct Matches {
-    /// Whether the name `matches` refers to the set without an import.
+    /// Whether the name `matches` refers to `data.k8s.matches` without an import.
     undeclared: bool,
 }
 
@@ -74,7 +74,7 @@ impl Matches {
         (are_simple && path.constants.len() == MATCHES.len()).then_some(items)
     }
 
-    /// The kind in `expr`, if `expr` is such a reference.
+    /// The kind in `expr`, if `expr` is `matches[[kind, namespace, name, object]]`.
     pub(super) fn kind_of<'t>(&self, expr: &'t Expr, names: &Names<'t>) -> Option<&'t Expr> {
         self.terms(expr, names).map(|terms| terms[0].as_ref())
     }
@@ -93,7 +93,7 @@ fn term(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The kinds whose objects modules may deny.
+/// The kinds of the objects that modules may deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeniedKinds {
     /// Plurals, as in the modules.
@@ -189,8 +189,8 @@ impl<'m> Editor<'m> {
         });
     }
 
-    /// Replaces `expr`, if it is `matches[[…]]`. If `reviewed`, the new text is a pattern for the object under review;
-    /// otherwise it is a lookup.
+    /// Replaces `expr`, if it is `matches[[…]]`. If `reviewed`, the new text unifies the terms with the object under
+    /// review; otherwise it looks up an object in `data.kubernetes`.
     fn replace(&mut self, expr: &'m Expr, reviewed: bool) {
         let Some(terms) = self.matches.terms(expr, &self.names) else { return };
         let span = expr.span();
@@ -213,7 +213,7 @@ impl<'m> Editor<'m> {
         self.edits.push(Edit { start: span.start, end: span.end, text: text + &"\n".repeat(lines) });
     }
 
-    /// Faults of other uses of `matches`.
+    /// Faults of the uses of `matches` that are not edited.
     fn unsupported_uses(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         tree::each(&self.module.tree, &mut |expr| {

@@ -34,7 +34,7 @@ use policy_sync_api::rego_policy::EnforcementAction;
 pub struct LoadedText {
     /// The text.
     pub text: Arc<str>,
-    /// The effect of its denials.
+    /// The effect of the module's denials.
     pub enforcement: EnforcementAction,
 }
 
@@ -43,7 +43,7 @@ pub struct LoadedText {
 pub struct Candidate {
     /// The text as written.
     pub text: Text,
-    /// The effect of its denials, or the error in its setting.
+    /// The effect of the module's denials, or the error in the setting of the effect.
     pub enforcement: Result<EnforcementAction, String>,
     /// The last good text.
     pub in_force: Option<LoadedText>,
@@ -155,7 +155,7 @@ pub trait BundleChecker: Sync {
     /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets that the check found.
     fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault>;
 
-    /// The objects and kinds that each module waits for.
+    /// The kinds and modules that each module waits for.
     fn pending_dependencies(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<PendingDependency>>;
 }
 
@@ -218,7 +218,8 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
         for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
             if let Some((faults, cause)) = &change.rejected {
-                // The text is not parsed, because the bundle would be too large. Without its package, all are denied.
+                // A text that would make the bundle too large is not parsed, so its declaration has to show the
+                // package. Without a known package, requests for all packages would be denied.
                 let package =
                     declared_package(&change.text.text).filter(|_| *cause == RejectionCause::Faults);
                 self.selected.packages.extend(package.map(|package| (change.id().clone(), package)));
@@ -286,7 +287,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         self.selected.outcomes.insert(id.clone(), LoadOutcome::Rejected { faults, cause });
     }
 
-    /// The texts in force after `changes`.
+    /// The texts that would be in force with `changes`.
     fn texts(&self, changes: &[&Candidate]) -> Vec<Text> {
         let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
         let text = |candidate: &Candidate| {
@@ -384,7 +385,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         Ok(())
     }
 
-    /// Runs the check, then the further tests of the checker.
+    /// Runs the check. If it finds no faults, parses the bundle and looks for the additional faults of the checker.
     async fn check_changes(
         &mut self,
         texts: &[Text],

@@ -29,7 +29,7 @@ pub struct Snapshot {
     exceeded: Option<mpsc::Sender<ExceededQuery>>,
 }
 
-/// Further inputs of reviews.
+/// Inputs of reviews besides modules and data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewInputs {
     /// The names of kinds in policies.
@@ -40,7 +40,7 @@ pub struct ReviewInputs {
     pub secrets: SecretContents,
 }
 
-/// Identifies the policies of a snapshot, without data. For a comparison of two snapshots.
+/// The policies of a snapshot, without data. Serves to compare two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegoPolicySet {
     modules: Vec<Arc<str>>,
@@ -127,7 +127,7 @@ impl Snapshot {
         Self { packages, ..self }
     }
 
-    /// Sets the further inputs of reviews.
+    /// Sets the inputs of reviews besides modules and data.
     #[must_use]
     pub fn with_review_inputs(self, review_inputs: ReviewInputs) -> Self {
         Self { review_inputs: Arc::new(review_inputs), ..self }
@@ -165,7 +165,7 @@ impl Snapshot {
         self.review_inputs.names.keys()
     }
 
-    /// Identifies its policies, for a comparison with another snapshot.
+    /// The policies of the snapshot, for a comparison with another snapshot.
     #[must_use]
     pub fn policies(&self) -> RegoPolicySet {
         let modules = self.engine.bundle().modules().map(|module| module.text().clone());

@@ -19,7 +19,7 @@ pub enum FailOn {
     Overridden,
 }
 
-/// The result of a check, the worst last.
+/// The result of a check. The derived order puts the worst result last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// No state fails the check.
@@ -49,7 +49,7 @@ impl FailOn {
         if fails { Check::Failed } else { Check::Passed }
     }
 
-    /// Checks the counts of a summary, for lists that do not show states.
+    /// Checks the counts of a summary. Used if the list of clusters does not show states.
     fn check_summary(self, summary: &Summary) -> Check {
         summary.states().map(|(state, _)| self.check_state(state)).max().unwrap_or(Check::Passed)
     }

@@ -24,15 +24,16 @@ pub struct CopyReport {
     pub origin: Option<Origin>,
     /// The hub object's `kind`.
     pub kind: String,
-    /// Whether parameters list that kind under policies or resources.
+    /// The list of the parameters that names the kind of the hub object: policies or resources.
     pub role: Role,
-    /// The state in its work; `None` if there is no work.
+    /// The state of the copy, from its work; `None` if there is no work.
     pub work: Option<Synced>,
-    /// When its `Applied` condition last changed, or when its deletion was requested.
+    /// When the `Applied` condition of the work last changed, or when the deletion of the work was requested.
     pub since: Option<Timestamp>,
-    /// Since when the agent has not applied or removed it. `None` if it is applied.
+    /// When the wait for the agent began: the deletion request, the failure to apply, or the last change of the work.
+    /// `None` if the copy is applied.
     pub waiting_since: Option<Timestamp>,
-    /// Whether the cluster is unavailable. Set by the caller, because works do not contain it.
+    /// Whether the cluster is unavailable. Set by the caller, because works do not show the availability of clusters.
     pub unavailable: bool,
     desired: PlannedCopy,
 }
@@ -40,7 +41,7 @@ pub struct CopyReport {
 /// Whether a copy is planned for the cluster, with the state that its hub object reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum PlannedCopy {
-    /// No copy is planned, or it is unknown.
+    /// No copy is planned, or it is unknown whether a copy is planned.
     #[default]
     Unplanned,
     /// A copy is planned. Contains the message of its hub object, and the state on this cluster from the object's
@@ -132,7 +133,7 @@ impl CopyReport {
         Self { desired: desired.map(|desired| desired.desired).unwrap_or_default(), ..self }
     }
 
-    /// Whether it is the copy of a Gateway.
+    /// Whether this is the copy of a Gateway.
     #[must_use]
     pub fn is_gateway(&self) -> bool {
         self.origin.as_ref().is_some_and(|origin| origin.as_gateway().is_some())
@@ -154,9 +155,9 @@ impl CopyReport {
         Some(if self.unavailable { state.on_unavailable_cluster() } else { state })
     }
 
-    /// The displayed state. For a policy or a resource, its [state](Self::state). For access rights and a
-    /// Gateway, whether the agent has applied it. `None` for an applied Gateway, because its condition
-    /// `Programmed` is displayed instead.
+    /// The displayed state. For a policy or a resource, its [state](Self::state). For access rights and for a Gateway,
+    /// whether the agent has applied the work. `None` for an applied Gateway, because its condition `Programmed` is
+    /// displayed instead.
     #[must_use]
     pub fn shown_state(&self) -> Option<PolicyState> {
         self.state().or_else(|| match &self.work {
@@ -174,7 +175,7 @@ impl CopyReport {
         self.shown_state().map_or(programmed, PolicyState::as_str)
     }
 
-    /// Whether the cluster has the current revision; for a Gateway, whether it is programmed.
+    /// Whether the cluster has the current revision. For the copy of a Gateway, whether the copy is programmed.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let Some(entry) = &self.work else { return false };
@@ -192,13 +193,13 @@ impl CopyReport {
             .map(|condition| &*condition.status)
     }
 
-    /// The most specific message: of the work, otherwise of the hub object, otherwise of a false condition.
+    /// The first of these messages that exists: of the work, of the hub object, of a false condition in the work.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let of_work = self.work.as_ref().and_then(|entry| entry.message.as_deref());
         let of_object = self.desired.message();
         let not_written = self.work.is_none().then_some(NOT_WRITTEN);
-        // The message of a hub Gateway covers all clusters. It is used if this cluster has no work.
+        // The message of a hub Gateway covers all clusters. That message is used only if this cluster has no work.
         let of_object = of_object.filter(|_| self.work.is_none() || !self.is_gateway());
         of_work.or(of_object).or(not_written).or_else(|| {
             let lacking =

@@ -1,5 +1,6 @@
-//! The fields in which a policy differs between clusters, computed from its overrides and the current cluster
-//! labels. This is the controller's plan; the policy's annotations show whether a cluster has applied it.
+//! The fields in which a policy differs between clusters, computed from the policy's overrides and the current labels
+//! of clusters. The result is the controller's plan. The policy's annotations show whether a cluster has applied this
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +16,17 @@ use policy_sync_sync::rows::Strings;
 #[derive(Clone, Debug)]
 pub struct Differences(Option<BTreeMap<ClusterName, Strings>>);
 
-/// The fields of a policy that differ on a cluster.
+/// The fields of a policy that overrides change on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DifferingPaths {
-    /// Overrides change these paths in its spec; empty if none apply.
+    /// The paths in the policy's spec that overrides change. Empty if no override applies to the cluster.
     Known(BTreeSet<String>),
     /// The overrides or the cluster's labels are unknown.
     Unknown,
 }
 
 impl Differences {
-    /// Creates differences from labels; `None` if the user may not read them.
+    /// Stores the labels of each cluster. `labels` is `None` if the user may not read them.
     #[must_use]
     pub fn new(labels: Option<BTreeMap<ClusterName, Strings>>) -> Self {
         Self(labels)
@@ -59,9 +60,10 @@ impl Differences {
     /// The paths in the policy's spec that overrides change on `cluster`.
     #[must_use]
     pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> DifferingPaths {
-        // Rejected overrides freeze the policy, so the cluster has other content.
+        // Rejected overrides freeze the policy, so they do not determine the spec of its copy on the cluster.
         let refused = report.message.as_ref().is_some_and(|message| message.contains(CLUSTER_OVERRIDES));
-        // For a truncated list, `on` also returns clusters that the list does not name.
+        // If the policy's list of clusters is truncated, `on` also returns a value for clusters that the list does not
+        // name.
         let named = report.on(cluster).is_some_and(|on| on.entry.is_some());
         let (overrides, labels) = match (&report.overrides, &self.0) {
             (AnnotationValue::Missing, _) => return DifferingPaths::Known(BTreeSet::new()),

@@ -47,7 +47,7 @@ pub struct ObjectExplanation {
 /// Clusters with the same result.
 #[derive(Clone, Debug)]
 pub struct VerdictGroup {
-    /// The result. Each reason has the earliest of its moments on these clusters.
+    /// The result. If a reason contains a moment, it is the earliest moment of that reason on these clusters.
     pub verdict: ClusterVerdict,
     /// The names of the clusters.
     pub clusters: Vec<ClusterName>,
@@ -69,7 +69,7 @@ pub enum ExplainError {
 pub struct ExplainQuery<'q> {
     /// The controller whose GatewayClasses and works are considered.
     pub controller: &'q ControllerName,
-    /// The controller's settings, which its plans depend on.
+    /// The settings of the controller on which plans depend.
     pub settings: &'q Settings,
     /// The kind of the object.
     pub kind: &'q ServedKind,
@@ -93,7 +93,7 @@ pub async fn explain(hub: &HubClient, query: ExplainQuery<'_>) -> Result<ObjectE
 }
 
 impl ExplainError {
-    /// Whether the object or the cluster does not exist.
+    /// Whether the error is that the object or the cluster does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Hub(HubError::Absent { .. }))
@@ -137,7 +137,7 @@ pub async fn explain_on_clusters(
     Ok((ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()), object))
 }
 
-/// Where the policy `object` is in force among the routes on the hub; `None` if it is no policy.
+/// Where the policy `object` is in force among the routes on the hub; `None` if `object` is no policy.
 async fn on_hub(
     hub: &HubClient,
     controller: &ControllerName,
@@ -146,7 +146,8 @@ async fn on_hub(
 ) -> Option<PolicyReport> {
     let namespace = Some(object.metadata.namespace.as_str());
     let read = cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await;
-    // The explanation of clusters does not depend on the hub's routes. So an error becomes a line of the report.
+    // Without the hub's routes, the explanation of clusters is still correct. So an error while reading them becomes a
+    // line of the report.
     let (objects, unread) = match read {
         Ok(ClusterObjects { objects, unread, .. }) => (objects, unread),
         Err(error) => {
@@ -161,11 +162,11 @@ async fn on_hub(
 }
 
 impl ObjectExplanation {
-    /// The explanation of `origin`; `is_one_cluster` if it is of one cluster only.
+    /// Creates the explanation of `origin`. `is_one_cluster` is set if the query named one cluster.
     #[must_use]
     pub fn new(origin: Origin, kind: &str, explanation: Explanation, is_one_cluster: bool) -> Self {
         let mut groups: Vec<VerdictGroup> = Vec::new();
-        // Groups clusters by their result without the moments.
+        // Groups clusters whose results differ at most in moments.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (cluster, verdict) in explanation.clusters {
             let place = *places.entry(group_key(&verdict)).or_insert_with(|| {
@@ -181,8 +182,8 @@ impl ObjectExplanation {
         Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, is_one_cluster, on_hub: None }
     }
 
-    /// Whether it is in force on the requested cluster, or on all clusters it is planned for. An overridden
-    /// policy is not in force.
+    /// Whether the object is in force on the requested cluster, or on all clusters that it is planned for. An
+    /// overridden policy is not in force.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let states = self.groups.iter().map(|group| group.verdict.state);

@@ -1,6 +1,6 @@
 //! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies. For each
-//! object, lists its clusters and its state there. Clusters and states come from the controller's plans, with the
-//! reasons of `explain`.
+//! object, lists its clusters and its state on each of them. Clusters and states come from the controller's plans, with
+//! the reasons of `explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct FleetObjects {
     pub objects: Objects,
     /// The Gateways and policies that are on clusters.
     pub fleet: Fleet,
-    /// Objects that do not match their API schema.
+    /// Objects that do not match the schema of their API.
     pub faults: Vec<ObjectFault>,
     /// Gaps in the result, one line each. These are Gateways that are not on the requested cluster or are leaving a
     /// cluster, and kinds of policies that cannot be read.
@@ -52,7 +52,7 @@ pub struct FleetObjects {
 /// The parameters of [`fleet_objects()`].
 #[derive(Clone, Copy, Debug)]
 pub struct FleetObjectsQuery<'q> {
-    /// The controller's settings, which its plans depend on.
+    /// The settings of the controller on which plans depend.
     pub settings: &'q Settings,
     /// Restricts the result to one cluster.
     pub cluster: Option<&'q ClusterName>,
@@ -81,8 +81,8 @@ pub async fn fleet_objects(
         .fleet_objects())
 }
 
-/// Computes the result of [`fleet_objects()`] from files. Without status reports, pending policies count as in force.
-/// Returns `None` if the files lack the requested cluster.
+/// Computes the result of [`fleet_objects()`] from files. The mirror of files contains no works and thus no status
+/// reports, so pending policies count as in force. Returns `None` if the files lack the requested cluster.
 #[must_use]
 pub fn fleet_objects_from_files(
     mirror: &OfflineMirror,
@@ -204,7 +204,7 @@ impl FleetObjectsBuilder<'_> {
         fleet_objects.unknown.extend(unread);
     }
 
-    /// The reasons why the Gateway `key` is missing from the result. `is_nowhere` is set if it is on none of
+    /// The reasons why the Gateway `key` is missing from the result. `is_nowhere` is set if the Gateway is on none of
     /// the selected clusters.
     fn absent(&self, key: &ObjectKey, explanation: &Explanation, is_nowhere: bool) -> Vec<String> {
         let origin = Origin::Gateway(key.clone());
@@ -264,8 +264,8 @@ impl FleetObjectsBuilder<'_> {
         there.collect()
     }
 
-    /// Whether `reason` only means that the controller has not written a work yet, which is always so for
-    /// files.
+    /// Whether the objects are from files and `reason` only means that the controller has not written a work yet. The
+    /// mirror of files contains no works.
     fn is_planned(&self, reason: &Reason) -> bool {
         self.from_files && ["NotWritten", "WaitsForPolicies"].contains(&reason.code)
     }
@@ -292,7 +292,7 @@ impl FleetObjectsBuilder<'_> {
             Some(PolicyState::Enforced | PolicyState::Accepted | PolicyState::Applied) => true,
             // The cluster has the copy, but does not report on which paths it is enforced.
             Some(PolicyState::PartiallyEnforced | PolicyState::Unknown) => true,
-            // Files contain no status reports.
+            // The mirror of files contains no status reports.
             Some(PolicyState::Pending) => self.from_files,
             _ => false,
         };
@@ -335,7 +335,7 @@ fn kind_info(view: View<'_>, kind: &GroupResource) -> Option<KindInfo> {
     }
 }
 
-/// The reason in `verdict` that the cluster's agent does not report, if there is one.
+/// The reason in `verdict` with the code `AgentSilent`, if any: the agent of the cluster has stopped reporting.
 fn agent_silence(verdict: &ClusterVerdict) -> Option<&Reason> {
     verdict.reasons.iter().find(|reason| reason.code == "AgentSilent")
 }
@@ -350,8 +350,8 @@ fn code_and_text(reason: &Reason) -> (&'static str, String) {
     (reason.code, format!("{}{when}", reason.text))
 }
 
-/// The specs of one policy for clusters with different overrides. Each combination of overrides is patched
-/// once.
+/// The specs of one policy for clusters with different overrides. The spec is patched once for each combination of
+/// overrides.
 struct Variants<'p> {
     base: Value,
     overrides: Overrides,
@@ -381,7 +381,7 @@ impl<'p> Variants<'p> {
         let Self { base, overrides, schema, variants } = self;
         let number = variants.len();
         let make = |selected: &OverrideIndexes| {
-            // A patch that the schema rejects freezes the policy, so it is not in force.
+            // If the schema rejects the patched spec, the policy is frozen, so the patched spec is not in force.
             let patched = overrides.patched(base.clone(), selected, *schema).ok()?;
             let mut differs = Vec::new();
             differences("", base, &patched, &mut differs);
@@ -407,7 +407,7 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// The result of [`fleet_objects()`] for the hub of `view`. `unavailable` are its unavailable clusters.
+/// The result of [`fleet_objects()`] for the hub of `view`. `unavailable` are the unavailable clusters of the hub.
 #[cfg(any(test, feature = "testing"))]
 pub fn fleet_objects_from_view(
     view: View<'_>,

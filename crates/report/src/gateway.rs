@@ -19,16 +19,16 @@ use policy_sync_mirror::{ObjectRow, Row};
 use policy_sync_sync::rows::work::Work;
 use policy_sync_sync::status::gateway::lacks;
 
-/// The fields of a Gateway that are shown.
+/// The fields of a Gateway that reports show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayRow {
-    /// The name of its GatewayClass.
+    /// The name of the GatewayClass.
     pub class: String,
     /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
     /// The conditions that the controller set for the current generation, in the order of [`CONDITIONS`].
     conditions: [Option<Condition>; 2],
-    /// The clusters in its annotation.
+    /// The clusters in the Gateway's annotation.
     listed: AnnotationValue<BTreeSet<ClusterName>>,
     /// Addresses in the form `<cluster>/<address>`.
     pub addresses: Vec<String>,
@@ -71,11 +71,11 @@ impl ObjectRow for GatewayRow {
 pub struct GatewayCopy {
     /// Whether the agent has applied the work.
     pub applied: bool,
-    /// Why it is not programmed; `None` if it is.
+    /// Why the copy is not programmed; `None` if it is programmed.
     pub not_programmed: Option<String>,
     /// Since when the Placement no longer selects the cluster (RFC 3339).
     pub unplaced: Option<String>,
-    /// Whether its work is being deleted.
+    /// Whether the work is being deleted.
     pub deleting: bool,
 }
 
@@ -106,7 +106,7 @@ impl ObjectRow for GatewayWork {
 /// A Gateway with its copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayReport {
-    /// Its namespace and name.
+    /// The Gateway's namespace and name.
     pub key: ObjectKey,
     /// The state of the Gateway on the hub.
     pub row: GatewayRow,
@@ -172,7 +172,7 @@ impl GatewayReport {
     /// The number of clusters that have programmed the current Gateway; `None` if unknown.
     #[must_use]
     pub fn programmed_count(&self) -> Option<usize> {
-        // A status of an earlier generation does not apply to this one.
+        // A status of an earlier generation does not apply to the current generation.
         let all = self.programmed()?.status == "True";
         match &self.copies {
             Some(copies) => Some(copies.values().filter(|copy| copy.not_programmed.is_none()).count()),
@@ -184,7 +184,7 @@ impl GatewayReport {
     /// The clusters that have not programmed the current Gateway; `None` if unknown.
     #[must_use]
     pub fn missing(&self) -> Option<Vec<&str>> {
-        // A status of an earlier generation does not apply to this one.
+        // A status of an earlier generation does not apply to the current generation.
         let all = self.programmed()?.status == "True";
         let Some(copies) = &self.copies else { return all.then(Vec::new) };
         let lacks =
@@ -192,8 +192,7 @@ impl GatewayReport {
         Some(self.clusters()?.into_iter().filter(lacks).map(|cluster| &*cluster.0).collect())
     }
 
-    /// Since when it is not accepted or not programmed, according to the conditions of its current
-    /// generation.
+    /// Since when the Gateway is not accepted or not programmed, according to the conditions of its current generation.
     #[must_use]
     pub fn not_synced_since(&self) -> Option<Timestamp> {
         self.failing_condition().map(|condition| condition.last_transition_time.0)
@@ -203,7 +202,8 @@ impl GatewayReport {
         self.row.conditions.iter().flatten().find(|condition| condition.status != "True")
     }
 
-    /// The reason why it is not accepted or not programmed, or a note that the controller has not reported yet.
+    /// The reason why the Gateway is not accepted or not programmed, or a note that the controller has not reported
+    /// yet.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let silent = || "the controller has not reported its current generation".to_owned();

@@ -80,7 +80,7 @@ impl Item {
         }
     }
 
-    /// Whether all clusters it is planned for have the current revision.
+    /// Whether all clusters that the item is planned for have the current revision.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         match self {
@@ -110,7 +110,7 @@ impl Item {
         }
     }
 
-    /// The copy that is planned for `cluster`, with the hub object's message; `None` if none is planned.
+    /// The copy that is planned for `cluster`, with the hub object's message; `None` if no copy is planned.
     pub(super) fn desired_on(&self, cluster: &str) -> Option<CopyReport> {
         match self {
             Self::Gateway(report) => {

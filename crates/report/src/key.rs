@@ -2,7 +2,7 @@
 
 use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 
-/// The table that shows an item, in print order.
+/// The table that shows an item. The tables are in print order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     /// The Gateways of the hub.
@@ -47,7 +47,7 @@ impl ItemKey {
         Self::new(Table::Copies, resource, origin.map_or(&access, |origin| origin.object()))
     }
 
-    /// The key of the same object's copy on the selected cluster.
+    /// The key of the copy on the selected cluster, for the object of this key.
     pub(super) fn on_cluster(self) -> Self {
         Self { table: Table::Copies, ..self }
     }

@@ -16,7 +16,7 @@ pub(super) static GATEWAY_WORKS: Kind<GatewayWork> =
 /// All works of the controller on one cluster.
 pub(super) static COPIES: Kind<CopyRow> =
     Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
-/// Policies and resources. Only metadata is listed, because annotations contain all that is shown.
+/// Policies and resources. Only metadata is listed, because annotations contain all information that reports show.
 pub(super) static POLICIES: Family<PolicyRow> = Family::new("policies").of_metadata();
 
 fn for_gateways(controller: &ControllerName) -> String {

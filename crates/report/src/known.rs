@@ -4,14 +4,14 @@ use policy_sync_hub::HubError;
 
 /// A value, or the error of a missing right.
 ///
-/// There is no default, and the value is reachable only together with the error case, so a forbidden read
-/// cannot become an empty result.
+/// The type has no default value, and code that reads the value must also handle the error. So a forbidden read cannot
+/// become an empty result.
 #[derive(Debug)]
 #[must_use]
 pub enum Known<T> {
     /// The value was read.
     Known(T),
-    /// The right to read it is missing.
+    /// The user lacks the right to read the value.
     Unknown(HubError),
 }
 

@@ -11,7 +11,7 @@ use policy_sync_sync::kinds::CLUSTERS;
 ///
 /// # Errors
 ///
-/// If they cannot be listed.
+/// If the names cannot be listed.
 pub async fn namespaces(hub: &HubClient) -> Result<Vec<String>, HubError> {
     hub.names(&GroupVersionResource::new("", "v1", "namespaces"), "", "list Namespaces").await
 }
@@ -31,16 +31,16 @@ pub async fn namespace(hub: &HubClient, name: &str) -> Result<Known<bool>, HubEr
 ///
 /// # Errors
 ///
-/// If they cannot be listed.
+/// If the names cannot be listed.
 pub async fn clusters(hub: &HubClient) -> Result<Vec<String>, HubError> {
     hub.names(&CLUSTERS.gvr(), "", "list ManagedClusters").await
 }
 
-/// The names of objects of `kind` in `namespace`; in all namespaces if that is empty.
+/// The names of objects of `kind` in `namespace`; in all namespaces if `namespace` is empty.
 ///
 /// # Errors
 ///
-/// If they cannot be listed.
+/// If the names cannot be listed.
 pub async fn objects(hub: &HubClient, kind: &ServedKind, namespace: &str) -> Result<Vec<String>, HubError> {
     hub.names(&kind.gvr, namespace, &format!("list {}", kind.gvr.kind)).await
 }

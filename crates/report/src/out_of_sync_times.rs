@@ -76,7 +76,7 @@ impl OutOfSyncTimes {
     }
 }
 
-/// The clusters whose works have to be read, each with the keys of the policies whose current revision it lacks.
+/// The clusters whose works must be read. Each has the keys of the policies whose current revision the cluster lacks.
 fn clusters_to_read(items: &[&Item], only: Option<&str>) -> BTreeMap<ClusterName, BTreeSet<ItemKey>> {
     let mut clusters_to_read: BTreeMap<ClusterName, BTreeSet<ItemKey>> = BTreeMap::new();
     for report in items.iter().filter_map(|item| item.policy()) {

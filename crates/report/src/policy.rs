@@ -1,5 +1,5 @@
-//! The state of a policy in its annotations. The controller writes them, but users may edit them. So an annotation that
-//! cannot be parsed becomes a fault in the report, not an error of this program.
+//! Reads the state of a policy from its annotations. The controller writes these annotations, but users may edit them.
+//! So an annotation that cannot be parsed becomes a fault in the report, not an error of this program.
 
 mod cluster;
 mod detail;
@@ -49,16 +49,16 @@ impl<T> AnnotationValue<T> {
     }
 }
 
-/// The part of a policy that the mirror stores: the annotations that are shown.
+/// The part of a policy that the mirror stores: the annotations that reports show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRow {
     created: Option<Timestamp>,
-    /// When the controller last changed its annotations.
+    /// When the controller last changed the annotations of the policy.
     annotated_at: Option<Timestamp>,
     annotations: Strings,
 }
 
-/// The annotations that are shown.
+/// The annotations that reports show.
 const SHOWN: [&str; 5] = [
     POLICIES_SYNCED_SUMMARY,
     POLICIES_SYNCED,
@@ -68,7 +68,7 @@ const SHOWN: [&str; 5] = [
 ];
 
 impl PolicyRow {
-    /// Whether the controller has written annotations on it.
+    /// Whether the controller has written annotations on the policy.
     pub(super) fn is_annotated(&self) -> bool {
         is_annotated(&self.annotations)
     }
@@ -104,17 +104,17 @@ pub struct PolicyReport {
     pub origin: Origin,
     /// The object's `kind`.
     pub kind: String,
-    /// Whether parameters list the kind under policies or resources.
+    /// The list of the parameters that names the kind: policies or resources.
     pub role: Role,
     /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
-    /// When the controller last changed its annotations.
+    /// When the controller last changed the annotations of the policy.
     pub annotated_at: Option<Timestamp>,
-    /// The counts over all its clusters.
+    /// The counts over all clusters of the policy.
     pub summary: AnnotationValue<Summary>,
-    /// The state of each cluster.
+    /// The state on each cluster.
     pub clusters: AnnotationValue<Vec<Synced>>,
-    /// How much of each cluster the list shows.
+    /// The fields that `clusters` has for each cluster, and whether it names all clusters.
     pub detail: Detail,
     /// The controller's message for the policy's owner.
     pub message: Option<String>,
@@ -128,7 +128,7 @@ pub struct PolicyReport {
     /// have the same state.
     omitted_state: Option<PolicyState>,
     detail_text: Option<String>,
-    /// The list as written; `None` if it cannot be parsed.
+    /// The text of the list of clusters, as the annotation contains it; `None` if the list cannot be parsed.
     clusters_text: Option<String>,
 }
 
@@ -202,7 +202,7 @@ impl PolicyReport {
         synced && self.message.is_none() && self.faults.is_empty()
     }
 
-    /// Whether the controller has written annotations on it.
+    /// Whether the controller has written annotations on the policy.
     #[must_use]
     pub fn is_annotated(&self) -> bool {
         self.summary != AnnotationValue::Missing
@@ -240,7 +240,8 @@ impl PolicyReport {
         clusters.map(|entry| (&*entry.cluster.0, self.state_of(entry))).collect()
     }
 
-    /// The worst state on its clusters; `None` if it is on none, or the annotations do not show it.
+    /// The worst state on the clusters of the policy; `None` if it has no clusters, or if the annotations do not show
+    /// states.
     #[must_use]
     pub fn worst(&self) -> Option<PolicyState> {
         let states: Vec<Option<PolicyState>> = self.states().into_values().collect();
@@ -251,7 +252,7 @@ impl PolicyReport {
         states.into_iter().flatten().chain(counted).min()
     }
 
-    /// The clusters on which another policy overrides it; `None` if the list does not show states.
+    /// The clusters on which another policy overrides this policy; `None` if the list does not show states.
     #[must_use]
     pub fn overridden(&self) -> Option<Vec<&str>> {
         if !self.detail.shows_states() {
@@ -302,7 +303,7 @@ impl PolicyReport {
         self.message.clone().or_else(worst)
     }
 
-    /// The report as JSON. Clusters are copied from the annotation, with the fields that it contains.
+    /// The report as JSON. Clusters are copied from the annotation, with the fields that the annotation contains.
     #[must_use]
     pub fn json(&self) -> Value {
         let clusters =

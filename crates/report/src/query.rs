@@ -111,7 +111,7 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// If it cannot be read.
+/// If the ManagedCluster cannot be read.
 pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
     hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
 }
@@ -141,7 +141,7 @@ pub fn unavailable_of<'c>(clusters: impl IntoIterator<Item = &'c HubObject>) -> 
     unavailable.map(|cluster| ClusterName::from(&*cluster.metadata.name)).collect()
 }
 
-/// The kinds that parameters of the controller's GatewayClasses list and the hub serves.
+/// The kinds that the hub serves and that parameters of the controller's GatewayClasses list.
 ///
 /// # Errors
 ///
@@ -156,7 +156,8 @@ pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Resul
 pub struct ClassParameters {
     /// The listed kinds that the hub serves.
     pub kinds: Vec<ServedKind>,
-    /// How policies of a kind are merged, if parameters configure it. The oldest class comes first.
+    /// How policies of a kind are merged, for each kind for which parameters configure this. The entries of the oldest
+    /// class come first.
     pub merges: Vec<(GroupResource, Merge)>,
     /// Errors in the parameters.
     pub faults: Vec<String>,
@@ -270,7 +271,7 @@ impl Report {
             }
         }
         self.report_mirror.gateways = true;
-        // A report on one cluster uses the works of this cluster, which contain more detail.
+        // A report on one cluster uses the rows of all works of this cluster. These rows have more detail.
         if query.requested != RequestedKinds::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
             match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {

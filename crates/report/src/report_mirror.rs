@@ -22,9 +22,9 @@ use policy_sync_mirror::{Mirror, MirrorChange, MirrorGuard, Scope, Source, Table
 pub struct ReportMirror {
     pub(super) mirror: Arc<Mirror<ReportIndex>>,
     pub(super) controller: ControllerName,
-    /// The namespaces and names that are included.
+    /// The namespaces and names of the objects that the report includes.
     pub(super) scope: Scope,
-    /// The GatewayClasses whose Gateways are included.
+    /// The GatewayClasses whose Gateways the report includes.
     pub(super) classes: BTreeSet<Arc<str>>,
     /// The kinds of policies that the user may read.
     pub(super) kinds: Vec<ServedKind>,
@@ -36,7 +36,7 @@ pub struct ReportMirror {
     pub(super) cluster: Option<ClusterName>,
 }
 
-/// The time for all updates. Items depend only on the hub's objects, not on the time.
+/// The time of all updates of the mirror. Items depend only on the hub's objects, not on the time.
 pub(super) const NOW: Moment = Moment(0);
 
 impl ReportMirror {
@@ -68,12 +68,12 @@ impl ReportMirror {
         COPIES.all().within(Scope::Namespace(cluster.0.clone()))
     }
 
-    /// The sources to watch, which are those that were read.
+    /// The sources to watch: all sources that the report has read.
     #[must_use]
     pub fn sources(&self) -> WatchedSources {
         let policies = self.kinds.iter().map(|kind| (self.policies_source(kind), kind.gvr.clone()));
         let gateways = self.gateways.then(|| (self.gateways_source(), GATEWAYS.gvr()));
-        // A report on one cluster uses the works of this cluster, which contain more detail.
+        // A report on one cluster uses the rows of all works of this cluster. These rows have more detail.
         let works = self.works.then(|| (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr()));
         let copies = self.cluster.as_ref().map(|cluster| (Self::copies_source(cluster), COPIES.gvr()));
         policies.chain(gateways).chain(works).chain(copies).collect()

@@ -14,13 +14,13 @@ use policy_sync_sync::kinds::GATEWAYS;
 /// A kind that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedKind {
-    /// Its group, version and plural.
+    /// The group, version and plural of the kind.
     pub gvr: GroupVersionResource,
-    /// Its `kind` in objects.
+    /// The `kind` in objects.
     pub kind: String,
-    /// Whether parameters list it under policies or resources.
+    /// The list of the parameters that names the kind: policies or resources.
     pub role: Role,
-    /// Whether its objects are in namespaces.
+    /// Whether objects of the kind are in namespaces.
     pub is_namespaced: bool,
     singular: String,
     short: Vec<String>,
@@ -74,8 +74,9 @@ impl ServedKind {
         })
     }
 
-    /// Whether `word` is the plural, singular or `Kind` of this kind, or a short name. It may be followed by
-    /// a dot and the group, or the version and group. Case is ignored.
+    /// How `word` names this kind: by its plural, singular or `Kind`, or by a short name. `None` if `word` does not
+    /// name this kind. The name may be followed by a dot and the group, or by a dot, the version and the group. Case is
+    /// ignored.
     fn name_type(&self, word: &str) -> Option<NameType> {
         let word = word.to_lowercase();
         let (bare, of) = word.split_once('.').map_or((&*word, None), |(bare, of)| (bare, Some(of)));
@@ -149,7 +150,7 @@ impl DiscoveredKinds {
     }
 }
 
-/// How a word names a kind. The derived order prefers names.
+/// How a word names a kind. In the derived order, names come before short names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NameType {
     Name,
@@ -159,11 +160,11 @@ enum NameType {
 /// The result of resolving a word.
 #[derive(Debug, PartialEq)]
 pub enum KindMatch<'k> {
-    /// It names one kind.
+    /// The word names one kind.
     Kind(&'k ServedKind),
-    /// It names several kinds.
+    /// The word names several kinds.
     Ambiguous(Vec<&'k ServedKind>),
-    /// It names no kind.
+    /// The word names no kind.
     Nothing,
 }
 

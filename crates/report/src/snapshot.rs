@@ -1,8 +1,8 @@
-//! Reads the objects of a hub that the controller would watch. First come the needed kinds, then the parameters of
-//! classes, then the kinds in these parameters, and TLS Secrets if a class copies them.
+//! Reads the objects of a hub that the controller would watch. First come the kinds that the controller always watches,
+//! then the parameters of classes, then the kinds in these parameters, and TLS Secrets if a class copies them.
 //!
-//! The user may have other rights than the controller. The controller is assumed to have its rights, and an object that
-//! the user may not read is an error.
+//! The user's rights may differ from those of the controller. The controller is assumed to have all rights that it
+//! needs. So an object that the user may not read is an error, not a missing object.
 
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -31,7 +31,7 @@ pub enum ReadError {
     /// The schema of ManifestWorks lacks a field that the controller needs.
     #[error("the controller would not start on the hub at {url}: {fault}")]
     Incompatible {
-        /// The hub.
+        /// The URL of the hub.
         url: String,
         /// The missing field.
         fault: &'static str,
@@ -51,7 +51,7 @@ pub enum WorkSelection {
 ///
 /// # Errors
 ///
-/// If an object cannot be read, which the error names, or if the controller could not start on this hub.
+/// If an object cannot be read, or if the controller could not start on this hub. The error names the object.
 pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<HubSnapshot, ReadError> {
     read_with(client, controller, &WorkSelection::All).await
 }
@@ -77,7 +77,7 @@ pub async fn read_with(
         };
         objects.map(|objects| (source, objects))
     }));
-    // The requests run at once. Of several errors, the first in the order of sources is returned.
+    // The requests run concurrently. Of several errors, the first in the order of sources is returned.
     for listing in lists.await {
         let (source, objects) = listing?;
         reader.hub.mirror.list(&source, &objects, now());

@@ -55,7 +55,7 @@ pub fn report(annotations: &[(&str, &str)]) -> PolicyReport {
     PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
 }
 
-/// A Gateway of the generation 2 on these clusters, with conditions for the generation `observed`.
+/// A Gateway with generation 2 on these clusters, with conditions for the generation `observed`.
 pub fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
     let condition = |name: &str, status: &str, message: &str| {
         json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,

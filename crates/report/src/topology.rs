@@ -6,8 +6,8 @@
 //! ```
 //!
 //! On a hub, the kinds of policies are those in the parameters of the controller's GatewayClasses. On a cluster without
-//! such a class (a spoke), they are the kinds whose definition has GEP-713's label. Kinds whose names end in `Policy`
-//! are added there, but only for the hub's copies. Kinds that the user may not list, or that the cluster does not
+//! such a class (a spoke), they are the kinds whose definition has GEP-713's label. On a spoke, kinds whose names end
+//! in `Policy` are added, but only for the hub's copies. Kinds that the user may not list, or that the cluster does not
 //! serve, are unknown. That is not an error.
 
 mod kinds;

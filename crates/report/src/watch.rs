@@ -48,7 +48,7 @@ pub enum WatchError {
 #[derive(Debug, Default)]
 struct Pending {
     changed: BTreeSet<ItemKey>,
-    /// Sources that failed or recovered.
+    /// Sources that failed or recovered since the last event.
     failing: BTreeSet<Source>,
 }
 
@@ -76,8 +76,8 @@ impl Drop for ReportWatch {
 }
 
 impl ReportWatch {
-    /// Continues from the listed objects in `report_mirror`. `client` needs a timeout longer than a watch may be
-    /// silent; `hub` provides the URL for messages.
+    /// Continues from the listed objects in `report_mirror`. The timeout of `client` must be longer than the longest
+    /// time between two events of a watch. `hub` provides the URL for messages.
     ///
     /// # Errors
     ///

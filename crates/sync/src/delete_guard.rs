@@ -151,8 +151,8 @@ impl<'v> DeleteGuard<'v> {
         let mut next = None;
         let ends = served.iter().filter_map(|key| order::blocks_policies(view, key, cluster));
         for ends in ends {
-            // Kubernetes deletes the objects of a terminating namespace in any order. There, a deleted policy may have
-            // to stay on the cluster until its Gateway is deleted, too.
+            // Kubernetes deletes the objects of a terminating namespace in any order. In such a namespace, a deleted
+            // policy may have to stay on the cluster until its Gateway is deleted, too.
             preconditions.insert(Precondition::Namespace(namespace.clone()));
             next = Moment::earliest(next, ends);
         }
@@ -166,7 +166,7 @@ fn policy(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondi
             preconditions.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
         }
         KindEligibility::Unlisted => {
-            // Either no parameters list the kind, or its CustomResourceDefinition was deleted.
+            // The kind is unlisted: either no parameters list it, or its CustomResourceDefinition was deleted.
             for class in view.our_classes().keys() {
                 of_class(view, &class.name, preconditions);
             }
@@ -208,8 +208,8 @@ fn placement(
     decided
 }
 
-/// Expects the server to show the object `key` as the mirror does. If the mirror has no such object, it must be
-/// absent.
+/// The precondition that the server has the object `key` as in the mirror. If the mirror has no such object, the server
+/// must have none.
 fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Precondition {
     match view.deletion_hash(&source, &key) {
         Some(deletion_hash) => Precondition::Object(source, gvr, key, deletion_hash),
@@ -217,7 +217,7 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
     }
 }
 
-/// Expects the server to show the ManagedCluster, with its labels, as the mirror does.
+/// The precondition that the server has the ManagedCluster, with its labels, as in the mirror.
 fn labels(view: View<'_>, cluster: &ClusterName) -> Precondition {
     object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
 }
@@ -249,7 +249,7 @@ fn of_class(view: View<'_>, name: &str, preconditions: &mut BTreeSet<Preconditio
     let key = ObjectKey::new("", name);
     let class = view.class(&key);
     preconditions.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
-    // Parameters of other controllers' classes have no effect here and are not watched.
+    // Parameters of other controllers' classes have no effect on the plan and are not watched.
     let ours = class.filter(|_| view.class_params(name).is_some());
     if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
         let source = CONFIG_MAPS.object(config_map.clone());

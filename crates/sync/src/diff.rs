@@ -21,14 +21,14 @@ pub enum WorkAction {
     Create {
         /// The cluster of the work.
         cluster: ClusterName,
-        /// Its planned content.
+        /// The planned work.
         work: Arc<PlannedWork>,
     },
     /// Replaces the content of a work.
     Update {
         /// The cluster of the work.
         cluster: ClusterName,
-        /// The content that it gets.
+        /// The planned work, whose content replaces the present content.
         work: Arc<PlannedWork>,
         /// The uid of the work in the mirror. The write fails if the work was replaced.
         uid: Arc<str>,
@@ -43,7 +43,7 @@ pub enum WorkAction {
         name: WorkName,
         /// The uid of the work in the mirror.
         uid: Arc<str>,
-        /// Since when its cluster is not selected; `None` if it is selected.
+        /// Since when the cluster is not selected; `None` if the cluster is selected.
         unplaced: Option<Moment>,
     },
     /// Deletes a work that is no longer planned.
@@ -190,8 +190,8 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
 }
 
 impl Diff {
-    /// Marks a work, unless it is also updated. Both writes test the version that was read, so the mark is written
-    /// after the mirror shows the update.
+    /// Marks a work, unless the work is also updated. The mark and the update each test the version of the work that
+    /// was read. So the mark is written after the mirror shows the update.
     fn mark(&mut self, cluster: &ClusterName, name: &WorkName, work: &Work, unplaced: Option<Moment>) {
         let updated = self.actions.iter().any(|action| action.cluster() == cluster && action.name() == name);
         if !updated && work.deleting.is_none() {

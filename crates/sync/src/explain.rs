@@ -112,7 +112,7 @@ struct Explainer<'v> {
     unavailable: &'v Unavailable,
 }
 
-/// The code of the reason that a Gateway's Placement selects other clusters.
+/// The code of the reason if the Placement of a Gateway does not select the cluster.
 const NOT_PLACED: &str = "NotPlaced";
 
 impl GatewayPlacement {
@@ -279,7 +279,7 @@ impl Explainer<'_> {
             reasons.extend(stops());
         }
         if reasons.is_empty() {
-            // If no step explains it, only state that it is not planned.
+            // If no step explains why the object is absent, the only reason is that it is not planned.
             reasons.push(Reason::new("NotPlanned", "it is not planned for this cluster"));
         }
         if let Some(work) = self.works.get(cluster) {

@@ -41,7 +41,7 @@ pub const CLASS_DELETION_DELAY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(super) struct DeletedClass {
     pub(super) class: Class,
-    /// Its last valid parameters.
+    /// The last valid parameters of the class.
     pub(super) params: Option<Arc<Params>>,
     pub(super) since: Moment,
 }
@@ -59,10 +59,11 @@ pub struct Index {
     pub(super) last_labels: HashMap<ClusterName, Strings>,
     /// When the number of clusters that a Placement selects, or one of its decisions, last changed.
     pub(super) placement_changed: Recent<ObjectKey>,
-    /// When this process first saw the current generation of a policy; missing if the policy existed at the start.
+    /// When this process first saw the current generation of a policy. Missing if that generation existed when the
+    /// process first listed the kind.
     pub(super) policies_changed: HashMap<Origin, Moment>,
     pub(super) same_target: SameTarget,
-    /// When the watch reported the creation time of the copy in a work.
+    /// When this process first saw a work that contains the creation time of its copy on the spoke.
     pub(super) copied: Recent<WorkKey>,
     pub(super) works_of: HashMap<Arc<Origin>, BTreeSet<WorkKey>>,
     /// When the watch last reported that a work of an origin has been applied in its current generation.

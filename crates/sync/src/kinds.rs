@@ -17,7 +17,7 @@ use policy_sync_mirror::{Family, Kind, KindDeclaration, RequiredApi, Source};
 
 /// GatewayClasses, of all controllers.
 pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");
-/// The ConfigMaps that classes name as their parameters; each is watched on its own.
+/// The ConfigMaps that classes name as their parameters; each ConfigMap is watched separately.
 pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::new("", "v1", "configmaps");
 /// Gateways.
 pub static GATEWAYS: Kind<Gateway> = Kind::new(gateway::GROUP, "v1", "gateways");
@@ -36,8 +36,8 @@ pub static WORKS: Kind<Work> = Kind::new(work::GROUP, "v1", "manifestworks").wit
 /// Policies of the kinds that parameters list. Each kind is watched in one version, as long as that version can be
 /// synced.
 pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
-/// Resources of the kinds that parameters list, watched like policies. Their whole text is kept, since all of it may
-/// be copied.
+/// Resources of the kinds that parameters list, watched like policies. The whole JSON text of a resource is kept,
+/// because all of it may be copied.
 pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text();
 /// The kinds that must be listed before anything is planned.
 pub const NEEDED: [&KindDeclaration; 6] = [

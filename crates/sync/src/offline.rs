@@ -32,7 +32,7 @@ impl OfflineMirror {
         now.max(SEEN.after(PLACEMENT_SETTLE_TIME))
     }
 
-    /// The moment at which nothing in the mirror has settled yet.
+    /// A moment at which no Placement in the mirror has settled yet.
     #[must_use]
     pub fn unsettled() -> Moment {
         SEEN

@@ -14,11 +14,11 @@ pub enum Problem {
     /// The annotation that selects the object's clusters is invalid.
     #[error("annotation {annotation}{place}: {fault}")]
     BadSelector {
-        /// The annotation.
+        /// The key of the annotation.
         annotation: &'static str,
         /// The position inside the annotation, such as `[1].operator`; empty if the whole value is invalid.
         place: String,
-        /// The error.
+        /// The error message.
         fault: String,
     },
     /// The annotation with overrides is invalid, or makes the policy's spec invalid.
@@ -26,7 +26,7 @@ pub enum Problem {
     BadOverrides {
         /// The position inside the annotation, such as `[1].patch.limits`; empty for the whole list.
         place: String,
-        /// The error.
+        /// The error message.
         fault: String,
     },
     /// The grace period of the Gateway is invalid.
@@ -46,7 +46,7 @@ pub enum Problem {
     GraceTooLong {
         /// The requested grace period in seconds.
         requested: u64,
-        /// The class.
+        /// The name of the GatewayClass.
         class: String,
         /// The effective grace period in seconds.
         used: u64,
@@ -61,7 +61,7 @@ pub enum Problem {
         /// The reason, as the end of a sentence about the namespace.
         fault: &'static str,
     },
-    /// A class lists the kind in a version other than the synced one.
+    /// A class lists the kind in a version other than the synced version.
     #[error(
         "{gvr}: is synced in version {held}, which GatewayClass {class} lists: list the same version in all classes"
     )]
@@ -76,17 +76,17 @@ pub enum Problem {
     /// The kind cannot be synced.
     #[error("{gvr}: {fault}")]
     KindNotResolved {
-        /// The kind.
+        /// The kind in the version that cannot be synced.
         gvr: GroupVersionResource,
-        /// The reason.
+        /// The reason why the kind cannot be synced.
         fault: String,
     },
     /// The parameters of a class are invalid.
     #[error("GatewayClass {class} has invalid parameters: {fault}")]
     InvalidParameters {
-        /// The class.
+        /// The name of the GatewayClass.
         class: String,
-        /// The position and the error.
+        /// The position in the parameters, and the error message.
         fault: String,
     },
     /// The class of a Gateway was deleted less than [`CLASS_DELETION_DELAY`](crate::CLASS_DELETION_DELAY) ago.
@@ -97,9 +97,9 @@ pub enum Problem {
     /// The parameters of a class cannot be read, and this process has never read them.
     #[error("cannot read the parameters of GatewayClass {class}: {fault}")]
     ParametersUnread {
-        /// The class.
+        /// The name of the GatewayClass.
         class: String,
-        /// The error of the hub.
+        /// The error message of the hub.
         fault: String,
     },
     /// The work would exceed the size that Open Cluster Management allows.
@@ -107,7 +107,7 @@ pub enum Problem {
     TooLarge {
         /// The size of the manifests in bytes.
         bytes: usize,
-        /// The maximum in bytes.
+        /// The maximum size of the manifests in bytes.
         limit: usize,
     },
     /// The distinct copies of the policy would together exceed the size that is allowed for one policy.
@@ -115,9 +115,9 @@ pub enum Problem {
     CopiesTooLarge {
         /// The number of distinct copies.
         copies: usize,
-        /// An upper bound of their total size in bytes.
+        /// An upper bound of the copies' total size in bytes.
         bytes: usize,
-        /// The maximum in bytes.
+        /// The maximum total size of the copies in bytes.
         limit: usize,
     },
     /// The annotation with replica preferences is invalid.
@@ -125,7 +125,7 @@ pub enum Problem {
     BadPreferences {
         /// The position inside the annotation, such as `.clusters.c1.weight`; empty if the whole value is invalid.
         place: String,
-        /// The error.
+        /// The error message.
         fault: String,
     },
     /// The object has replica preferences but no `spec.replicas`.
@@ -147,10 +147,10 @@ pub enum Problem {
     BadReference {
         /// The position inside the spec, such as `targetRef` or `targetRefs[1]`.
         place: String,
-        /// The error.
+        /// The error message.
         fault: String,
     },
-    /// A target reference names another namespace. It is omitted from the copies.
+    /// A target reference names another namespace. This reference is omitted from the copies.
     #[error(
         "the reference to Gateway {0} is ignored: a policy can only target Gateways in its own namespace"
     )]
@@ -158,9 +158,9 @@ pub enum Problem {
     /// A ManifestWork with the planned name exists but does not belong to this controller.
     #[error("cluster {cluster} has a ManifestWork {name} of another owner: it is not changed")]
     ForeignWork {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The work.
+        /// The name of the ManifestWork.
         name: String,
     },
     /// The Gateway has waited for its policies for as long as its class allows, and is still not created on some
@@ -192,11 +192,11 @@ pub enum Problem {
     /// The Secret of a listener is not copied. The Gateway is copied without it.
     #[error("listener {listener}: Secret {secret} is not copied: {fault}")]
     SecretLeftOut {
-        /// The listener.
+        /// The name of the listener.
         listener: String,
         /// The Secret on the hub.
         secret: String,
-        /// The reason.
+        /// The reason why the Secret is not copied.
         fault: SecretFault,
     },
     /// The number of further Secrets that are not copied; their messages are omitted.
@@ -207,7 +207,7 @@ pub enum Problem {
     SecretsUnread {
         /// `secrets` or `referencegrants`.
         what: String,
-        /// The error of the hub.
+        /// The error message of the hub.
         fault: String,
     },
     /// The annotation `kuadrant.io/paused` of the object, or of an object on which it depends, is `true`.
@@ -215,7 +215,7 @@ pub enum Problem {
         "{0} is paused: works are neither created nor changed while annotation kuadrant.io/paused is true"
     )]
     Paused(PausedObject),
-    /// The annotation `kuadrant.io/paused` is invalid, which also pauses.
+    /// The annotation `kuadrant.io/paused` is invalid. An invalid annotation also pauses the works.
     #[error(
         "{of} has annotation kuadrant.io/paused: expected true or false, found {found}: works are neither created nor changed"
     )]
@@ -236,10 +236,10 @@ impl From<BadSelector> for Problem {
     }
 }
 
-/// The object whose annotation pauses another one, or itself.
+/// The object whose annotation pauses works: the object of these works, or an object on which it depends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PausedObject {
-    /// The object itself.
+    /// The object of the works.
     Itself,
     /// The GatewayClass of a Gateway.
     Class(String),
@@ -263,11 +263,11 @@ pub enum SecretFault {
     /// The Secret does not exist or has another type.
     #[error("there is no such Secret of type kubernetes.io/tls")]
     Missing,
-    /// The Secret is in another namespace and no ReferenceGrant permits the reference. Whether it exists is not
+    /// The Secret is in another namespace and no ReferenceGrant permits the reference. Whether the Secret exists is not
     /// disclosed.
     #[error("no ReferenceGrant in its namespace allows the reference")]
     NotGranted,
-    /// The namespace of the Secret maps to one that is not allowed on spokes.
+    /// The namespace of the Secret maps to a namespace that is not allowed on spokes.
     #[error("its namespace on the spokes would be reserved or too long")]
     Namespace,
 }
@@ -289,7 +289,7 @@ pub(super) const TEXT_LIMIT: usize = 1024;
 
 /// The category of invalid parameters.
 pub(super) const INVALID_PARAMETERS: &str = "InvalidParameters";
-/// The category of parameters that cannot be read and never were.
+/// The category of parameters that cannot be read and that this process has never read.
 pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
@@ -365,7 +365,8 @@ impl Problem {
         }
     }
 
-    /// The problem that `pause` of the object `of` is, if it pauses.
+    /// The problem for `pause`, the pause annotation of the object `of`. `None` if the annotation does not pause the
+    /// object.
     #[must_use]
     pub(crate) fn of_pause(pause: &Pause, of: PausedObject) -> Option<Self> {
         match pause {
@@ -387,14 +388,14 @@ impl Problem {
         matches!(self, Self::Unread(_))
     }
 
-    /// Whether the cause is missing knowledge, not the object: it is unknown whether the object can be planned.
+    /// Whether the controller lacks information about the hub, so that it is unknown whether the object can be planned.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::ClassGone(_) | Self::ParametersUnread { .. })
     }
 
-    /// The notes of the Events about `problems`: one text for each category, however many clusters or Secrets it
-    /// concerns.
+    /// The notes of the Events about `problems`: one text for each category, even if its problems concern several
+    /// clusters or Secrets.
     pub fn event_notes<'p>(problems: impl Iterator<Item = &'p Self>) -> BTreeMap<&'static str, String> {
         let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for problem in problems {

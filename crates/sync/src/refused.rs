@@ -1,5 +1,5 @@
-//! The works whose creation the hub rejects, each with the moment of the first rejection. No watch reports this; the
-//! writer records it.
+//! The works whose creation the hub rejects, each with the moment of the first rejection. No watch reports a rejection,
+//! so the code that writes works records it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

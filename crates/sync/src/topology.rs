@@ -25,7 +25,8 @@ pub fn affects_topology(view: View<'_>, changed: &MirrorChange) -> bool {
         fn read(row: &gateway::Gateway) -> impl PartialEq + '_ {
             (&row.uid, row.generation, &row.class, row.deleting, row.created, &row.spec)
         }
-        // While its class is missing, the Gateway's other fields may decide whether it belongs to this controller.
+        // While the class of the Gateway is missing, other fields may decide whether the Gateway belongs to this
+        // controller.
         let is_of_class = view.class_params(&before.class).is_some();
         return !is_of_class || view.gateway(key).is_none_or(|now| read(now) != read(before));
     }
@@ -69,9 +70,9 @@ pub struct TopologyInputs {
 /// A Gateway of one of this controller's classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OurGateway {
-    /// Unique over time.
+    /// The uid, which is unique over time.
     pub uid: Arc<str>,
-    /// Changes with the spec.
+    /// The generation, which changes with the spec.
     pub generation: i64,
 }
 

@@ -85,7 +85,7 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// An object of a kind that is discovered or listed in parameters changed.
+    /// The keys that are affected by a change of a policy, of a resource, or of the result of discovery for a kind.
     fn of_resource(&self, source: &Source, key: &ObjectKey, before: Option<&Policy>) -> Keys {
         if let Some((role, kind)) = role_of(source) {
             self.object(role, kind, key, before)
@@ -105,12 +105,12 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// `source` was listed completely for the first time.
+    /// The keys that are affected if `source` is listed completely for the first time.
     fn listed(&self, source: &Source) -> Keys {
         if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.known_of(source) }
     }
 
-    /// `source` is no longer watched.
+    /// The keys that are affected if `source` is no longer watched.
     fn forgotten(&self, source: &Source) -> Keys {
         role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
@@ -126,9 +126,9 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// The error that keeps `source` from being listed has changed. `toggled` is set if an error appeared or
-    /// disappeared. Gateways wait for policies that are about to be listed. They also report Secrets that cannot be
-    /// listed, and classes report parameters that cannot be read.
+    /// The keys that are affected if the error that keeps `source` from being listed changes. `toggled` is set if an
+    /// error appeared or disappeared. Gateways wait for policies that are about to be listed. They also report Secrets
+    /// that cannot be listed, and classes report parameters that cannot be read.
     fn failing(&self, source: &Source, toggled: bool) -> Keys {
         if self.0.synced(source).is_some() {
             return Keys::new();
@@ -182,8 +182,8 @@ impl<'m> Triggers<'m> {
         if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
     }
 
-    /// Policies target only Gateways in their own namespace, and resources use only Placements in theirs. So a change
-    /// affects one namespace.
+    /// Policies target only Gateways in their own namespace. Resources use only Placements in their own namespace. So a
+    /// change affects one namespace.
     fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
@@ -247,8 +247,8 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The keys of [`Self::naming`] if `source` has been listed. Before that, nothing is planned from `source`. Its
-    /// first complete list affects all Gateways that name Secrets.
+    /// The keys of [`Self::naming`] if `source` has been listed. Before that, nothing is planned from `source`. The
+    /// first complete list of `source` affects all Gateways that name Secrets.
     fn when_listed(&self, source: &Source, affects: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         if self.0.synced(source).is_some() { self.naming(affects) } else { Keys::new() }
     }
@@ -290,9 +290,10 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The work for `purpose` in `cluster` was created or deleted. If `copied`, its copy on the spoke was created or
-    /// deleted, too. Younger policies with the same target may wait for the copy, and the copies of neighbors may now
-    /// be out of order. Clusters report thousands of copies, so these policies are checked in their batched folds.
+    /// The keys of policies that are affected if the work for `purpose` in `cluster` is created or deleted. If
+    /// `copied`, its copy on the spoke was created or deleted, too. Younger policies with the same target may wait for
+    /// the copy, and the copies of neighbors may now be out of order. Clusters report thousands of copies, so these
+    /// policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
@@ -305,11 +306,12 @@ impl<'m> Triggers<'m> {
         found.into_iter().map(Key::Fold).collect()
     }
 
-    /// A work was created, or has a new purpose.
+    /// The keys that are affected if a work is created, or gets a new purpose.
     fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.after(cluster, work, work.applied_since.is_some()));
-        // On a cluster that its Placement does not select, a Gateway is kept for its grace period, with its policies.
+        // On a cluster that the Placement does not select, a Gateway and its policies are kept for the Gateway's grace
+        // period.
         if let Some(gateway) = work.purpose.gateway()
             && self.0.unplaced_record(name, cluster).since.is_some()
         {
@@ -319,7 +321,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// A work was deleted, or has a new purpose.
+    /// The keys that are affected if a work is deleted, or gets a new purpose.
     fn work_gone(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.unblocked_by(cluster, work));
@@ -355,7 +357,8 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// Whether every work in `cluster` of a policy that names the Gateway `gateway` in its annotation is applied.
+    /// Whether all works in `cluster` for policies of the Gateway `gateway` are applied. The annotation of each work
+    /// names the Gateways of its policy.
     fn all_applied(&self, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
         let is_pending = |origin: &Arc<Origin>| {
             origin.as_gateway().is_none()
@@ -369,7 +372,7 @@ impl<'m> Triggers<'m> {
     }
 
     /// The policies whose works may be deleted once the Gateway's work in `cluster` is deleted. For a policy without a
-    /// work there, no later change of a work would queue its status, so its status is queued now.
+    /// work in `cluster`, no later change of a work would queue the policy's status. So the status is queued now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
         let is_there =
@@ -381,7 +384,7 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The content of a work changed (`content`), or the report of its agent (`report`).
+    /// The keys that are affected if the content of a work (`content`) or the report of its agent (`report`) changes.
     fn work_changed(
         &self,
         name: &WorkName,

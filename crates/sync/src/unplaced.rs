@@ -16,14 +16,14 @@ use policy_sync_api::shrink::shrink_if_sparse;
 pub struct UnplacedRecord {
     /// Since when this process has known that the cluster is not selected.
     pub since: Option<Moment>,
-    /// The earliest moment in the annotation of the work since then. A moment in the future counts as the time at which
-    /// it was read.
+    /// The earliest moment that the annotation of the work has contained while the cluster was not selected. A moment
+    /// in the future counts as the time at which it was read.
     pub earliest_mark: Option<Moment>,
     /// When the annotation of the work was last observed to change to the correct value.
     pub corrected: Option<Moment>,
 }
 
-/// The records of all such works.
+/// The records of all works of Gateways in clusters that are not selected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnplacedWorks(HashMap<WorkKey, UnplacedRecord>);
 

@@ -74,7 +74,7 @@ impl<'m> View<'m> {
         Self { waits: Some(waits), ..self }
     }
 
-    /// The wait of the missing work of `origin` on `cluster` in its latest plan.
+    /// The wait of the missing work of `origin` on `cluster` in the latest plan of `origin`.
     pub(crate) fn last_wait(&self, origin: &Origin, cluster: &ClusterName) -> Option<Wait> {
         self.waits?.of(origin, cluster)
     }
@@ -89,7 +89,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// Since when the hub rejects the work of `origin` in `cluster`; `None` if it does not.
+    /// Since when the hub rejects the work of `origin` in `cluster`; `None` if the hub does not reject the work.
     #[must_use]
     pub fn rejected_since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
         self.refused?.since(origin, cluster)
@@ -163,8 +163,9 @@ impl<'m> View<'m> {
         self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
     }
 
-    /// Whether `selector` selects `cluster` for `origin`. If the labels of the cluster are unknown but it has a work of
-    /// `origin`, the cluster counts as selected. Without such a work, the selector is evaluated without labels.
+    /// Whether `selector` selects `cluster` for `origin`. If the labels of the cluster are unknown but the cluster has
+    /// a work of `origin`, the cluster counts as selected. Without such a work, the selector is evaluated without
+    /// labels.
     #[must_use]
     pub fn selects(&self, selector: &ClusterSelector, origin: &Origin, cluster: &ClusterName) -> bool {
         match self.labels(cluster) {
@@ -225,7 +226,8 @@ impl<'m> View<'m> {
         Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLE_TIME))
     }
 
-    /// The error that keeps the parameters of `class` from being read; `None` if it may be transient.
+    /// The error that keeps the parameters of `class` from being read; `None` if the error may be transient, or if
+    /// there is no error.
     fn unread(&self, class: &Class) -> Option<String> {
         let key = class.config_map().ok()??;
         let failing = self.tables.failure(&config_map(&key)).filter(|failing| failing.persistent)?;
@@ -256,7 +258,8 @@ impl<'m> View<'m> {
         self.listing().iter().flat_map(|(_, params)| merges(params)).collect()
     }
 
-    /// The role in which classes list `kind`, `Role::Policy` if any class does; `None` if no class lists it.
+    /// The role in which classes list `kind`. If classes list the kind in both roles, `Role::Policy`. `None` if no
+    /// class lists the kind.
     #[must_use]
     pub fn role(&self, kind: &PolicyKind) -> Option<Role> {
         let classes = self.listing();
@@ -311,7 +314,8 @@ impl<'m> View<'m> {
         }
     }
 
-    /// When this process first saw the current generation of a policy; `None` if the policy existed at the start.
+    /// When this process first saw the current generation of a policy. `None` if that generation existed when the
+    /// process first listed the kind.
     #[must_use]
     pub fn policy_changed(&self, origin: &Origin) -> Option<Moment> {
         self.index.policies_changed.get(origin).copied()

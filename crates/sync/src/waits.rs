@@ -1,4 +1,4 @@
-//! The waits of policies for older copies, from the latest plans of this process.
+//! The waits of policies for copies of older policies, from the latest plans of this process.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use policy_sync_api::shrink::take;
 /// The wait of a policy's work for the copy of an older policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The position of the older policy among those with the same target.
+    /// The position of the older policy among the policies with the same target.
     pub(super) age_key: AgeKey,
     /// Whether a work of the older policy has existed on the cluster.
     pub(super) exists: bool,
@@ -39,7 +39,7 @@ impl Waits {
         self.0.clear();
     }
 
-    /// The wait of the work of `origin` on `cluster`, also if it has ended.
+    /// The wait of the work of `origin` on `cluster`, even if the wait has ended.
     pub(super) fn of(&self, origin: &Origin, cluster: &ClusterName) -> Option<Wait> {
         self.0.get(origin)?.get(cluster).cloned()
     }

@@ -63,7 +63,7 @@ impl MergeStrategy for Smallest {
     }
 }
 
-/// The effective quotas of the route, a line each.
+/// The effective quotas of the route, with one line for each quota.
 fn quotas() -> Result<String, Box<dyn Error>> {
     let policies = [
         QuotaPolicy::new("infra", WEB, [("bytes", 1_000_000), ("requests", 100)]),

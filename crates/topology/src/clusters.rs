@@ -18,14 +18,14 @@ use policy_sync_api::policy_state::PolicyState;
 pub struct Fleet {
     /// The Gateways, each with its clusters.
     pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayClusterState>>,
-    /// The policies that target them.
+    /// The policies that target these Gateways.
     pub policies: BTreeMap<(Kind, ObjectKey), PolicyDistribution>,
 }
 
-/// The places of a policy: the Gateways and clusters that it is delivered to.
+/// The Gateways and clusters that a policy is delivered to.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDistribution {
-    /// The Gateways that its copies refer to: the targeted Gateways whose class supports the policy's kind.
+    /// The Gateways that the policy's copies refer to: the targeted Gateways whose class supports the policy's kind.
     pub gateways: BTreeSet<ObjectKey>,
     /// The state of the policy on each cluster of these Gateways.
     pub clusters: BTreeMap<ClusterName, PolicyClusterState>,
@@ -77,7 +77,7 @@ pub struct Variant {
     pub number: usize,
     /// The spec, as JSON.
     pub spec: Arc<str>,
-    /// The paths at which it differs from the spec on the hub, as JSON pointers.
+    /// The paths at which the variant differs from the spec on the hub, as JSON pointers.
     pub differs: Vec<String>,
 }
 

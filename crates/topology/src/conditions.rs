@@ -1,7 +1,7 @@
 //! The conditions of Gateways, listeners and routes: the policies that affect an object, its attachments and
 //! its references.
 //!
-//! They contain the names of policies but no values, so that a changed limit does not change a condition.
+//! The conditions contain the names of policies but no values, so that a changed limit does not change a condition.
 
 mod listeners;
 mod routes;
@@ -23,7 +23,8 @@ pub use routes::{ParentConditions, RouteConditions};
 
 /// The prefix of the condition types that list the policies affecting an object.
 pub const AFFECTED_DOMAIN: &str = "policysync.kuadrant.io/";
-/// The suffix of these condition types. The kind of the policies is between prefix and suffix.
+/// The suffix of the condition types that list the policies affecting an object. The kind of the policies is between
+/// prefix and suffix.
 pub const AFFECTED: &str = "Affected";
 /// The maximum number of conditions of an object, and of an entry in a route's status, that the API accepts.
 pub const CONDITIONS_LIMIT: usize = 8;
@@ -36,19 +37,19 @@ const MESSAGE_LIMIT: usize = 4096;
 /// A condition without its transition time and its generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionText {
-    /// Its type.
+    /// The condition's type.
     pub name: String,
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// The reason, in CamelCase.
+    /// The reason of the condition, in CamelCase.
     pub reason: &'static str,
-    /// The message.
+    /// The message of the condition.
     pub message: String,
 }
 
 impl ConditionText {
-    /// The complete condition for an object of this `generation`. `found` are the object's present conditions. The
-    /// transition time is kept if the status is the same there; otherwise it is `now`.
+    /// The complete condition for an object of this `generation`. If `found`, the object's present conditions, has the
+    /// condition with the same status, the transition time is kept. Otherwise the transition time is `now`.
     #[must_use]
     pub fn dated(&self, found: &[Condition], generation: i64, now: Moment) -> Condition {
         condition(found, &self.name, (self.status, self.reason), self.message.clone(), generation, now)

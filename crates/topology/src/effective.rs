@@ -23,18 +23,18 @@ pub struct EffectiveId(u32);
 /// stacks may have many rules. They are [merged again](EffectiveCache::rules) on demand.
 #[derive(Debug)]
 pub struct Effective<'f> {
-    /// The kind of its policies.
+    /// The kind of the policies in the stack.
     pub kind: KindRef<'f>,
-    /// Equal if equal rules come from the same policies.
+    /// A hash. Two effective policies have the same hash if equal rules come from the same policies.
     pub id: Hash,
     /// The policies of the stack without a rule in force, in the order of their locators.
     pub lost: Box<[PolicyId]>,
-    /// The policies of the stack with a rule in force, in the same order.
+    /// The policies of the stack with a rule in force, in the order of their locators.
     pub sources: Box<[PolicyId]>,
     stack: Box<[PolicyId]>,
     /// Whether the merge is assumed: the kind's merge strategy is not known for certain.
     pub assumed: bool,
-    /// The number of paths on which it is in force.
+    /// The number of paths on which the effective policy is in force.
     pub paths: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct EffectiveCache<'g, 'f> {
 }
 
 impl<'g, 'f> EffectiveCache<'g, 'f> {
-    /// No effective policies yet.
+    /// Creates a cache without effective policies.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>) -> Self {
         Self { graph, cached: HashMap::new(), effective: Vec::new() }
@@ -59,7 +59,7 @@ impl<'g, 'f> EffectiveCache<'g, 'f> {
         &self.effective[id.0 as usize]
     }
 
-    /// All effective policies so far.
+    /// All effective policies in the cache.
     pub fn all(&self) -> impl Iterator<Item = (EffectiveId, &Effective<'f>)> {
         let ids = (0..).map(EffectiveId);
         ids.zip(&self.effective)
@@ -71,7 +71,7 @@ impl<'g, 'f> EffectiveCache<'g, 'f> {
         fold(&layers(self.graph, &self.get(id).stack))
     }
 
-    /// The policies of its stack, the least specific first.
+    /// The policies that were merged into the effective policy `id`, the least specific first.
     #[must_use]
     pub fn stack(&self, id: EffectiveId) -> &[PolicyId] {
         &self.get(id).stack

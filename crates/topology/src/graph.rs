@@ -23,7 +23,7 @@ use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
 pub use super::topology::NodeId;
 use super::topology::{PolicyId, Topology};
 
-/// An object, or a section of it by its index in the object.
+/// An object, or a section of an object. A section is given by its index in the object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     object: u32,
@@ -46,7 +46,7 @@ pub struct Graph<'f> {
     pub(super) uncertain: HashSet<(NodeId, NodeId)>,
     /// Objects and sections that do not attach, in the order of their locators.
     pub(super) unattached: Vec<Unattached<'f>>,
-    /// References that do not resolve, or for which this is unknown, in the order of their locators.
+    /// References that do not resolve, or that may not resolve, in the order of their locators.
     pub(super) unresolved: Vec<Unresolved<'f>>,
 }
 
@@ -67,12 +67,12 @@ impl<'f> Graph<'f> {
         self.knows_gateways
     }
 
-    /// The nodes of objects, without those of their sections.
+    /// The nodes of objects, without the nodes of sections.
     pub fn object_nodes(&self) -> impl Iterator<Item = NodeId> {
         self.nodes().filter(|node| !self.is_section(*node))
     }
 
-    /// The object that `node` is, or that it is a section of.
+    /// The object of `node`: the node's own object, or the object to which the section `node` belongs.
     #[must_use]
     pub fn object(&self, node: NodeId) -> &Object<'f> {
         &self.objects[self.topology.node(node).object as usize]
@@ -85,7 +85,7 @@ impl<'f> Graph<'f> {
         object.locator.with(section.and_then(|place| object.row.section(place.into())))
     }
 
-    /// For a copy of a hub's Gateway, the name of the original: `<namespace>/<name>`.
+    /// The name of the original, if `node` is a copy of a hub's Gateway: `<namespace>/<name>`.
     #[must_use]
     pub fn origin(&self, node: NodeId) -> Option<String> {
         let Object { locator, row } = self.object(node);
@@ -95,7 +95,7 @@ impl<'f> Graph<'f> {
         (!self.downstream_prefix.is_empty()).then(|| format!("{namespace}/{}", locator.name))
     }
 
-    /// The listener, if `node` is one.
+    /// The listener, if `node` is a listener.
     #[must_use]
     pub fn listener(&self, node: NodeId) -> Option<&'f Listener> {
         self.object(node).row.listeners().get(usize::from(self.topology.node(node).section?))
@@ -185,8 +185,8 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The listeners in force, each with its Gateway. For each Gateway, its own listeners come before those of its
-    /// ListenerSets.
+    /// The listeners in force, each with its Gateway. For each Gateway, its own listeners come before the listeners of
+    /// its ListenerSets.
     pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let is_gateway = |node: &NodeId| matches!(self.object(*node).row, ObjectRow::Gateway(_));
         self.object_nodes().filter(is_gateway).flat_map(move |gateway| {
@@ -196,7 +196,7 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The object that `node` is, or that it is a section of.
+    /// The node of an object: `node` itself, or the node of the object to which the section `node` belongs.
     pub(super) fn object_node(&self, node: NodeId) -> NodeId {
         let before = (0..=node.index()).rev().map(NodeId::new);
         before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
@@ -244,7 +244,7 @@ impl<'f> Graph<'f> {
         &self.unattached
     }
 
-    /// The references of attached objects that do not resolve, or for which this is unknown.
+    /// The references of attached objects that do not resolve, or that may not resolve.
     #[must_use]
     pub fn unresolved(&self) -> &[Unresolved<'f>] {
         &self.unresolved

@@ -15,7 +15,7 @@ use policy_sync_api::names::ObjectKey;
 /// The objects of one kind.
 #[derive(Debug)]
 pub struct Rows<'f, R> {
-    /// Whether these are all objects of the kind. If not, a missing object is not a fault.
+    /// Whether `objects` has all objects of the kind. If not, a missing object is not a fault.
     pub known: bool,
     /// The objects.
     pub objects: Vec<(&'f ObjectKey, &'f R)>,

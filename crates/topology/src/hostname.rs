@@ -14,7 +14,7 @@ pub fn covers(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The hosts in common: the more specific of the two names, or `None`.
+/// The hosts that both names cover: the more specific of the two names, or `None` if they have no host in common.
 #[must_use]
 pub fn intersect<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
     if covers(left, right) {

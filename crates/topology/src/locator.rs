@@ -72,7 +72,7 @@ pub const SERVICE_IMPORT: KindRef<'static> =
 /// [Backends](https://gateway.envoyproxy.io/docs/api/extension_types/#backend) of Envoy Gateway.
 pub const ENVOY_BACKEND: KindRef<'static> = KindRef { group: "gateway.envoyproxy.io", kind: "Backend" };
 
-/// Returns `kind` if the graph has a node for each object of this kind, not only for objects that others refer to.
+/// Returns `kind` if the graph has a node for each object of `kind`, not only for objects that other objects refer to.
 #[must_use]
 pub fn graph_kind(kind: KindRef<'_>) -> Option<KindRef<'static>> {
     [
@@ -134,16 +134,16 @@ impl fmt::Display for KindRef<'_> {
     }
 }
 
-/// The name of a node or a policy. Lists in the order of locators are sorted by their text, byte by byte.
+/// The name of a node or a policy. Lists in the order of locators are sorted by the text of the locators, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Locator<'l> {
     /// The object's kind.
     pub kind: KindRef<'l>,
-    /// Its namespace; empty for a cluster-scoped object.
+    /// The object's namespace; empty for a cluster-scoped object.
     pub namespace: &'l str,
-    /// Its name.
+    /// The object's name.
     pub name: &'l str,
-    /// The section, if the node is one.
+    /// The section, if the node is a section of the object.
     pub section: Option<Section<'l>>,
 }
 
@@ -184,7 +184,7 @@ impl Section<'_> {
         }
     }
 
-    /// Compares sections as their text.
+    /// Compares sections by their text.
     #[must_use]
     pub fn cmp_text(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -216,7 +216,7 @@ impl<'l> Locator<'l> {
         Self { section: Some(Section::Named(name)), ..self }
     }
 
-    /// The same object with `section`, or without one.
+    /// The same object with `section`; without a section if `section` is `None`.
     #[must_use]
     pub fn with(self, section: Option<Section<'l>>) -> Self {
         Self { section, ..self }

@@ -1,4 +1,4 @@
-//! How policies of one kind along a path are merged into one.
+//! How policies of one kind along a path are merged into one effective policy.
 //!
 //! At first, the rules of the most specific policy apply. Then the policies are merged one by one, up to the least
 //! specific one. A less specific policy is merged later, and its strategy decides which rules remain. So no override is
@@ -23,10 +23,10 @@ use crate::object::Policy;
 use crate::rules::PolicyRule;
 use crate::topology::PolicyId;
 
-/// A rule of an effective policy, with the policy that it comes from.
+/// A rule of an effective policy, with the policy from which the rule comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'p> {
-    /// The policy.
+    /// The policy that contains the rule.
     pub policy: PolicyId,
     /// The rule.
     pub rule: &'p PolicyRule,
@@ -40,15 +40,15 @@ impl<'p> Entry<'p> {
     }
 }
 
-/// A way to merge a policy with more specific ones.
+/// A way to merge a policy with more specific policies.
 ///
 /// A strategy selects rules and makes no new ones, so that each effective rule has one source.
 pub trait MergeStrategy: fmt::Debug {
     /// Merges the rules `own` of the policy with this strategy and `more_specific`, the rules in force of all more
     /// specific policies. Returns the rules that apply.
     ///
-    /// It is called once for each policy of a kind on a path except the most specific one, whose rules apply as they
-    /// are. A policy with several targets on the path is merged at each of them.
+    /// The method is called once for each policy of a kind on a path except the most specific policy, whose rules apply
+    /// as they are. A policy with several targets on the path is merged at each of them.
     ///
     /// Both lists are in the order of their keys, and each key is in a list once. The result may have any order. Each
     /// key must be in the result at most once. This is not checked: of rules with the same key,
@@ -165,12 +165,12 @@ pub(crate) fn fold<'p>(layers: &[Layer<'p>]) -> Vec<Entry<'p>> {
 pub struct EffectivePolicy<'t> {
     /// The kind of the policies.
     pub kind: KindRef<'t>,
-    /// A [hash](struct@Hash) of the kind and of each rule with its source: equal if the same rules of the same policies
-    /// apply.
+    /// A [hash](struct@Hash) of the kind, and of each rule with its source. Two effective policies have the same hash
+    /// if the same rules of the same policies apply.
     pub id: Hash,
     /// The rules that apply, in the order of their keys.
     pub rules: Vec<Entry<'t>>,
-    /// The policies of these rules, in the order of their locators.
+    /// The policies of the rules in `rules`, in the order of their locators.
     pub sources: Vec<PolicyId>,
     /// The policies on the path without a rule in force, in the order of their locators. A policy with some rules in
     /// force is only in `sources`.

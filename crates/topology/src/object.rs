@@ -7,16 +7,16 @@ use crate::merge::{AtomicDefaults, MergeStrategy};
 use crate::rows::Created;
 use crate::rules::PolicyRule;
 
-/// A Kubernetes object, or a section of one, such as a listener.
+/// A Kubernetes object, or a section of an object, such as a listener.
 pub trait Object {
-    /// Its kind and name. Two objects of a topology must have different locators, and so must two policies.
+    /// The object's kind and name. Two objects of a topology must have different locators, and so must two policies.
     fn locator(&self) -> Locator<'_>;
 }
 
 /// An object that policies can target.
 pub trait Targetable: Object {}
 
-/// A policy: an object that targets others and has rules.
+/// A policy: an object that targets other objects and has rules.
 pub trait Policy: Object {
     /// The objects and sections that the policy targets. A target that is listed twice counts once. A policy with
     /// several targets on a path is merged at each of them.
@@ -31,14 +31,14 @@ pub trait Policy: Object {
     /// [`Topology::effective`](crate::Topology::effective) panics.
     fn rules(&self) -> &[PolicyRule];
 
-    /// The strategy to merge the policy with more specific ones. The default is [`AtomicDefaults`]: a more specific
+    /// The strategy to merge the policy with more specific policies. The default is [`AtomicDefaults`]: a more specific
     /// policy with rules replaces this one as a whole.
     fn strategy(&self) -> &dyn MergeStrategy {
         &AtomicDefaults
     }
 
-    /// The creation time, which decides between policies with the same target. The default is no time: the policy is
-    /// younger than all policies with a time.
+    /// The creation time, which decides between policies with the same target. By default there is no creation time.
+    /// Such a policy is younger than all policies with a creation time.
     fn created(&self) -> Created {
         Created::default()
     }
@@ -110,9 +110,9 @@ impl<T: Policy + ?Sized> Policy for &T {
 
 /// The order of policies of one kind with the same target. A lower precedence counts as less specific.
 ///
-/// Policies with [`oldest_first`](Self::oldest_first) have a lower precedence than all with
-/// [`newest_first`](Self::newest_first), at any age. So they are merged later. For example, a cap uses `oldest_first`,
-/// and the policies that it limits use `newest_first`:
+/// Policies with [`oldest_first`](Self::oldest_first) have a lower precedence than all policies with
+/// [`newest_first`](Self::newest_first), at any age. So policies with `oldest_first` are merged later. For example, a
+/// cap uses `oldest_first`, and the policies that it limits use `newest_first`:
 ///
 /// ```
 /// use policy_sync_topology::Moment;
@@ -142,14 +142,15 @@ enum Order {
 
 impl Precedence {
     /// The older policy has the lower precedence. Of two policies with the same time, the first by `<namespace>/<name>`
-    /// has it.
+    /// has the lower precedence.
     #[must_use]
     pub fn oldest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::OldestFirst((created, locator.object())))
     }
 
     /// The newer policy has the lower precedence. Of two policies with the same time, the last by `<namespace>/<name>`
-    /// has it. All policies with the other order have a lower precedence than these.
+    /// has the lower precedence. All policies with [`oldest_first`](Self::oldest_first) have a lower precedence than
+    /// policies with `newest_first`.
     #[must_use]
     pub fn newest_first(created: Created, locator: &Locator<'_>) -> Self {
         Self(Order::NewestFirst(Reverse((created, locator.object()))))

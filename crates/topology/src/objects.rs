@@ -131,7 +131,7 @@ pub enum ObjectRole {
     Policy,
     /// A CustomResourceDefinition.
     Definition,
-    /// Not part of a graph.
+    /// An object that is not part of a graph.
     None,
 }
 
@@ -183,7 +183,7 @@ impl Objects {
         self.configured.push((resource, configured));
     }
 
-    /// The kinds that have to be read because of the references of these objects.
+    /// The kinds that have to be read because objects in the collection refer to them.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.graph_input().needs()
@@ -329,7 +329,8 @@ impl Objects {
         rows
     }
 
-    /// The Namespaces. Those from files are never complete, because files may contain objects without their Namespaces.
+    /// The Namespaces. Namespaces from files are never complete, because files may contain objects without their
+    /// Namespaces.
     fn namespaces(&self) -> Rows<'_, Namespace> {
         let mut rows = self.rows(&self.namespaces, NAMESPACE, false);
         rows.known &= self.listed.is_some();

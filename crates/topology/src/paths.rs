@@ -17,18 +17,18 @@ use super::object::Policy;
 use super::rows::{Listener, Route, RouteKind, SetKind};
 use crate::topology::PolicyId;
 
-/// A path.
+/// A path, with its effective policies.
 #[derive(Debug)]
 pub struct Path<'p, 'f> {
-    /// Its nodes, the least specific first.
+    /// The path's nodes, the least specific first.
     pub nodes: &'p [NodeId],
-    /// Its effective policies, in the order of kinds.
+    /// The path's effective policies, in the order of kinds.
     pub effective: &'p [EffectiveId],
     above: ListenerAndRoute<'f>,
 }
 
 impl<'f> Path<'_, 'f> {
-    /// The hosts that all nodes of the path serve, sorted; `*` for all.
+    /// The hosts that all nodes of the path serve, sorted; `*` for all hosts.
     #[must_use]
     pub fn hostnames(&self) -> Vec<&'f str> {
         let ListenerAndRoute { listener, route } = self.above;

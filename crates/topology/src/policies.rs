@@ -9,22 +9,22 @@ use super::rows::{self, Created};
 use super::rules::{MergeBehavior, PolicyRule, PolicyRules, Strategy};
 use super::topology::NodeId;
 
-/// A policy.
+/// A policy, with its targets, effect and rules.
 #[derive(Debug)]
 pub struct PolicyNode<'f> {
-    /// Its kind, namespace and name.
+    /// The policy's kind, namespace and name.
     pub locator: Locator<'f>,
-    /// The fields that are read from it.
+    /// The fields that are read from the policy.
     pub row: &'f rows::Policy,
-    /// How policies of its kind are merged.
+    /// How policies of this policy's kind are merged.
     pub merge_behavior: MergeBehavior<'f>,
-    /// Its rules and their merge strategy.
+    /// The policy's rules and their merge strategy.
     pub rules: PolicyRules,
-    /// Its targets, in the order of their locators.
+    /// The policy's targets, in the order of their locators.
     pub targets: Vec<AttachedTarget<'f>>,
-    /// The reasons why its selectors may select more targets.
+    /// The reasons why the policy's selectors may select more targets.
     pub unknown: Vec<String>,
-    /// The reason why it has no effect, or why this is unknown.
+    /// The reason why the policy has no effect, or why its effect is unknown.
     pub no_effect: Option<(Reason, String)>,
 }
 
@@ -33,7 +33,7 @@ pub struct PolicyNode<'f> {
 pub struct AttachedTarget<'f> {
     /// The object or section that the policy names.
     pub locator: Locator<'f>,
-    /// The node, or the reason why the policy does not attach to it.
+    /// The node, or the reason why the policy does not attach to the node.
     pub node: Result<NodeId, (Reason, String)>,
 }
 

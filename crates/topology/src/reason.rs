@@ -8,7 +8,7 @@ use super::locator::Locator;
 /// The reason why an object does not attach, a reference does not resolve, or a policy has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// A rule's backend, or a port of it, does not exist.
+    /// A rule's backend, or the port of the backend, does not exist.
     BackendNotFound,
     /// The object conflicts with an object that takes precedence because it is older, or first by name.
     Conflicted,
@@ -47,7 +47,7 @@ pub enum Reason {
     ProtocolConflict,
     /// No ReferenceGrant permits the reference to another namespace.
     RefNotPermitted,
-    /// The target, or the section of it, does not exist.
+    /// The target, or its section, does not exist.
     TargetNotFound,
     /// A listener or a Gateway selects Namespaces by labels, and the labels of this Namespace are unknown.
     /// Not a fault.
@@ -56,12 +56,12 @@ pub enum Reason {
     UnknownTargets,
     /// Only an implementation knows the kind of the referenced object. Not a fault.
     UnknownKind,
-    /// The listener's protocol is neither a core protocol nor one of an implementation.
+    /// The listener's protocol is neither a core protocol nor a protocol of an implementation.
     UnsupportedProtocol,
 }
 
 impl Reason {
-    /// Whether a user has to fix it.
+    /// Whether a user has to fix the problem.
     #[must_use]
     pub fn is_fault(self) -> bool {
         !matches!(
@@ -125,19 +125,19 @@ impl fmt::Display for Reason {
 /// An object or section that does not attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unattached<'f> {
-    /// The object or section.
+    /// The object or section that does not attach.
     pub from: Locator<'f>,
-    /// The parent or target.
+    /// The parent or target to which it does not attach.
     pub to: Locator<'f>,
-    /// For a route: the port in its parent reference.
+    /// The port in the parent reference, if `from` is a route.
     pub port: Option<u16>,
-    /// The reason why it does not attach.
+    /// The reason why the object or section does not attach.
     pub reason: Reason,
     /// The reason as a sentence.
     pub message: String,
 }
 
-/// A reference that does not resolve, or for which this is unknown. References of listeners and rules affect the
+/// A reference that does not resolve, or that may not resolve. References of listeners and rules affect the
 /// condition `ResolvedRefs`. References of routes and ListenerSets to their parents do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved<'f> {
@@ -145,7 +145,7 @@ pub struct Unresolved<'f> {
     pub from: Locator<'f>,
     /// The referenced object; `None` if a listener refers to a kind of routes.
     pub to: Option<Locator<'f>>,
-    /// Why it does not resolve.
+    /// The reason why the reference does not resolve.
     pub reason: Reason,
     /// The reason as a sentence.
     pub message: String,

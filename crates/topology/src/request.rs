@@ -28,7 +28,7 @@ pub struct Request {
     /// Headers, by their names in lower case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// The host, in lower case. Without one, only listeners and routes without a host match.
+    /// The host, in lower case. Without a host, only listeners and routes without a host match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The port of the `Host` header. HTTPRoutes ignore it, because a NodePort or a load balancer may map ports. It
@@ -38,10 +38,10 @@ pub struct Request {
     /// The method. By default `GET` for HTTP, `POST` for gRPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The path, as it is sent.
+    /// The path, as the client sends it.
     pub path: String,
     /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports
-    /// match, except those for TCP and UDP.
+    /// match, except listeners for TCP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Query parameters. Of several parameters with the same name, the first counts.
@@ -52,15 +52,15 @@ pub struct Request {
 /// The rule that serves a request at one port of one Gateway.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The listener.
+    /// The listener that accepts the request.
     pub listener: NodeId,
-    /// The route.
+    /// The route that serves the request.
     pub route: NodeId,
     /// The rule; for a route without rules the route.
     pub rule: NodeId,
     /// Whether the choice depends on a regular expression, which implementations may evaluate differently.
     pub implementation_specific: bool,
-    /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
+    /// The deciding criterion, and the rule that came second. `None` if no other rule matches.
     pub decided: Option<(Criterion, NodeId)>,
 }
 
@@ -76,36 +76,36 @@ pub struct Choices {
 /// A rule with a regular expression that was not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnknownChoice {
-    /// The listener.
+    /// The listener that accepts the request.
     pub listener: NodeId,
-    /// The rule.
+    /// The rule that was not evaluated.
     pub rule: NodeId,
-    /// The reason why it was not evaluated.
+    /// The reason why the regular expression was not evaluated.
     pub why: NotEvaluated,
 }
 
 /// A criterion of precedence between two matches. Criteria apply in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Criterion {
-    /// The more specific host of the route.
+    /// The route with the more specific host.
     Hostname,
     /// HTTP: an exact path, then a regular expression, then the longest prefix.
     Path,
     /// HTTP: a match with a method.
     Method,
-    /// gRPC: an exact name, then the longer service.
+    /// gRPC: a match with an exact name, then the match with the longer service.
     Service,
-    /// gRPC: the longer method.
+    /// gRPC: the match with the longer method.
     ServiceMethod,
-    /// The greater number of headers.
+    /// The match with the greater number of headers.
     Headers,
-    /// The greater number of query parameters.
+    /// The match with the greater number of query parameters.
     Query,
     /// The older route.
     Age,
     /// The route that is first by namespace and name.
     Name,
-    /// The rule that comes first.
+    /// The rule that comes first in the route.
     Place,
 }
 
@@ -156,7 +156,7 @@ impl Request {
         choices
     }
 
-    /// The listeners that accept the request, at most one for each port of each Gateway, in their order.
+    /// The listeners that accept the request, at most one for each port of each Gateway.
     #[must_use]
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
         // The key is the Gateway, the port, and whether the protocol is UDP. If the implementation assigns the port of

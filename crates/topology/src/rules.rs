@@ -35,10 +35,10 @@ pub enum MergeBehavior<'t> {
     TokenLimits,
     /// Policies apply as a whole, at listeners: the policy of a listener replaces the policy of its Gateway.
     Whole,
-    /// As Envoy Gateway: only the most specific policy applies, merged with its parent if it has a
-    /// `mergeType`.
+    /// As Envoy Gateway: only the most specific policy applies. If that policy has a `mergeType`, it is merged with its
+    /// parent.
     Envoy,
-    /// Not merged: a policy applies to its target only.
+    /// Policies are not merged: a policy applies to its target only.
     Direct,
     /// Field by field, the default of GEP-713. For kinds whose way of merging is unknown, this is an assumption.
     Fields,
@@ -117,11 +117,11 @@ impl MergeBehavior<'_> {
 /// The rules of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyRules {
-    /// How the policy is merged with more specific ones.
+    /// How the policy is merged with more specific policies.
     pub strategy: Strategy,
-    /// Its rules, in the order of their keys.
+    /// The policy's rules, in the order of their keys.
     pub rules: Vec<PolicyRule>,
-    /// The faults in its spec.
+    /// The faults in the policy's spec.
     pub faults: Vec<Fault>,
 }
 
@@ -146,14 +146,14 @@ impl PolicyRule {
     /// A rule with this value: `is_rule` is true, and `is_override` is false.
     ///
     /// `value` is a type of the crate `serde_json`. For a number, a boolean or a string, callers need not depend on
-    /// this crate: `&limit.into()` converts it.
+    /// `serde_json`: `&limit.into()` converts `limit`.
     #[must_use]
     pub fn new(key: impl Into<String>, value: &Value) -> Self {
         let hash = Hash::of_value(value);
         Self { key: key.into(), value: value.clone(), hash, is_rule: true, is_override: false }
     }
 
-    /// An addition to rules, which has no effect without them.
+    /// An addition to rules, which has no effect without rules.
     fn addition(key: String, value: &Value) -> Self {
         Self { is_rule: false, ..Self::new(key, value) }
     }

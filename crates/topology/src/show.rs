@@ -32,7 +32,7 @@ use super::rows::expressions::invalid_expressions;
 /// A node or a policy in a report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeLabel {
-    /// Its locator.
+    /// The locator of the node or policy.
     pub id: String,
     /// The text for users: `HTTPRoute shop/orders`, `listener http`.
     pub words: String,

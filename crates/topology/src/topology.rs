@@ -16,8 +16,8 @@ pub use paths::PathsBetween;
 use crate::merge::{EffectivePolicy, Layer};
 use crate::object::Policy;
 
-/// The id of a node. Ids are in the order of the nodes' locators. An id is valid in its topology or graph only; in
-/// another one it may be the id of another node.
+/// The id of a node. Ids are in the order of the nodes' locators. An id is valid in its topology or graph only. In
+/// another topology, the same id may belong to another node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
@@ -57,20 +57,21 @@ impl fmt::Debug for PolicyId {
 
 /// Nodes `N`, the links between them, and the policies `P` that are attached to them.
 ///
-/// It is built once and not changed: a controller builds a new one from its present objects. [`Topology::builder`]
-/// builds one from objects of any kinds. A [`Graph`](crate::Graph) is built from the kinds of Gateway API.
+/// A topology is built once and not changed: a controller builds a new topology from its present objects.
+/// [`Topology::builder`] builds a topology from objects of any kinds. A [`Graph`](crate::Graph) is built from the kinds
+/// of Gateway API.
 pub struct Topology<N, P> {
     nodes: Vec<N>,
-    /// From each node to its children.
+    /// The children of each node.
     children: AdjacencyLists,
-    /// From each node to its parents. Computed on first use, because few callers need it.
+    /// The parents of each node. Computed on first use, because few callers need it.
     parents: OnceLock<AdjacencyLists>,
     policies: Vec<P>,
-    /// From each node to the policies that are attached to it.
+    /// The policies that are attached to each node.
     attached: AdjacencyLists,
 }
 
-/// Without the nodes and policies, which need not implement `Debug`.
+/// Omits the nodes and policies, which need not implement `Debug`.
 impl<N, P> fmt::Debug for Topology<N, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nodes, policies) = (self.nodes.len(), self.policies.len());
@@ -101,7 +102,7 @@ impl<N, P> Topology<N, P> {
         Self { nodes, children, parents: OnceLock::new(), policies, attached }
     }
 
-    /// The same nodes with other links and policies.
+    /// A topology of the same nodes with other links and policies.
     pub(crate) fn with(
         self,
         links: Vec<(NodeId, NodeId)>,
@@ -169,7 +170,7 @@ impl<N, P> Topology<N, P> {
         self.policies.iter().enumerate().map(|(index, policy)| (PolicyId::new(index), policy))
     }
 
-    /// All policies, in the order of their numbers.
+    /// All policies, in the order of their ids.
     pub(crate) fn all_policies(&self) -> &[P] {
         &self.policies
     }
@@ -192,7 +193,7 @@ impl<N, P> Topology<N, P> {
         self.attached.of(node.index()).iter().map(|number| PolicyId(*number))
     }
 
-    /// The nodes of a cycle, if the links have one. The first is repeated at the end.
+    /// The nodes of a cycle, if the links have a cycle. The first node is repeated at the end.
     fn find_cycle(&self) -> Option<Vec<NodeId>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
@@ -234,8 +235,8 @@ impl<N, P> Topology<N, P> {
 }
 
 impl<N, P: Policy> Topology<N, P> {
-    /// The effective policies along `path`, one for each kind of policy that counts there. They are in the order of
-    /// [`KindRef`](crate::locator::KindRef).
+    /// The effective policies along `path`, one for each kind of policy that counts on the path. They are in the order
+    /// of [`KindRef`](crate::locator::KindRef).
     ///
     /// The path leads from the least specific node to the most specific one. Any nodes are allowed: `path` may be a
     /// part of a path, and neither the links between the nodes nor their order are checked. A node of another, larger

@@ -25,18 +25,17 @@ fn sign(state: PolicyState) -> (&'static str, &'static str) {
     }
 }
 
-/// The word of a state with its sign, styled.
+/// The word of a state with its sign, in a styled element.
 pub(super) fn word(state: PolicyState) -> Markup {
     html! { span.state.(sign(state).1) { (plain_word(state)) } }
 }
 
-/// The word of a state with its sign, without a styled element. This keeps a page with thousands of cells
-/// small.
+/// The word of a state with its sign, without a styled element. This keeps a page with thousands of cells small.
 fn plain_word(state: PolicyState) -> Markup {
     after(sign(state).0, state.as_str())
 }
 
-/// `words` after a sign, styled.
+/// `words` after a sign, in a styled element.
 pub(super) fn with_sign(sign: &str, class: &str, words: &str) -> Markup {
     html! { span.state.(class) { (after(sign, words)) } }
 }

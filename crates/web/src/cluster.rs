@@ -1,4 +1,4 @@
-//! The page of one cluster: the copies on it or planned for it, from their works.
+//! The page of one cluster: the copies on the cluster or planned for it, from their works.
 
 use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
@@ -21,7 +21,7 @@ pub struct ClusterPage {
     pub notices: Notices,
     /// The cluster's name.
     pub cluster: ClusterName,
-    /// Since when the hub has no heartbeat of its agent; `None` if it is available.
+    /// Since when the hub has had no heartbeat of the cluster's agent; `None` if the agent is available.
     pub unavailable_since: Option<Timestamp>,
     /// The copies on the cluster or planned for it; `None` if the user may not read them.
     pub copies: Option<Vec<CopyReport>>,
@@ -51,8 +51,8 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
 
 fn copies_section(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     let mut sorted: Vec<&CopyReport> = copies.iter().collect();
-    // Copies that are out of sync come first. The sort is stable: within both groups, the order is that of `status
-    // cluster`.
+    // Copies that are out of sync come first. The sort is stable, so apart from this, copies are in the order of
+    // `status cluster`.
     sorted.sort_by_key(|copy| copy.in_sync());
     let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
     let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(PAGE_LIMIT).collect::<Vec<_>>());

@@ -25,7 +25,7 @@ const VALUE_LIMIT: usize = 400;
 /// The query string of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveQuery {
-    /// The clusters: empty for the hub's own routes, `*` for all clusters, or the name of one.
+    /// The clusters: empty for the hub's own routes, `*` for all clusters, or the name of one cluster.
     pub cluster: String,
     namespace: String,
     gateway: String,
@@ -104,9 +104,9 @@ impl EffectiveQuery {
 /// The effective policies.
 #[derive(Debug)]
 pub enum EffectiveResult {
-    /// On the hub's own routes.
+    /// The effective policies on the hub's own routes.
     Hub(EffectiveReport),
-    /// On clusters.
+    /// The effective policies on clusters.
     Clusters(ClustersReport),
 }
 

@@ -18,7 +18,7 @@ const PAGE_LIMIT: (usize, usize) = (100, 50);
 pub struct FleetQuery {
     namespace: String,
     kind: String,
-    /// A label selector.
+    /// A label selector for clusters.
     clusters: String,
     not_synced: bool,
     skip: (usize, usize),

@@ -22,7 +22,7 @@ pub struct GatewayPage {
     pub notices: Notices,
     /// The Gateway's namespace and name.
     pub key: ObjectKey,
-    /// A filter: only routes whose name or host contains it. Empty shows all routes.
+    /// A filter: only routes whose name or host contains the text are shown. Empty shows all routes.
     pub routes: String,
     /// The routes and policies of the Gateway.
     pub picture: Picture,

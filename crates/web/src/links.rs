@@ -7,8 +7,8 @@ use super::layout::plain;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::show::NodeLabel;
 
-/// The path of the page of the object with this locator. Only Gateways and kinds whose names end in `policy`
-/// have pages.
+/// The path of the page of the object with this locator. Only Gateways and kinds whose names end in `policy` have
+/// pages.
 pub(super) fn page(locator: &str) -> Option<String> {
     let (kind, object) = locator.split_once(':')?;
     let (kind, group) = kind.split_once('.')?;

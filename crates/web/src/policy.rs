@@ -22,7 +22,7 @@ pub struct PolicyPage {
     pub notices: Notices,
     /// The policy with the state in its annotations.
     pub report: PolicyReport,
-    /// Its targets and effect on the hub's own routes; `None` if unknown.
+    /// The policy's targets and effect on the hub's own routes; `None` if unknown.
     pub on_hub: Option<PolicyOnHub>,
     /// Whether explanations are available.
     pub is_explained: bool,
@@ -32,10 +32,10 @@ pub struct PolicyPage {
     pub skip: usize,
 }
 
-/// Why a policy is on a cluster or is not.
+/// The explanation why a policy is on a cluster, or why not.
 #[derive(Clone, Debug)]
 pub struct ClusterExplanation {
-    /// The cluster's name, as requested.
+    /// The name of the cluster, as requested.
     pub cluster: String,
     /// The result of `explain`, or why it failed.
     pub answer: Result<ObjectExplanation, String>,
@@ -44,9 +44,9 @@ pub struct ClusterExplanation {
 /// A policy on the hub's own routes.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyOnHub {
-    /// The objects that it targets.
+    /// The objects that the policy targets.
     pub targets: Vec<NodeLabel>,
-    /// Its effect on the hub's own routes.
+    /// The policy's effect on the hub's own routes.
     pub report: show::PolicyReport,
 }
 
@@ -83,7 +83,7 @@ pub fn policy(shown: &PolicyPage) -> Markup {
     page(&format!("{} {key}", report.kind), &shown.hub, &shown.notices, body)
 }
 
-/// A form for the name of a cluster, and the explanation for it.
+/// A form for the name of a cluster, and the explanation for that cluster.
 fn why(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
     let key = report.origin.object();

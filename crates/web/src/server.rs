@@ -280,7 +280,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     making.await.map(Page).map_err(|_| pages.internal_error())
 }
 
-/// One line for each of the first `faults`, and the number of further ones.
+/// One line for each of the first `faults`, and the number of further faults.
 fn lines_of<F: ToString>(faults: Vec<F>) -> Vec<String> {
     let mut lines: Vec<String> = faults.iter().take(FAULTS_LIMIT).map(ToString::to_string).collect();
     if let Some(more) = faults.len().checked_sub(FAULTS_LIMIT).filter(|more| *more > 0) {

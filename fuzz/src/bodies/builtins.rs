@@ -126,7 +126,7 @@ fn certificate(names: &[u8]) -> Vec<u8> {
     element(0x30, &[element(0x30, &parts), algorithm, element(3, &[0])].concat())
 }
 
-/// `der` in base64. Three bytes of `data` change one byte.
+/// `der` in base64. Each three bytes of `data` change one byte of `der`.
 fn mutated(mut der: Vec<u8>, data: &[u8]) -> String {
     for change in data.rchunks_exact(3).take(4) {
         let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % der.len();

@@ -3,8 +3,8 @@
 //! for each ancestor, `true` follows. The text `REVISION` is replaced by the planned revision.
 //!
 //! For any feedback, the annotations are JSON within their limits and their numbers add up. A cluster counts as applied
-//! only if it reports that for the present copy. No cluster looks better than the status of one of its ancestors. The
-//! feedback of a cluster does not change the entries of other clusters.
+//! only if it reports that the present copy is applied. No cluster looks better than the status of one of its
+//! ancestors. The feedback of a cluster does not change the entries of other clusters.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

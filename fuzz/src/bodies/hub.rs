@@ -37,7 +37,7 @@ pub(super) const PREFIX: &str = "kuadrant-";
 const TYPED: &str = "AuthPolicy";
 /// The time of the first lists. Not zero, because a time of zero means never.
 const START: i64 = 1_000_000_000_000;
-/// The maximum number of steps of an input; more take longer without reaching new code.
+/// The maximum number of steps of an input. More steps take longer without reaching new code.
 const STEPS: usize = 64;
 
 /// ManifestWorks by cluster and name.

@@ -1,10 +1,10 @@
-//! Parses parameters. Accepted parameters mean the same after serialization, and a rejection is one short line
-//! with its place.
+//! Parses parameters. Accepted parameters mean the same after serialization. A rejection is one short line with the
+//! place of the error.
 
 use policy_sync_api::params::path::StatusPath;
 use policy_sync_api::params::{MAX_KINDS, Params, ParamsError};
 
-/// The maximum size of a fault with its place in bytes, so that a condition has room for ten faults.
+/// The maximum size in bytes of a fault with its place. A condition then has room for ten faults.
 const LIMIT: usize = 1024;
 
 pub fn body(data: &[u8]) {

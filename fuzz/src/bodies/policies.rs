@@ -111,7 +111,7 @@ fn is_whole<'w>(
     (companions.iter().map(|manifest| &manifest.0).collect(), &copy.0)
 }
 
-/// The valid parameters of the class of the Gateway `key`, if it is a class of this controller.
+/// The valid parameters of the class of the Gateway `key`; `None` if the class belongs to another controller.
 fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
     let class = hub.objects.get(&(GATEWAYS.all(), key.clone()))?["spec"]["gatewayClassName"].as_str()?;
     let spec = &hub.objects.get(&(CLASSES.all(), ObjectKey::new("", class)))?["spec"];

@@ -1,6 +1,6 @@
-//! Requests to a cluster. The input has a request and the objects of the cluster: `{"request": ["host",
-//! "/path", "METHOD", "header=value", port], "objects": […]}`. Each responding backend is on a path of the
-//! topology with the right port, and repeated requests have the same results.
+//! Evaluates requests to a cluster. The input has a request and the objects of the cluster: `{"request": ["host",
+//! "/path", "METHOD", "header=value", port], "objects": […]}`. Each responding backend is on a path of the topology
+//! with the right port, and repeated requests have the same results.
 
 use policy_sync_topology::show::{EffectiveReport, Scope};
 use policy_sync_topology::{BadRequest, Graph, Request};

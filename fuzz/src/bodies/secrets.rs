@@ -14,8 +14,8 @@ use super::hub::{Hub, PREFIX};
 const TYPE: &str = "kubernetes.io/tls";
 const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
-/// Checks that the works of the Gateway `key` contain exactly the allowed Secrets. `copies` states whether its
-/// class copies Secrets. `companions` are the manifests besides the Gateway.
+/// Checks that the works of the Gateway `key` contain exactly the allowed Secrets. `copies` states whether the class of
+/// the Gateway copies Secrets. `companions` are the manifests besides the Gateway.
 pub(super) fn check_copied_secrets(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
     let of = |kind: &'static str| companions.iter().copied().filter(move |object| object["kind"] == kind);
     let text =

@@ -23,7 +23,7 @@ pub fn body(data: &[u8]) {
     assert_eq!(self::printed(&list), printed, "the order of objects changes the output");
 }
 
-/// Parses the objects, and keeps the first of each identity.
+/// Parses the objects. Of several objects with the same kind, namespace and name, keeps the first.
 pub fn objects(list: &[Value]) -> Vec<HubObject> {
     let mut known = BTreeSet::new();
     let objects = list.iter().filter_map(|value| serde_json::from_str::<HubObject>(&value.to_string()).ok());

@@ -1,9 +1,9 @@
 //! B2 and B3: the spec of one policy changes. Measures the time until its last work has changed, and the number
 //! of requests.
 //!
-//! Raw bursts send the same patches to the same works. No controller runs at that time, because it would revert
-//! them. After each burst, a second one restores the works, and is measured as well. Both arms end when the
-//! harness's watch delivers the last changed work.
+//! Raw bursts send the same patches to the same works. No controller runs during the bursts, because a controller would
+//! revert the patches. After each burst, a second burst restores the works, and is measured as well. Both measurements
+//! end when the harness's watch delivers the last changed work.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Res
     Ok(last.saturating_duration_since(started))
 }
 
-/// Pairs of raw bursts, one for each policy; the second of a pair reverts the first.
+/// Pairs of raw bursts, one for each policy; the second burst of a pair reverts the first burst.
 async fn raw_bursts(
     hub: &MeasuredHub,
     observer: &mut Observer,

@@ -1,5 +1,5 @@
-//! R3: creates of apps at a constant rate, each with a review. The controller with many documents reviews them,
-//! or a raw webhook, or a raw webhook that patches the app as the controller does.
+//! R3: creates of apps at a constant rate, each with a review. The reviewer is the controller with many documents, a
+//! raw webhook, or a raw webhook that patches the app as the controller does.
 
 use anyhow::{Context, Result};
 use kube::Client;

@@ -18,7 +18,7 @@ use policy_sync_testenv::{fixtures, wait};
 pub(super) const CLUSTERS: usize = 100;
 /// One in this many documents is an Ingress.
 pub(super) const INGRESSES: usize = 20;
-/// Pattern of the names of namespaces with documents.
+/// Glob for the names of namespaces with documents.
 pub(super) const PATTERN: &str = "documents-*";
 /// Number of namespaces with pods.
 const NAMESPACES: usize = 100;

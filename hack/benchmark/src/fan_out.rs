@@ -1,7 +1,7 @@
 //! B1: cold fan-out. Everything exists except works. Measures the time from the controller's start until the last
 //! work of a policy exists.
 //!
-//! Both arms end when the harness's watch delivers the last of these works. The controller's time includes its
+//! Both measurements end when the harness's watch delivers the last of these works. The controller's time includes its
 //! start, its lists, the Lease, and the works of Gateways and of access, which the raw writer does not create.
 
 use std::time::{Duration, Instant};

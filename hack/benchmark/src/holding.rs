@@ -10,7 +10,7 @@ use super::rego_policies;
 use super::report::{Measure, progress};
 use super::usage::Memory;
 
-/// Goal for the documents' memory as a fraction of OPA's.
+/// Goal for the documents' memory as a fraction of OPA's memory.
 const RATIO_GOAL: f64 = 0.4;
 
 /// Memory of a controller with the embedded engine, and of an OPA server filled by another controller.
@@ -20,7 +20,7 @@ struct MemoryUse {
     opa: Memory,
 }
 
-/// The controller's additional memory with documents, and its ratio to OPA's.
+/// The controller's additional memory with documents, and its ratio to OPA's memory.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     rego_policies::set(hub).await?;
     let idle = held(hub, 0, options).await?;

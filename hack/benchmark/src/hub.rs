@@ -177,7 +177,7 @@ impl MeasuredHub {
     }
 
     fn launch_with(&self, more: &[String]) -> Result<Controller> {
-        // Longer than any pause of the process. No row measures the takeover after a crash.
+        // The lease duration is longer than any pause of the process. No row measures the takeover after a crash.
         let mut arguments = vec!["--leader-elect-lease-duration=15s"];
         arguments.extend(more.iter().map(String::as_str));
         Controller::launch(&self.binary, self.hub(), &arguments, None)
@@ -189,7 +189,7 @@ impl MeasuredHub {
         self.start_with(&self.arguments()).await
     }
 
-    /// Like [`MeasuredHub::start_controller`], with other arguments.
+    /// Like [`MeasuredHub::start_controller`], with additional arguments.
     pub(super) async fn start_with(&self, more: &[String]) -> Result<(Duration, Controller)> {
         let started = Instant::now();
         let controller = self.launch_with(more)?;

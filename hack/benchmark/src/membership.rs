@@ -1,12 +1,12 @@
 //! B5: a cluster joins many policies, and leaves them.
 //!
-//! A separate scene has many policies whose Gateway is on one cluster, and then also on a second one. The time to
+//! A separate scene has many policies whose Gateway is on one cluster, and then also on a second cluster. The time to
 //! join starts with the decision of the Placement. The time to leave starts after the delay for clusters that
-//! disappear. When the cluster leaves, the controller deletes the work of the Gateway first, and then the works
-//! of the policies.
+//! disappear. When the cluster leaves, the controller deletes the work of the Gateway first, and then the works of the
+//! policies.
 //!
-//! There are two baselines. One writes only the works. The other also writes the annotations in which the
-//! controller reports the clusters of each policy.
+//! There are two baselines. One baseline writes only the works. The other baseline also writes the annotations in which
+//! the controller reports the clusters of each policy.
 
 use std::iter;
 use std::time::{Duration, Instant};
@@ -172,7 +172,7 @@ impl MembershipRun<'_> {
     }
 }
 
-/// The requests in `first`. A request from `second` follows each of them, until none are left.
+/// The requests in `first`. A request from `second` follows each request, until `second` has no more requests.
 fn in_turn(first: Vec<PreparedRequest>, second: &[PreparedRequest]) -> Vec<PreparedRequest> {
     let second = second.iter().cloned().map(Some).chain(iter::repeat(None));
     first.into_iter().zip(second).flat_map(|(first, second)| iter::once(first).chain(second)).collect()

@@ -1,4 +1,4 @@
-//! B6: the memory of the controller in comparison with an idle one, while metrics are scraped.
+//! B6: the memory of the controller in comparison with an idle controller, while metrics are scraped.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
     let works = sample::count(hub.size());
-    // Goals are not lower for fewer works, because then most memory is the allocator's.
+    // Goals are not lower for fewer works, because then most memory belongs to the allocator.
     let goal = |mib: f64| mib * (works / GOALS_ARE_FOR).max(1.0);
     let row = |what: &str, value: f64, mib: f64| {
         Measure::at_most("B6", format!("{what}, {works} works"), value, "MiB", goal(mib))

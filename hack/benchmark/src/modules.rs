@@ -50,8 +50,8 @@ deny[{
     ),
 ];
 
-/// Deny policies with their keys in a ConfigMap: the published ones, then policies about pod labels. Every third
-/// of the latter denies the pods of the benchmark.
+/// Deny policies with their keys in a ConfigMap. The published policies come first, then policies about pod labels.
+/// Every third policy about labels denies the pods of the benchmark.
 pub(super) fn denying(count: usize) -> Vec<(String, String)> {
     let published = PUBLISHED.map(|(key, text)| (key.to_owned(), text.to_owned()));
     let of_labels = (0..count.saturating_sub(PUBLISHED.len())).map(|number| {
@@ -88,8 +88,8 @@ pub(super) fn owners(count: usize) -> impl Iterator<Item = String> {
     (0..count.saturating_sub(PUBLISHED.len())).step_by(3).map(|number| format!("owner-{number:02}"))
 }
 
-/// Authorization policies with their keys in a ConfigMap. The first one is published. The others deny reads of
-/// Secrets in namespaces that do not exist.
+/// Authorization policies with their keys in a ConfigMap. The first policy is published. The other policies deny reads
+/// of Secrets in namespaces that do not exist.
 pub(super) fn authorizing(count: usize) -> Vec<(String, String)> {
     let (key, text) = EXEC;
     let of_secrets = (1..count).map(|number| {

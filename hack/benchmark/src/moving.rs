@@ -1,8 +1,8 @@
 //! R6: a cluster loses its certification, and one in ten apps moves. Measures the time until the last app has
 //! moved, and compares it with a raw burst of the same patches.
 //!
-//! The other apps require certification too, but keep their developers' placement. The policy is evaluated for
-//! all of them.
+//! The other apps require certification too, but keep their developers' placement. The policy is evaluated for all
+//! apps.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ const NAME: &str = "moving";
 const PART: usize = 10;
 /// Label of the apps that move.
 const MOVES: &str = "moves";
-/// Goal for the time as a multiple of a raw burst.
+/// Goal for the time as a multiple of the time of a raw burst.
 const RATIO: f64 = 1.3;
 /// Additional seconds in the goal.
 const MORE: f64 = 1.0;
@@ -90,7 +90,7 @@ async fn clear(hub: &MeasuredHub, objects: &[Value]) -> Result<()> {
     documents::clear(&hub.client, DEPLOYMENTS, documents::namespaces()).await
 }
 
-/// An app that requires certification. The policy places one in ten of these apps. Developers place the others.
+/// An app that requires certification. The policy places one in ten of these apps. Developers place the other apps.
 fn app(index: usize) -> Value {
     let mut app = apps::app(&documents::namespace(index), &format!("app-{index:05}"));
     if index.is_multiple_of(PART) {

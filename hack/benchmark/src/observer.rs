@@ -1,6 +1,6 @@
 //! Observes creates, changes and deletes of objects with the harness's own watch.
 //!
-//! Both arms of a comparison are observed in the same way, with the same cost. The watch requests only metadata.
+//! The baseline and the controller are observed in the same way, at the same cost. The watch requests only metadata.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

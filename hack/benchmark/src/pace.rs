@@ -56,7 +56,7 @@ where
     Ok(completed)
 }
 
-/// Creates the objects with these numbers at the rate.
+/// Creates the objects with these numbers, `rate` per second.
 pub(super) async fn create(
     hub: &Client,
     path: &str,

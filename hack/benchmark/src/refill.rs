@@ -21,7 +21,7 @@ use super::{Options, apps};
 const NAMESPACE: &str = "refilled";
 /// Poll interval for OPA's port.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Goal for the time as a multiple of the bare client's.
+/// Goal for the time as a multiple of the bare client's time.
 const GOAL: f64 = 3.0;
 
 /// Measures the time from the start of OPA's new listener until an app is placed, as a multiple of a bare
@@ -74,8 +74,8 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
         contents.push((format!("/v1/policies/{}", text("id")), text("raw").as_bytes().to_vec()));
     }
     ensure!(!contents.is_empty(), "OPA has no policies");
-    // OPA rejects calls of functions that it does not have yet. So this module, which calls the others, is the
-    // last one.
+    // OPA rejects calls of functions that it does not have yet, so the module that calls functions of all other modules
+    // is the last one.
     contents.sort_by_key(|(path, _)| path.ends_with("/policysync/installed"));
     let (_, data) = opa.ask("GET", "/v1/data/kubernetes", Vec::new()).await?;
     ensure!(data["result"]["pods"].is_object(), "OPA has no pods");

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::sample::Sample;
 
-/// One measured value and its goal. A row of the table may have several.
+/// One measured value and its goal. A row of the table may have several measured values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measure {
     id: &'static str,
@@ -33,7 +33,7 @@ impl Measure {
         Self { id, measure: measure.into(), value, unit, goal, holds: value <= goal, detail: String::new() }
     }
 
-    /// The ratio of the controller's median to the baseline's.
+    /// The ratio of the controller's median to the baseline's median.
     pub(super) fn ratio(
         id: &'static str,
         measure: impl Into<String>,

@@ -1,7 +1,7 @@
 //! B4: a restart with everything settled. Measures the writes, and the time until the controller is ready.
 //!
 //! The raw lister reads the same works in pages on a new connection and decodes them completely, with the best of
-//! several page sizes. It lists no other kinds, and starts no process.
+//! several page sizes. The lister lists no other kinds, and starts no process.
 
 use anyhow::{Result, ensure};
 

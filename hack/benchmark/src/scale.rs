@@ -14,9 +14,9 @@ use super::report::{Measure, progress};
 const GROWTH: usize = 10;
 /// The two numbers of deny policies.
 const POLICIES: [usize; 2] = [5, 50];
-/// Goal for ten times as many documents, as a multiple.
+/// Goal for the duration with ten times as many documents, as a multiple of the duration with fewer.
 const DOCUMENTS_GOAL: f64 = 1.2;
-/// Goal for ten times as many policies, as a multiple.
+/// Goal for the duration with ten times as many policies, as a multiple of the duration with fewer.
 const POLICIES_GOAL: f64 = 10.0;
 
 /// Measures the duration with more documents or policies, as a multiple of the duration with fewer.

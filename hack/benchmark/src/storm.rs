@@ -20,7 +20,7 @@ const LAST_FOLD: Duration = Duration::from_secs(2);
 /// Title of the row about the last fold.
 const LAST: &str = "last fold after watches told of the last status";
 
-/// Folds during and after a storm.
+/// Measures folds while all statuses change, and after the last change.
 pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, controller) = hub.start_controller().await?;

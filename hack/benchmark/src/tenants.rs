@@ -26,7 +26,7 @@ use policy_sync_testenv::fixtures;
 
 /// Namespaces of the large tenants.
 const TENANTS: [&str; 5] = ["tenant-0", "tenant-1", "tenant-2", "tenant-3", "tenant-4"];
-/// Number of the large tenants' clusters, each with a different value of the label.
+/// Number of the large tenants' clusters. Each cluster has a different value of [`LABEL`].
 const CLUSTERS: usize = 64;
 const LABEL: &str = "name";
 /// Sizes of the large tenants' specs and overrides, in bytes.
@@ -34,7 +34,7 @@ const SPEC: usize = 371_000;
 const OVERRIDES: usize = 250_000;
 /// Interval at which each large tenant changes its policy.
 const EVERY: Duration = Duration::from_secs(1);
-/// Goal for the time until the other tenant's first work, in seconds above a raw writer's. The raw writer
+/// Goal for the time until the other tenant's first work, in seconds above the time of a raw writer. The raw writer
 /// accounts for the load on the hub itself.
 const GOAL: f64 = 1.0;
 /// Number of concurrent patches of the raw writer.
@@ -42,7 +42,8 @@ const RAW_AT_ONCE: usize = 32;
 /// Goal for the controller's additional memory, in MiB.
 const MEMORY_GOAL: f64 = 32.0;
 
-/// Time until the first work of a changed policy while tenants change theirs, and the controller's memory.
+/// Measures the time until the first work of a changed policy changes, while the large tenants change their policies.
+/// Also measures the controller's memory.
 pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, without) = hub.start_controller().await?;
@@ -123,7 +124,7 @@ async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> 
     }
 }
 
-/// Watches the policies of all namespaces, as a controller must, and sends the names of changed ones.
+/// Watches the policies of all namespaces, as a controller must, and sends the names of changed policies.
 async fn watch_changes(
     hub: &MeasuredHub,
 ) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
@@ -147,8 +148,7 @@ async fn watch_changes(
     Ok((AbortOnDropHandle::new(watcher), changed_names))
 }
 
-/// The same change by a raw writer. It has prepared its patches, and sends them once the watch delivers the
-/// change.
+/// A raw writer makes the same change as the controller: it sends prepared patches once the watch delivers the change.
 async fn change_raw(
     hub: &MeasuredHub,
     observer: &mut Observer,

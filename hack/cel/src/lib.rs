@@ -40,7 +40,7 @@ fn evaluate(expression: &str, object: &Value, result: Option<bool>) -> std::resu
     program.execute(&context).map_err(|error| error.to_string())
 }
 
-/// Defines the functions instead of using those of the crate, whose `size` counts bytes.
+/// Defines the functions of this crate in place of those of the crate `cel`, whose `size` counts bytes.
 fn add_functions(context: &mut Context<'_, '_>) -> std::result::Result<(), cel::DeclarationError> {
     context.add_function("size", size)?;
     context.add_function("string", string)?;

@@ -16,7 +16,7 @@ const KUBECONFIG: &str = include_str!("../../../ocm-manifests/authorize/kubeconf
 const FOLDER: &str = "/etc/kubernetes/policy-sync/";
 /// The controller's address in the manifests.
 const ADDRESS: &str = "https://10.96.0.99/";
-/// Precedes the certificate's name in the manifests; not needed for 127.0.0.1.
+/// The field for the certificate's name in the manifests. For 127.0.0.1, the field is not needed.
 const SERVER_NAME: &str = "tls-server-name:";
 
 /// The user that the manifests exempt.

@@ -1,5 +1,5 @@
-//! Compares the tables in `docs/reference/bad-input` with those that tests generate. `POLICY_SYNC_UPDATE=1`
-//! writes the generated table instead.
+//! Compares the tables in `docs/reference/bad-input` with the tables that tests generate. `POLICY_SYNC_UPDATE=1` writes
+//! the generated table instead.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Builds the programs of a control plane and other tools of the tests once, from pinned Go modules.
 //!
 //! Each group in `tools/` is a separate Go module, because their dependencies conflict; its `go.sum` pins all
-//! checksums. Results are in `target/testenv`. Beside each is a stamp file with the text of `go.mod` and
-//! `go.sum`, so that a changed pin triggers a rebuild. Test processes run concurrently. A file lock makes the
-//! others wait while one process builds.
+//! checksums. Results are in `target/testenv`. Beside each result is a stamp file with the text of `go.mod` and
+//! `go.sum`, so that a changed pin triggers a rebuild. Test processes run concurrently. A file lock makes other
+//! processes wait while one process builds.
 //!
-//! `KUBEBUILDER_ASSETS` names a directory with some of the programs; only the missing ones are built.
+//! `KUBEBUILDER_ASSETS` names a directory with some of the programs; only missing programs are built.
 //! `POLICY_SYNC_TESTENV_DIR` replaces `target/testenv`.
 
 mod debian;
@@ -108,7 +108,7 @@ pub async fn opa() -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// Returns an error if its module cannot be downloaded.
+/// Returns an error if OPA's Go module cannot be downloaded.
 pub async fn opa_cases() -> Result<PathBuf> {
     blocking(go::opa_cases).await
 }
@@ -144,7 +144,7 @@ pub async fn yaml_cases() -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// Returns an error if the download fails or its hash differs from the pinned one.
+/// Returns an error if the download fails or the hash of the file differs from the pinned hash.
 pub async fn axe() -> Result<PathBuf> {
     blocking(|| {
         let directory = made_directory()?;
@@ -167,7 +167,7 @@ fn made_directory() -> Result<PathBuf> {
     directory.canonicalize().with_context(|| format!("resolving {}", directory.display()))
 }
 
-/// The program in `KUBEBUILDER_ASSETS`, otherwise the one built from `tools/`.
+/// The program in `KUBEBUILDER_ASSETS` if it exists, otherwise the program that is built from `tools/`.
 fn built(directory: &Path, program: &'static Program) -> Result<PathBuf> {
     let given = std::env::var_os("KUBEBUILDER_ASSETS").map(|assets| PathBuf::from(assets).join(program.name));
     match given.filter(|path| path.is_file()) {
@@ -178,7 +178,8 @@ fn built(directory: &Path, program: &'static Program) -> Result<PathBuf> {
     }
 }
 
-/// The program at `inside` in a Debian package: the one on the `PATH`, otherwise extracted from the package.
+/// The program at `inside` in a Debian package: from the `PATH` if it is installed, otherwise extracted from the
+/// package.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! Certificates of one control plane: its certificate authority, and the servers and users signed by it.
 //!
-//! Nothing is shared between control planes, so each rejects the kubeconfigs of the others.
+//! Control planes share no certificates, so an API server rejects the kubeconfigs of other control planes.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -68,8 +68,8 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// Signs a certificate for a server on 127.0.0.1. It is valid for clients too, because etcd connects to
-    /// itself with it.
+    /// Signs a certificate for a server on 127.0.0.1. It is valid for clients too, because etcd uses the certificate to
+    /// connect to itself.
     pub fn server(&self, name: &str) -> Result<Identity> {
         self.server_with(parameters(name, None))
     }

@@ -27,11 +27,12 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Options of a control plane.
 #[derive(Debug, Default)]
 pub struct ControlPlaneOptions {
-    /// Used in kubeconfigs, directories and errors.
+    /// The name of the control plane in kubeconfigs, directories and errors.
     pub name: String,
-    /// Installed before the controller manager starts: its garbage collector discovers new kinds only every 30 s.
+    /// The CRDs. They are installed before the controller manager starts, because its garbage collector discovers new
+    /// kinds only every 30 s.
     pub crds: Vec<Crd>,
-    /// Directory of all files, which is kept. By default a temporary directory.
+    /// The directory for all files, which is kept. By default, a temporary directory.
     pub directory: Option<PathBuf>,
 }
 
@@ -108,12 +109,12 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The name from its options.
+    /// The name from the options of the control plane.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The directory of its files: kubeconfigs, logs, data.
+    /// The directory of the control plane's files: kubeconfigs, logs, data.
     pub fn directory(&self) -> &Path {
         self.runtime_directory.path()
     }
@@ -122,7 +123,7 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// Starts further programs that end with this control plane.
+    /// The directory that starts further programs, which end with this control plane.
     pub fn runtime_directory(&self) -> &RuntimeDirectory {
         &self.runtime_directory
     }
@@ -132,12 +133,12 @@ impl ControlPlane {
         url(&self.api_port)
     }
 
-    /// Its programs, and `kubectl`.
+    /// The programs of the control plane, and `kubectl`.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// A new administrator client. It is bound to the current runtime, so each test needs its own.
+    /// A new administrator client. It is bound to the current runtime, so each test needs a separate client.
     pub fn client(&self) -> Result<Client> {
         Client::try_from(self.admin.clone()).with_context(|| format!("creating a client for {}", self.name))
     }
@@ -269,6 +270,6 @@ fn url(port: &Port) -> String {
 
 /// Installs the process-wide crypto provider that TLS clients need.
 pub fn install_tls_provider() {
-    // Fails if a provider is already installed, which is fine.
+    // The call fails if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -19,14 +19,14 @@ use crate::wait;
 /// Time limit for a start or a stop on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Period without writes after which the controller counts as settled. Longer than its batching window and the
-/// delay for rewritten PlacementDecisions together.
+/// Period without writes after which the controller counts as settled. This period is longer than the batching window
+/// and the delay for rewritten PlacementDecisions together.
 const QUIET: Duration = Duration::from_secs(7);
 /// Time limit for settling.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Flag for the duration of the Lease. After a crash, the next controller waits for this duration.
 const LEASE: &str = "--leader-elect-lease-duration";
-/// Shorter than the default, for fast takeovers.
+/// A lease duration in seconds that is shorter than the default, for fast takeovers.
 const LEASE_SECONDS: u32 = 3;
 
 /// A running controller. Dropping it kills the process.
@@ -43,7 +43,8 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// Returns an error with the end of the log if it does not start, or is not ready and the leader in time.
+    /// Returns an error with the end of the log if the controller does not start, or is not ready and the leader in
+    /// time.
     pub async fn start(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
         let mut controller = Self::launch(binary, hub, arguments, None)?;
         controller.ready().await?;
@@ -106,7 +107,7 @@ impl Controller {
         if !arguments.iter().any(|argument| argument.starts_with(LEASE)) {
             all.push(format!("{LEASE}={LEASE_SECONDS}s"));
         }
-        // All controllers of a hub would write the same ConfigMap.
+        // By default, controllers store no topology: all controllers of a hub would write the same ConfigMap.
         if !arguments.iter().any(|argument| argument.starts_with("--topology")) {
             all.push("--topology=false".to_owned());
         }
@@ -144,7 +145,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not the leader in time.
+    /// Returns an error if the controller is not the leader in time.
     pub async fn leads(&self) -> Result<()> {
         wait::until("the controller is the leader", LIMIT, || async {
             ensure!(self.is_leader().await?, "{}", self.server.failure("is not the leader"));
@@ -175,7 +176,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no response or it cannot be parsed.
+    /// Returns an error if there is no response, or if the response cannot be parsed.
     pub async fn metrics(&self) -> Result<Metrics> {
         Metrics::parse(get(self.metrics.number(), "/metrics").await?.1)
     }
@@ -206,7 +207,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// Returns an error if it does not settle in time.
+    /// Returns an error if the controller does not settle in time.
     pub async fn settled(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         let mut seen = usize::MAX;
         let mut since = std::time::Instant::now();

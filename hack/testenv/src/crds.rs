@@ -21,7 +21,7 @@ pub use self::reports::reports;
 use crate::binaries::Binaries;
 pub use crate::published::folder as published_folder;
 
-/// A CustomResourceDefinition as JSON, so that published ones keep fields unknown to this project.
+/// A CustomResourceDefinition as JSON, so that published definitions keep fields unknown to this project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crd(Value);
 
@@ -63,7 +63,7 @@ pub enum ClusterType {
     Spoke,
 }
 
-/// All CRDs of `side`. Published ones replace generated ones.
+/// All CRDs of `side`. Published CRDs replace generated CRDs.
 pub fn for_cluster_type(side: ClusterType, binaries: &Binaries) -> Result<Vec<Crd>> {
     let published = match published_folder() {
         Some(folder) => published::read(&folder)?,

@@ -1,7 +1,7 @@
 //! A hub and its spokes.
 //!
-//! The start takes seconds, so the tests of a binary share one fleet ([`Fleet::shared`]) and use separate
-//! namespaces. A test that breaks parts of a fleet starts a separate one.
+//! The start takes seconds, so the tests of a binary share one fleet ([`Fleet::shared`]) and use separate namespaces. A
+//! test that breaks parts of a fleet starts a separate fleet.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,13 +32,13 @@ pub struct FleetOptions {
     pub policy_controllers: bool,
     /// Whether the work agents report lists, objects and fractions as JSON.
     pub raw_feedback: bool,
-    /// Directory of all files, which is kept. By default temporary directories.
+    /// The directory for all files, which is kept. By default, temporary directories.
     pub directory: Option<PathBuf>,
 }
 
 impl FleetOptions {
-    /// Spokes with agents and policy controllers. The label `region` of each is the part of its name before the
-    /// first `-`.
+    /// Spokes with agents and policy controllers. The label `region` of each spoke is the part of the spoke's name
+    /// before the first `-`.
     pub fn spokes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let labelled = |name: &str| {
             let region = name.split('-').next().unwrap_or(name).to_owned();

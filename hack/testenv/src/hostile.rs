@@ -87,7 +87,7 @@ impl Hostile {
         text
     }
 
-    /// A valid name: a known one, or one that never existed.
+    /// A valid name: a known name, or a name that never existed.
     fn name(&mut self, known: &[&str]) -> String {
         if known.is_empty() || self.once_in(3) {
             self.invented_names += 1;
@@ -124,12 +124,12 @@ impl Hostile {
         if self.once_in(4) { self.text(60) } else { self.time() }
     }
 
-    /// A timestamp in the first hours of 2026, or close to the smallest or largest supported one.
+    /// A timestamp in the first hours of 2026, or close to the smallest or largest supported timestamp.
     fn time(&mut self) -> String {
         let [hour, minute, second] = [self.below(4), self.below(60), self.below(60)];
         match self.below(6) {
             0 => "1970-01-01T00:00:00Z".to_owned(),
-            // jiff, which parses these timestamps, supports no later ones.
+            // jiff, which parses the timestamps, supports no later time.
             1 => "9999-12-30T21:59:59Z".to_owned(),
             _ => format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z"),
         }

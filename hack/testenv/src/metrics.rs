@@ -21,7 +21,7 @@ pub struct Metrics {
 /// One line of the text format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The name; for a histogram with `_bucket`, `_sum` or `_count`.
+    /// The name. The names of a histogram's series end with `_bucket`, `_sum` or `_count`.
     pub name: String,
     /// Labels by name.
     pub labels: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl Metrics {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none, or more than one.
+    /// Returns an error if there is no such series, or more than one.
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64> {
         let mut found = self.with(name, labels);
         let value = found.next().map(|series| series.value);

@@ -1,9 +1,9 @@
 //! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant does, without
 //! enforcing anything.
 //!
-//! It implements an annotation that no Kuadrant release supports yet: a synced policy yields to a local one of
-//! the same kind and target (RFC 0007, Policy Hierarchy). It accepts and programs Gateways. For the kind with
-//! ancestors in its status, it acts as two controllers.
+//! The controller implements an annotation that no Kuadrant release supports yet: a synced policy yields to a local
+//! policy of the same kind and target (RFC 0007, Policy Hierarchy). The controller also accepts and programs Gateways.
+//! For the kind with ancestors in its status, the controller acts as two controllers.
 //!
 //! ```text
 //! watches: policies of each kind, Gateways ──▶ tables ──▶ verdicts (pure) ──▶ status patches, where they differ
@@ -54,7 +54,7 @@ pub async fn run(client: Client, kinds: Vec<GroupVersionResource>, stop: Cancell
     .await;
 }
 
-/// A running policy controller. Dropping it stops it.
+/// A running policy controller. Dropping the value stops the controller.
 #[derive(Debug)]
 pub struct PolicyController {
     stop: CancellationToken,
@@ -73,7 +73,7 @@ impl PolicyController {
     /// Stops the controller and waits until its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A panic has ended the task as well.
+        // If the task has panicked, it has ended as well.
         let _ = self.task.await;
     }
 }

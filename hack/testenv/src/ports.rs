@@ -1,8 +1,8 @@
 //! Reserves free TCP ports of 127.0.0.1 across test processes.
 //!
-//! The kernel assigns ports above 32768 to any process, also for outgoing connections. An API server that
-//! restarts could lose such a port. The ports here are below that range, and a file lock prevents other test
-//! processes from choosing the same. The lock ends with its process.
+//! The kernel assigns ports above 32768 to any process, also for outgoing connections. An API server that restarts
+//! could lose such a port. The ports here are below that range, and a file lock prevents other test processes from
+//! choosing the same port. The lock ends with its process.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};

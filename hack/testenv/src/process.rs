@@ -5,9 +5,9 @@
 //!       └──pipe──▶ watchdog (sh): kills the servers and removes the directory when the pipe closes
 //! ```
 //!
-//! Dropping a [`Server`] stops it. If nothing is dropped (Ctrl-C, `kill -9`, a value in a `static`), the kernel
-//! still closes the pipe. Servers are killed without shutdown, because their data is temporary. A restarted etcd
-//! finds its writes, which are in the page cache.
+//! Dropping a [`Server`] stops it. If nothing is dropped (Ctrl-C, `kill -9`, a value in a `static`), the kernel still
+//! closes the pipe to the watchdog, which then kills the servers. Servers are killed without shutdown, because their
+//! data is temporary. A restarted etcd finds its writes, which are in the page cache.
 
 use std::fs;
 use std::io::Write;

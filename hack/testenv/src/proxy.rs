@@ -42,26 +42,26 @@ pub struct Target {
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Request: not forwarded; the connection breaks.
+    /// A request is not forwarded, and its connection breaks.
     NeverSent,
-    /// Request: processed, but the connection breaks before the response.
+    /// A request is processed, but the connection breaks before the response.
     ResponseLost,
-    /// Request: rejected with this status code, not forwarded.
+    /// A request is rejected with this status code, and not forwarded.
     Refused(u16),
-    /// Request or event: delayed.
+    /// A request or an event is delayed.
     Late(Duration),
-    /// Request: processed, but the response never arrives; with [`Proxy::injected`], a test can then crash a
+    /// A request is processed, but the response never arrives. With [`Proxy::injected`], a test can then crash a
     /// process.
     Halted,
-    /// Event: the stream ends before it.
+    /// The stream ends before an event.
     Cut,
-    /// Event: the connection breaks within it.
+    /// The connection breaks within an event.
     CutWithin,
-    /// Event: the stream reports an expired version, and ends.
+    /// The stream reports an expired version instead of an event, and ends.
     Expired,
-    /// Event: sent twice.
+    /// An event is sent twice.
     Twice,
-    /// Event: replaced by a line of invalid JSON.
+    /// An event is replaced by a line of invalid JSON.
     Garbled,
 }
 
@@ -74,7 +74,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Counts a request or event, and returns the fault if it is the planned one.
+    /// Counts a request or event, and returns the fault if it is planned for this request or event.
     fn fault(&self, verb: &str, resource: &str) -> Option<Fault> {
         let (target, fault) = self.plan?;
         if (target.verb, target.resource) != (verb, resource) {
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-/// A running proxy. Dropping it stops it.
+/// A running proxy. Dropping the value stops the proxy.
 pub struct Proxy {
     shared: Arc<Shared>,
     kubeconfig: PathBuf,

@@ -1,7 +1,7 @@
 //! RBAC rules of a work agent: on the hub, for the works of its cluster; on the spoke, the rules of a klusterlet.
 //!
-//! With more rights, tests would miss that a policy kind needs an additional permission. The rules follow those
-//! of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/) for the
+//! If the agent had more rights, tests would miss that a policy kind needs an additional permission. The rules follow
+//! those of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/) for the
 //! kinds in this environment.
 
 use anyhow::{Context, Result};

@@ -24,8 +24,8 @@ pub struct Spoke {
     // Fields are dropped in this order, so that clients stop before the API server.
     agent: Mutex<Option<Agent>>,
     policy_controller: Mutex<Option<PolicyController>>,
-    /// Runs the tasks of agent and policy controller. The runtime of a test cannot run them, because it may end
-    /// before a shared fleet does.
+    /// Runs the tasks of agent and policy controller. The runtime of a test cannot run these tasks, because the test
+    /// may end before a shared fleet.
     runtime: Handle,
     plane: ControlPlane,
 }
@@ -104,7 +104,7 @@ impl Spoke {
         if controller.is_none() {
             let plane_client = self.plane.client_config();
             let started = self.runtime.spawn(async move {
-                // Created on this runtime, to which the client is bound.
+                // The client is created on this runtime, because a client is bound to a runtime.
                 policy_controller::spawn(Client::try_from(plane_client).context("creating a client")?).await
             });
             let started = started.await.context("the start of the policy controller panicked")?;
@@ -122,8 +122,8 @@ impl Spoke {
     }
 }
 
-/// Waits until the agent has its rights. The controller manager aggregates two of its roles, and the API server
-/// applies them with a delay. An agent that starts earlier is rejected and backs off.
+/// Waits until the agent has its rights. The controller manager aggregates two of the agent's roles, and the API server
+/// applies these roles with a delay. An agent that starts earlier is rejected and backs off.
 async fn authorized(plane: &ControlPlane) -> Result<()> {
     let agent = plane.client_for(&rights::spoke_user()).await?;
     wait::until("the agent's permissions are effective", AUTHORIZED_WITHIN, || async {

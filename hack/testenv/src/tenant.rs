@@ -81,7 +81,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// As [`Controller::start`].
+    /// Returns the errors of [`Controller::start`].
     pub async fn controller(&self) -> Result<Controller> {
         self.controller_with(&[]).await
     }
@@ -90,7 +90,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// As [`Controller::start`].
+    /// Returns the errors of [`Controller::start`].
     pub async fn controller_with(&self, arguments: &[&str]) -> Result<Controller> {
         let name = format!("--controller-name={}", self.controller_name());
         let arguments: Vec<&str> = [name.as_str()].into_iter().chain(arguments.iter().copied()).collect();
@@ -101,7 +101,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// As [`Controller::ready`].
+    /// Returns the errors of [`Controller::ready`].
     pub async fn follower(&self) -> Result<Controller> {
         let name = format!("--controller-name={}", self.controller_name());
         let mut controller = Controller::launch(self.binary, self.hub, &[&name], None)?;
@@ -113,7 +113,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects them.
+    /// Returns an error if the hub rejects the parameters.
     pub async fn parameters(&self, parameters: &Value) -> Result<()> {
         apply(&self.client, &fixtures::params_config_map(&self.name, "params", parameters)).await.map(drop)
     }
@@ -133,7 +133,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects it.
+    /// Returns an error if the hub rejects the PlacementDecision.
     pub async fn decide(&self, placement: &str, slice: usize, clusters: &[&str]) -> Result<()> {
         let decision = fixtures::placement_decision(&self.name, placement, slice, clusters);
         apply_with_status(&self.client, &decision).await.map(drop)
@@ -143,7 +143,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects it.
+    /// Returns an error if the hub rejects the status.
     pub async fn select(&self, placement: &str, selected: usize) -> Result<()> {
         let placement = fixtures::placement(&self.name, placement, selected);
         apply_with_status(&self.client, &placement).await.map(drop)
@@ -153,7 +153,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects it.
+    /// Returns an error if the hub rejects the object.
     pub async fn apply(&self, object: &Value) -> Result<DynamicObject> {
         apply(&self.client, object).await
     }
@@ -162,7 +162,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects it.
+    /// Returns an error if the hub rejects the patch.
     pub async fn merge(&self, object: &Value, patch: &Value) -> Result<DynamicObject> {
         let (api, name) = api_for(&self.client, object).await?;
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.context("patching")
@@ -172,7 +172,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the object cannot be read.
     pub async fn get(&self, object: &Value) -> Result<DynamicObject> {
         let (api, name) = api_for(&self.client, object).await?;
         api.get(&name).await.with_context(|| format!("reading {name}"))
@@ -182,7 +182,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be deleted, or is not gone in time.
+    /// Returns an error if the object cannot be deleted, or still exists after the time limit.
     pub async fn delete(&self, object: &Value) -> Result<()> {
         let (api, name) = api_for(&self.client, object).await?;
         let uid = api.get(&name).await.with_context(|| format!("reading {name}"))?.metadata.uid;
@@ -200,7 +200,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be listed.
+    /// Returns an error if the works cannot be listed.
     pub async fn works(&self) -> Result<Vec<ManifestWork>> {
         let controller = ControllerName::new(&self.controller_name());
         let selector = ListParams::default().labels(&format!("{CONTROLLER}={}", controller.hash()));
@@ -213,7 +213,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be listed.
+    /// Returns an error if the works cannot be listed.
     pub async fn work_names(&self) -> Result<Vec<String>> {
         let name = |work: &ManifestWork| {
             let name = work.name_any();
@@ -241,7 +241,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none.
+    /// Returns an error if there is no such work.
     pub async fn work(&self, cluster: &str, readable: &str) -> Result<ManifestWork> {
         let mut works = self.works().await?.into_iter();
         let fits = |work: &ManifestWork| {
@@ -255,7 +255,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if that takes too long.
+    /// Returns an error if `fits` accepts no work in time.
     pub async fn until_work(
         &self,
         cluster: &str,
@@ -274,7 +274,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the hub rejects it.
+    /// Returns an error if the hub rejects the status.
     pub async fn report(&self, work: &ManifestWork, report: &WorkReport) -> Result<()> {
         let api: Api<ManifestWork> =
             Api::namespaced(self.client.clone(), &work.namespace().unwrap_or_default());
@@ -309,7 +309,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the object cannot be read.
     pub async fn annotations(&self, object: &Value) -> Result<BTreeMap<String, String>> {
         Ok(self.get(object).await?.metadata.annotations.unwrap_or_default())
     }
@@ -318,7 +318,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Returns an error if it does not settle in time.
+    /// Returns an error if the controller does not settle in time.
     pub async fn settled(&self, controller: &Controller) -> Result<Vec<Request>> {
         controller.settled(self.hub).await
     }

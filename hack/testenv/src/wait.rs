@@ -23,7 +23,7 @@ where
 ///
 /// # Errors
 ///
-/// As [`until`].
+/// Returns the errors of [`until`].
 pub async fn until_seen<T, F>(
     what: &str,
     limit: Duration,

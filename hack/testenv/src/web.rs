@@ -41,7 +41,7 @@ impl Pages {
     ///
     /// # Panics
     ///
-    /// If it prints no address.
+    /// If the command prints no address.
     #[allow(clippy::unwrap_used)]
     pub async fn start(command: Command) -> Self {
         let process = Running::start(command);

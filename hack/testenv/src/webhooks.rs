@@ -80,7 +80,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be written.
+    /// Returns an error if the certificate cannot be written.
     pub fn renew(&self) -> Result<()> {
         self.serve_with(&self.files()?.authority.server("webhooks")?)
     }
@@ -89,7 +89,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be written.
+    /// Returns an error if the certificate cannot be written.
     pub fn expire(&self) -> Result<()> {
         self.serve_with(&self.files()?.authority.expired_server("webhooks")?)
     }
@@ -144,7 +144,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none.
+    /// Returns an error if the controller creates its own certificate.
     pub fn authority(&self) -> Result<String> {
         Ok(self.files()?.authority.certificate())
     }
@@ -161,7 +161,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be written.
+    /// Returns an error if the webhook configurations cannot be written.
     pub async fn install(&self, hub: &Client) -> Result<()> {
         for configuration in self.configurations() {
             apply(hub, &configuration).await?;
@@ -173,7 +173,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be deleted.
+    /// Returns an error if the webhook configurations cannot be deleted.
     pub async fn uninstall(&self, hub: &Client) -> Result<()> {
         for configuration in self.configurations() {
             delete(hub, &configuration).await?;

@@ -18,9 +18,9 @@ use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 /// The running environment. Dropping it stops all its programs.
 #[derive(Debug)]
 pub(super) struct Demo {
-    // Stops before the hub that it watches.
+    // The controller, which stops before the hub that it watches.
     controller: Mutex<Option<Controller>>,
-    // Stops after the controller that queries it.
+    // OPA, which stops after the controller that queries it.
     _opa: Option<Opa>,
     fleet: Fleet,
     program: PathBuf,

@@ -57,7 +57,7 @@ pub(super) async fn unplaced_at(hub: &Client, cluster: &str) -> Result<String> {
     .await
 }
 
-/// Waits until the controller has no works on the hub, except those whose purpose is in `except`.
+/// Waits until the controller has no works on the hub, except works whose label [`WORK_FOR`] has a value in `except`.
 pub(super) async fn no_works(hub: &Client, what: &str, except: &[&str]) -> Result<()> {
     let works: Api<ManifestWork> = Api::all(hub.clone());
     let ours = ListParams::default().labels(CONTROLLER);

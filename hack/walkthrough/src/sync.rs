@@ -1,4 +1,4 @@
-//! The steps of the sync demo. Each writes objects as a user does, and waits for the expected result.
+//! The steps of the sync demo. Each step writes objects as a user does, and waits for the expected result.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) async fn run_steps(demo: &Demo, report: &Report) -> Result<()> {
     delete(demo, report).await
 }
 
-/// Runs only the first steps: the policy is on both spokes, and a local policy overrides it on one.
+/// Runs only the first steps: the policy is on both spokes, and a local policy overrides it on one spoke.
 pub(super) async fn overridden(demo: &Demo, report: &Report) -> Result<()> {
     configure(demo, report).await?;
     write_a_policy(demo, report).await?;

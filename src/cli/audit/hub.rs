@@ -16,7 +16,7 @@ use policy_sync_controller::placement_policy::compliance_check;
 use policy_sync_controller::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 
-/// Audits the objects of the hub. If a namespace of Rego policies does not exist, prints that and returns `None`.
+/// Audits the objects of the hub. If a namespace of Rego policies does not exist, prints a message and returns `None`.
 ///
 /// # Errors
 ///

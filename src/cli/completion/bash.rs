@@ -1,5 +1,5 @@
-//! Completion in bash. It splits words at `=` and `:`, even within an option: `--context=prod:eu` arrives as
-//! five words, of which bash replaces the last.
+//! Completion in bash. bash splits words at `=` and `:`, even within an option: `--context=prod:eu` arrives as five
+//! words, of which bash replaces the last.
 
 use std::env::{current_dir, var};
 use std::ffi::{OsStr, OsString};
@@ -23,13 +23,13 @@ pub(super) fn candidates_text(invocation: Invocation, words: &[OsString]) -> Str
     values.collect::<Vec<_>>().join(&separator)
 }
 
-/// Words as the user typed them.
+/// The words of the command line as the user typed them.
 #[derive(Debug, PartialEq, Eq)]
 struct BashWords {
     words: Vec<OsString>,
     /// The index of the word at the cursor.
     index: usize,
-    /// The start of that word, which bash does not replace.
+    /// The start of the word at the cursor, which bash does not replace.
     before: String,
 }
 

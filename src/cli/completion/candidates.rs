@@ -82,7 +82,7 @@ fn candidates(line: &Arc<CommandLine>, names: NameKind, typed: &OsStr) -> Vec<Co
 fn query_hub(line: &Arc<CommandLine>, names: NameKind) -> Vec<String> {
     let Ok(runtime) = Handle::try_current() else { return Vec::new() };
     let line = line.clone();
-    // A separate task, so that a login that never ends cannot block completion.
+    // The query runs in a separate task, so that a login that never ends cannot block completion.
     let asking = runtime.spawn(async move { names_from_hub(&line, names).await.unwrap_or_default() });
     let response = block_in_place(|| runtime.block_on(async { timeout(HUB_TIMEOUT, asking).await }));
     response.ok().and_then(Result::ok).unwrap_or_default()

@@ -33,8 +33,8 @@ pub(in crate::cli) struct OpaArguments {
 }
 
 impl OpaArguments {
-    /// The evaluator of Rego policies. With `metrics`, this process also uploads the policies to an OPA on a
-    /// loopback address; without them, it only queries OPA.
+    /// The evaluator of Rego policies. With `metrics`, this process also uploads the policies to an OPA on a loopback
+    /// address; without `metrics`, this process only queries OPA.
     ///
     /// # Errors
     ///

@@ -95,8 +95,8 @@ impl RegoArguments {
         &self.replicate
     }
 
-    /// The settings of Rego policies; `None` if they are disabled. `metrics` are those of uploads to OPA;
-    /// without them, nothing is uploaded.
+    /// The settings of Rego policies; `None` if they are disabled. `metrics` receives the metrics of uploads to OPA.
+    /// Without `metrics`, nothing is uploaded.
     ///
     /// # Errors
     ///

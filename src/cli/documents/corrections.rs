@@ -1,11 +1,11 @@
-//! Corrects texts that go-yaml accepts although the YAML specification forbids them. If the parser, which
-//! follows the specification, stops, the text is replaced by an equivalent one.
+//! Corrects texts that go-yaml accepts although the YAML specification forbids them. The parser follows the
+//! specification. If it stops, the text is replaced by an equivalent text.
 
 use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, ScanError};
 
-/// The maximum number of bytes that are parsed again after corrections. It bounds the time for a text.
+/// The maximum number of bytes that are parsed again after corrections. This limit bounds the time for one text.
 const MAX_BYTES: usize = 1 << 26;
 
 const NEXT_LINE: char = '\u{85}';
@@ -39,9 +39,9 @@ impl<'t> CorrectedText<'t> {
         let Some(at) = error.marker().byte_offset() else { return false };
         let Some((from, rest)) = self.text.split_at_checked(at) else { return false };
         let changed = match error.kind() {
-            // `"a"#comment`
+            // For example `"a"#comment`.
             ErrorKind::CommentNotSeparated if rest.starts_with('#') => format!("{from} {rest}"),
-            // `[-]`
+            // For example `[-]`.
             ErrorKind::PlainScalarStartsWithDashFlowIndicator => match rest.strip_prefix('-') {
                 Some(rest) => format!("{from}\"-\"{rest}"),
                 None => return false,

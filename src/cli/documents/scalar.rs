@@ -1,5 +1,5 @@
-//! Resolves the types of scalars as go-yaml v2 does, which `kubectl` uses. It implements YAML 1.1, in which
-//! `yes` is true and `0755` is octal.
+//! Resolves the types of scalars as `kubectl` does with go-yaml v2. This library implements YAML 1.1, in which `yes` is
+//! true and `0755` is octal.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -80,7 +80,7 @@ pub(super) fn resolve(text: &str) -> Scalar {
     known(text).or_else(|| number(text)).unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// The scalar `text` with the tag `name` of YAML's own namespace, such as `int`. With any other tag it is a
+/// The scalar `text` with the tag `name` of YAML's own namespace, such as `int`. A scalar with any other tag is a
 /// string.
 ///
 /// # Errors

@@ -18,8 +18,8 @@ const NODE_SIZE: usize = 64;
 /// The namespace of YAML's own tags, such as `!!int`.
 const TAGS: &str = "tag:yaml.org,2002:";
 
-/// Parses `text`, which contains one document; `None` if it is empty. Lines count from 1 within it. Subtracts the
-/// number of its nodes from `nodes`, the number of nodes that are still allowed.
+/// Parses `text`, which contains one document; `None` if the document is empty. Lines of `text` are counted from 1.
+/// Subtracts the number of nodes in the document from `nodes`, the number of nodes that are still allowed.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ struct Node {
     content: Content,
     /// The depth of nesting; 0 for a scalar.
     depth: usize,
-    /// The approximate memory in bytes.
+    /// The approximate memory of the node in bytes.
     size: usize,
 }
 

@@ -99,6 +99,6 @@ pub(super) enum ClassFault {
     None,
     /// The class is invalid.
     Invalid(ParamsError),
-    /// The check lacks this right.
+    /// The class was not checked, because the user lacks this right.
     Unchecked(HubError),
 }

@@ -11,7 +11,7 @@ use crate::cli::documents::{self, Document, documents};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::{Role, StatusField, StatusPath};
 
-/// The values that the `statusFields` of its kind select in an object.
+/// An object, with the values that the `statusFields` of the object's kind select in it.
 pub(super) struct ObjectFields {
     /// The kind and the name, such as `RateLimitPolicy shop/limits`.
     object: String,

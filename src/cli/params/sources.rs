@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::cli::{documents, manifests};
 use policy_sync_api::params::{CheckedParams, KEY, Params, ParamsError};
 
-/// Parameters with their place.
+/// Parameters with their file and line.
 pub(super) struct Source {
-    /// The file, and the line if it contains several parameters.
+    /// The file, and the line if the file contains several parameters.
     pub(super) place: String,
     pub(super) checked: CheckedParams,
 }

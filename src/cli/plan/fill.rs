@@ -1,5 +1,6 @@
-//! Fills a mirror with the objects of manifests, in the controller's order. First come the kinds that are
-//! always needed, then the parameters that they reference, then the kinds that the parameters list.
+//! Fills a mirror with the objects of manifests, in the controller's order. First come the objects of kinds that are
+//! always needed, then the parameters that GatewayClasses reference, then the objects of kinds that the parameters
+//! list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,8 +73,8 @@ impl FilledMirror {
         self.with_view(watches::plan)
     }
 
-    /// Configures the optional fields of works: those of their definition if it is in the manifests,
-    /// otherwise all.
+    /// Configures the optional fields of works. If the manifests contain the definition of ManifestWorks, these are the
+    /// fields in the definition, otherwise all.
     fn works(&mut self, inventory: &Inventory) {
         let Some(given) = inventory.definitions.get(WORKS) else { return };
         let schema = WorkSchema::new(&given.definition);
@@ -146,7 +147,7 @@ impl FilledMirror {
                 used.insert(kind);
                 for manifest in inventory.of_kind(kind.0, kind.1).into_iter().flat_map(BTreeMap::values) {
                     let (regarding, mut object) = (regarding(manifest), manifest.object.clone());
-                    // Only here is it known that the kind is namespaced.
+                    // Before this step, it is not known whether the kind is namespaced.
                     if object.metadata.namespace.is_empty() {
                         object.metadata.namespace.clone_from(&inventory.namespace);
                     }

@@ -35,7 +35,7 @@ pub(super) struct Inventory {
     pub(super) config_maps: Objects,
     /// The definitions of kinds, by `<plural>.<group>`.
     pub(super) definitions: BTreeMap<String, Definition>,
-    /// The objects of all other kinds, by group and kind: policies, and objects that no plan uses.
+    /// The objects of all remaining kinds, by group and kind. These are policies, and objects that no plan uses.
     pub(super) others: BTreeMap<(String, String), Objects>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The namespace of objects that specify none.
@@ -74,7 +74,7 @@ impl Inventory {
         inventory
     }
 
-    /// The objects of a kind that all plans may depend on.
+    /// The objects of one of the kinds on which all plans may depend.
     pub(super) fn listed<'i>(
         &'i self,
         source: &Source,

@@ -8,16 +8,17 @@ use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, is_direct};
 /// How a kind was resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KindResolution {
-    /// From its CustomResourceDefinition: its `kind`, and whether it can be synced.
+    /// The kind was resolved from its CustomResourceDefinition. Contains the `kind` in objects, and whether the kind
+    /// can be synced.
     Defined(String, Resolution),
-    /// From an object whose `kind` matches the plural.
+    /// The kind was resolved from an object whose `kind` matches the plural. Contains this `kind`.
     Inferred(String),
-    /// Not resolved: there is neither a definition nor an object.
+    /// The kind was not resolved: there is neither a definition nor an object.
     Absent,
 }
 
 impl KindResolution {
-    /// Whether it can be synced.
+    /// Whether the kind can be synced.
     pub(super) fn resolution(&self) -> Resolution {
         match self {
             Self::Defined(_, resolution) => resolution.clone(),
@@ -26,7 +27,7 @@ impl KindResolution {
         }
     }
 
-    /// Its `kind` in objects.
+    /// The `kind` in objects.
     pub(super) fn kind(&self) -> Option<&str> {
         match self {
             Self::Defined(kind, _) | Self::Inferred(kind) => Some(kind),

@@ -39,7 +39,7 @@ pub(in crate::cli) struct Files {
 }
 
 /// Reads `paths`: modules, folders, manifests with modules in ConfigMaps and RegoPolicies, or `-` for a module on
-/// standard input. Of a folder, reads all `.rego` files in it and in its subfolders.
+/// standard input. From a folder, reads all `.rego` files in the folder and its subfolders.
 ///
 /// # Errors
 ///
@@ -134,8 +134,8 @@ impl Files {
             if found.crashing.is_empty() {
                 break found.secrets;
             }
-            // The check is repeated without the modules that ended its process, because other modules may end it as
-            // well. Faults of later rounds are ignored: they may only be due to the removed modules.
+            // The check is repeated without the modules that ended its process, because other modules may end the
+            // process as well. Faults of later rounds are ignored: they may only be due to the removed modules.
             left.retain(|text| found.fatal(&text.id).is_none());
         };
         faults.told.sort();
@@ -150,7 +150,7 @@ impl Files {
         Ok(bundle.map_err(|told| Faults { told, more: 0 }))
     }
 
-    /// The bundle with its reads of Secrets. Prints the faults and returns `None` if there are any.
+    /// The bundle with its reads of Secrets. If there are faults, prints the faults and returns `None`.
     ///
     /// # Errors
     ///

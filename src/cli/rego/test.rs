@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(if count == 0 && all > 0 { Outcome::Positive } else { Outcome::Negative })
 }
 
-/// The message of a failed test; `None` if it passes.
+/// The message of a failed test; `None` if the test passes.
 fn failure(engine: &Embedded, test: &PrefixedRule) -> Option<String> {
     if test.definitions > 1 {
         let PrefixedRule { place, definitions, .. } = test;

@@ -226,7 +226,7 @@ fn every_output_uses_the_same_word_for_a_state() {
         let (case, word) = (Case::of(state), state.as_str());
 
         let expected = match state {
-            // The condition `Enforced` of such a policy is counted as well.
+            // The summary also counts the condition `Enforced` of a policy in this state.
             PolicyState::Frozen | PolicyState::PartiallyEnforced => vec![word, "Enforced"],
             PolicyState::NotApplied | PolicyState::Removing => vec!["Pending"],
             // The annotations do not show availability.

@@ -56,7 +56,7 @@ fn state_cell(state: Option<PolicyState>) -> String {
 
 pub(super) const CLUSTER: [&str; 6] = ["CLUSTER", "STATE", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
 
-/// One row for each cluster of a policy that `shows` selects.
+/// One row for each cluster in the list of `report` that `shows` selects.
 pub(super) fn clusters(report: &PolicyReport, shows: impl Fn(&Synced) -> bool) -> Vec<Row> {
     let entries = report.clusters.value().into_iter().flatten();
     let rows = entries.filter(|entry| shows(entry)).map(|entry| {

@@ -25,7 +25,7 @@ const MESSAGE: &str = "MESSAGE";
 pub(super) enum Rows {
     /// A Gateway or a policy.
     Policies,
-    /// A cluster of the only policy.
+    /// A cluster of the policy, if the output shows one policy.
     Clusters,
     /// A Gateway or a policy on this cluster. Items that are not planned for the cluster are left out.
     OnCluster(String),
@@ -57,7 +57,7 @@ pub(super) enum ItemFilter {
 }
 
 impl ItemFilter {
-    /// The check that the shown items fail.
+    /// The check that an item must fail to pass the filter.
     fn fail_on(self) -> FailOn {
         match self {
             Self::NotSynced => FailOn::OutOfSync,
@@ -137,10 +137,10 @@ impl View {
         }
     }
 
-    /// The additional columns of `table` with a filter.
+    /// The columns that a filter adds to `table`.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
         match (&self.out_of_sync_times, table, &self.rows) {
-            // Copies already have such a column. For the clusters of a policy, the moment is unknown.
+            // The table of copies always has the column SINCE. For the clusters of a policy, the moment is unknown.
             (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
             // The column MISSING would name only the selected cluster.
             (Some(_), _, Rows::OnCluster(_)) => &WAITS[1..],
@@ -148,7 +148,7 @@ impl View {
         }
     }
 
-    /// The cells of the additional columns.
+    /// The cells of the columns that a filter adds.
     fn wait_cells(&self, item: &Item) -> Vec<String> {
         let missing = match item {
             Item::Gateway(report) => gateways::missing(report, self.wide),

@@ -24,7 +24,7 @@ const CONFIG_MAP: KindRef<'static> = KindRef { group: "", kind: "ConfigMap" };
 #[derive(Debug, Default)]
 struct FileObjectReader {
     found: ClusterObjects,
-    /// The place of each object, by its locator.
+    /// The file and line of each object, by the object's locator.
     locations: BTreeMap<String, SourceLocation>,
 }
 

@@ -52,7 +52,7 @@ impl Scenario {
         let kind = json!({ "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" });
         values["gatewayClass"] = json!({ "create": true, "parameters": { "policiesToSync": [kind] } });
         helm.install(RELEASE, &values)?;
-        // The hub does not have the CustomResourceDefinition.
+        // The PrometheusRule is rendered, but not installed: the hub has no CustomResourceDefinition for it.
         values["prometheusRule"] = json!({ "enabled": true });
         let rendered = helm.template(RELEASE, &values)?;
         let reader = OnCall::of(hub, RELEASE).await?;
@@ -168,7 +168,7 @@ impl Scenario {
         self.cases.push(Case { name: "another pod takes over", phases, checks });
     }
 
-    /// The alerts that fire in a state.
+    /// The alerts that fire in at least one case.
     pub(super) fn fired(&self) -> BTreeSet<&'static str> {
         let checks = self.cases.iter().flat_map(|case| &case.checks);
         checks.flat_map(|(_, firing)| firing.iter().map(|FiringAlert(alert, _)| *alert)).collect()

@@ -24,8 +24,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const REQUESTS: &str = "rest_client_requests_total";
 /// A failing key is retried every minute, so its number of requests grows by this much between scrapes.
 const TRIED_AGAIN: f64 = STEP as f64 / 60.0;
-/// The clock of a controller is ahead by this duration, so that works that are not applied already count as
-/// stuck.
+/// How far the clock of a controller is ahead. Works that are not applied therefore count as stuck at once.
 const AHEAD: Duration = Duration::from_secs(600);
 
 pub(super) async fn selector_is_bad(scenario: &mut Scenario) -> Result<()> {
@@ -101,7 +100,7 @@ async fn look_again(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the controller may list RateLimitPolicies, or may not.
+/// Waits until the controller has the permission to list RateLimitPolicies (`expected`), or has lost it.
 async fn until_allowed(scenario: &Scenario, expected: bool) -> Result<()> {
     let user = policy_sync_testenv::certificates::User::new("system:serviceaccount:policy-sync:policy-sync");
     let client = scenario.fleet.hub().client_for(&user.in_group("system:serviceaccounts")).await?;

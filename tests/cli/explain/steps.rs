@@ -1,4 +1,5 @@
-//! Each step of a decision has a reason and an object to change, and the change helps.
+//! Tests `explain` for each step of a decision: the output names a reason and an object to change, and the change
+//! helps.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::topology::{object, targets};
@@ -23,7 +24,7 @@ async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<(
     let params = format!("ConfigMap {name}/params key params");
     let it_targets = format!("It targets Gateway {name}/web of GatewayClass");
 
-    // The Gateway: missing, of another controller's class, or of a class that does not list the kind.
+    // The Gateway is missing, belongs to another controller's class, or has a class that does not list the kind.
     tenant.apply(&rate_limit_policy(name, "limits", "nothing")).await?;
     check_not_in_force(
         &tenant,

@@ -130,7 +130,7 @@ async fn unknown_cluster_is_reported() {
     assert_eq!(said, (1, "", "the hub has no ManagedCluster eu-9\n"));
     refused(&status_of(&tenant, admin, &["-A", "--cluster", "../eu-1"]), "is not a valid Kubernetes name");
 
-    // Without the right to read clusters, a policy that names the cluster proves that it exists.
+    // Without the right to read clusters, a policy that names the cluster proves that the cluster exists.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),

@@ -64,7 +64,7 @@ const CASES: [Case; 13] = [
     ),
 ];
 
-/// The entry of a case.
+/// The JSON fields that are specific to the case `name`.
 fn entry_of(name: &str) -> &'static str {
     CASES.iter().find(|case| case.0 == name).unwrap().2
 }

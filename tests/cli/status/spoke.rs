@@ -19,7 +19,7 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     let managed = managed_cluster(cluster, &Default::default());
     tenant.apply(&managed).await?;
     let ran = status_of(&tenant, admin, &["cluster", cluster]);
-    // Nothing has been written or reported yet.
+    // The controller and the agents have written nothing yet.
     let says = format!("no object of example.com/status-spoke is on cluster {cluster}\n");
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", says.as_str()), "{ran:#?}");
 

@@ -87,7 +87,7 @@ async fn watch_prints_a_json_document_for_each_change() {
     let documents: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let fields = |field: &str| documents.iter().map(|document| document[field].clone()).collect::<Vec<_>>();
     assert!(documents.iter().all(|document| document["name"] == "limits"), "{lines:#?}");
-    // Applying the policy again without its annotations may or may not be observed.
+    // The policy was applied again without its annotations. The watch may or may not observe that state.
     let in_sync: Vec<Value> = fields("inSync").into_iter().filter(|value| !value.is_null()).collect();
     assert_eq!((&in_sync[0], in_sync.last().unwrap()), (&json!(false), &json!(true)), "{lines:#?}");
     assert_eq!(fields("gone").last(), Some(&json!(true)));

@@ -104,7 +104,7 @@ fn run_effective(tenant: &Tenant<'_>, arguments: &[&str]) -> CommandOutput {
     finish(command, "")
 }
 
-/// The result for `cluster`. Checks that both flags give the same result.
+/// Returns the result for `cluster`. Checks that `--cluster` and `--clusters` give the same result.
 fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
     let of_all = answers(&run_effective(tenant, &["--clusters", "-o", "json"]))?;
     let is_of =

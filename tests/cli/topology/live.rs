@@ -16,8 +16,8 @@ use crate::status::reader;
 
 const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
-/// A cluster; a hub has all kinds of routes. The CustomResourceDefinitions in `labelled` have the label of
-/// GEP-713.
+/// The API server of a hub or a spoke; a hub has all kinds of routes. The CustomResourceDefinitions in `labelled` have
+/// the label of GEP-713.
 async fn cluster(name: &str, side: ClusterType, labelled: &[(&str, &str)]) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
     let mut crds = crds::for_cluster_type(side, &binaries)?;
@@ -122,7 +122,7 @@ async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() ->
         "{ran:#?}"
     );
 
-    // A developer with rights in one namespace sees its objects, and a message about the missing rights.
+    // A developer with rights in one namespace sees the namespace's objects, and a message about the missing rights.
     let rights = [
         (None, "gateway.networking.k8s.io", "gatewayclasses"),
         (Some("shop"), "gateway.networking.k8s.io", "*"),
@@ -312,7 +312,7 @@ GatewayClass istio
         ensure!(json.get("unread").is_none() == is_read, "{rule}: {json:#}");
         policy_sync_testenv::apply::delete(&spoke.client()?, &other).await?;
     }
-    // The status of the implementation is compared with the graph.
+    // The status that another implementation writes is compared with the graph.
     let mut rejected = object(
         "HTTPRoute",
         ("apps", "own"),

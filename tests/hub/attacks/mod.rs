@@ -11,8 +11,8 @@ use policy_sync_testenv::fixtures::{gateway, namespace, placement, placement_dec
 use policy_sync_testenv::{Controller, Tenant, apply};
 use serde_json::{Value, json};
 
-/// An attacker, who owns the tenant's namespace and is placed on `eu-1`, and a victim in a second namespace,
-/// placed on `us-1`. One controller serves both.
+/// An attacker, who owns the tenant's namespace and has a Gateway on `eu-1`, and a victim, who owns a second namespace
+/// and has a Gateway on `us-1`. One controller serves both namespaces.
 struct Neighbours {
     tenant: Tenant<'static>,
     controller: Controller,

@@ -291,7 +291,8 @@ async fn control_characters_are_removed_from_messages() -> Result<()> {
 #[tokio::test]
 async fn target_of_a_kind_other_than_gateway_is_not_synced() -> Result<()> {
     let neighbours = neighbours("embeds").await?;
-    // The test uses TimeoutPolicies, because the published schemas of the Kuadrant kinds reject such a target.
+    // The test uses TimeoutPolicies, because the published schemas of the Kuadrant kinds reject a ClusterRole as
+    // target.
     let mut odd = timeout_policy(neighbours.tenant.name(), "odd", &["web"]);
     odd["spec"]["targetRefs"][0] =
         json!({"group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});

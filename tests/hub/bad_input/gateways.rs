@@ -55,7 +55,7 @@ async fn messages_for_invalid_gateways() -> Result<()> {
         tenant.apply(&gateway).await?;
         let (reason, message) = until_event(&tenant, &gateway, "grace-timeout").await?;
         until_gateway_message(&tenant, &gateway, &message).await?;
-        // The Gateway is synced nevertheless.
+        // The Gateway is synced in spite of the invalid grace period.
         tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
         rows.push(Row { input, place, reason, message });
     }

@@ -9,11 +9,11 @@ const HEAD: &str = "| input | reported in, effect | reason | message |\n|---|---
 pub(super) struct Row {
     /// The input, in words.
     pub(super) input: &'static str,
-    /// Where the message appears, and the effect: Markdown.
+    /// Markdown that names the place of the message, and the effect of the input.
     pub(super) place: &'static str,
     /// The reason of the Event or condition; empty if nothing is reported.
     pub(super) reason: String,
-    /// Empty if nothing is reported.
+    /// The message of the Event or condition; empty if nothing is reported.
     pub(super) message: String,
 }
 

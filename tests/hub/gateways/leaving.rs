@@ -58,7 +58,7 @@ async fn terminating_cluster_namespace_is_cleaned_up_and_blocks_no_other_cluster
     let hold =
         json!({"metadata": {"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]}});
     api.patch(&held, &PatchParams::default(), &Patch::Merge(hold)).await?;
-    // The hub deletes all works in the namespace and rejects new ones.
+    // The hub deletes all works in the namespace and rejects new works.
     let (namespaces, name) =
         policy_sync_testenv::apply::api_for(tenant.client(), &namespace("ends-a")).await?;
     namespaces.delete(&name, &DeleteParams::default()).await?;

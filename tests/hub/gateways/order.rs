@@ -105,7 +105,7 @@ async fn gateway_stops_waiting_for_a_deleted_policy() -> Result<()> {
 
 #[tokio::test]
 async fn gateway_is_created_without_policies_that_are_not_applied_in_time() -> Result<()> {
-    // Long enough to create the policies on a busy machine.
+    // 15 s are long enough to create the policies on a busy machine.
     let (tenant, controller) = waiting("serves", 15, "serve").await?;
     until_on(&tenant, true).await?;
     // The audit log can be a moment behind the objects.

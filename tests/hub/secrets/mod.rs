@@ -20,12 +20,12 @@ pub(crate) async fn copying(name: &str) -> Result<Tenant<'static>> {
     Ok(tenant)
 }
 
-/// The second namespace.
+/// The tenant's second namespace, `<name>-tls`.
 pub(crate) fn tls(tenant: &Tenant<'_>) -> String {
     format!("{}-tls", tenant.name())
 }
 
-/// The Gateway `web` with these references.
+/// The Gateway `web` with these certificate references.
 pub(crate) fn web(tenant: &Tenant<'_>, references: &[Value]) -> Value {
     https_gateway(tenant.name(), "web", tenant.name(), references)
 }

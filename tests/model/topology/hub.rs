@@ -27,8 +27,8 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
             Some(there) if body["metadata"]["uid"] == *there.content.metadata.uid => {
                 edited(contents, &there.content.json, |json| apply(json, &body))
             }
-            // An apply with a uid refers to an object that no longer exists; an apply of a status cannot
-            // create one.
+            // An apply with a uid refers to an object that no longer exists; an apply of a status cannot create an
+            // object.
             None if request.uri().path().ends_with("/status") => Effect::Refused(404),
             _ => Effect::Refused(409),
         },

@@ -35,7 +35,7 @@ pub(super) fn own_sources() -> [Source; 3] {
 
 /// A state of the topology's mirror.
 pub(super) struct TopologyMirror {
-    /// A hash of the objects and versions that it shows.
+    /// A hash of the objects and versions that this mirror shows.
     pub(super) id: u64,
     pub(super) mirror: policy_sync_mirror::Mirror<Index>,
     shown: Objects,

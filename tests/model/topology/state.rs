@@ -54,7 +54,7 @@ pub(super) struct Job {
 pub(super) enum Stage {
     /// The route has not been read.
     Unread,
-    /// The route as read; `None` if it was gone.
+    /// The route as read; `None` if the route was gone.
     Read(Option<Entry>),
     /// The request for the status is in flight.
     InFlight(InFlight),

@@ -73,7 +73,7 @@ impl<'w> Topology<'w> {
         Self { world, mirrors, contents, most, right: BTreeSet::new() }
     }
 
-    /// Entries of others are not changed.
+    /// The controller does not change the status entries and conditions of other writers.
     fn keeps_foreign_entries(before: &State, step: &Step, after: &State) -> Result<(), String> {
         let written = matches!(step, Step::Store(_) | Step::Send(..) | Step::Late(_));
         if written && theirs(&before.hub) != theirs(&after.hub) {
@@ -108,7 +108,7 @@ impl<'w> Topology<'w> {
     }
 }
 
-/// The entries and conditions of others in all statuses.
+/// The status entries and conditions of other writers, in all statuses.
 fn theirs(hub: &Hub) -> Vec<Value> {
     let objects = hub.objects.values().map(|entry| &entry.content.json);
     let entries = objects.clone().flat_map(|json| json["status"]["parents"].as_array().into_iter().flatten());

@@ -18,7 +18,7 @@ use crate::controller::CONTROLLER;
 use crate::explore::explore;
 use crate::world::{Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, policy};
 
-/// More states than any completely explored world has.
+/// A limit above the number of states of every completely explored world.
 const ENOUGH: usize = 1_000_000;
 
 fn routes() -> Source {

@@ -11,7 +11,7 @@ pub(super) enum Syntax {
     V1,
 }
 
-/// The `else` of a rule, or a further body of it.
+/// An `else` of a rule, or another body of the rule.
 #[derive(Clone, Debug)]
 struct Branch {
     /// The text before the body, for example `else := 1`.
@@ -50,7 +50,7 @@ impl Module {
         Self { syntax, definitions }
     }
 
-    /// The names of its rules, without functions.
+    /// The names of the module's rules, without functions.
     pub(super) fn rules(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.definitions.iter().map(|definition| &*definition.name).collect();
         names.sort_unstable();
@@ -215,7 +215,7 @@ impl Generator {
         if self.chance(8) { format!("v{}", self.rng.u8(..4)) } else { format!("x{}", self.next) }
     }
 
-    /// A new variable for later statements.
+    /// Records a new variable that later statements may use.
     fn bound(&mut self, name: &str) {
         if !self.variables.iter().any(|variable| variable == name) {
             self.variables.push(name.to_owned());
@@ -538,7 +538,7 @@ impl Generator {
                 vec![format!("{condition} with {target} as {value}")]
             }
             19 => {
-                // A later statement binds the variable that an earlier one uses.
+                // A later statement binds the variable that an earlier statement uses.
                 let name = self.new_variable();
                 let term = self.operand(0);
                 let comparison = self.one(&COMPARISONS);

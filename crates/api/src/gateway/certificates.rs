@@ -9,7 +9,7 @@ use crate::names::ObjectKey;
 pub struct ListenerSecret {
     /// The listener's name, or its index if it has none: `listeners[2]`.
     pub listener: String,
-    /// The Secret.
+    /// The Secret to which the listener refers.
     pub secret: ObjectKey,
 }
 

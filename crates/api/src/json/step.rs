@@ -7,9 +7,9 @@ use crate::text::excerpt;
 /// A step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Into the value of an object's key.
+    /// The step into the value of an object's key.
     Key(String),
-    /// Into an item of a list.
+    /// The step into an item of a list.
     Item(usize),
 }
 

@@ -9,8 +9,9 @@
 //!         | "[?(@." name "==" '"' text '"' ")]"      at most once
 //! ```
 //!
-//! A spoke's agent evaluates a path with kubectl's JSONPath. A path that it cannot parse invalidates the feedback of
-//! the whole work. Therefore all other paths are rejected here, with the position of the error.
+//! A spoke's agent evaluates a path with kubectl's JSONPath. A path that kubectl's JSONPath cannot parse invalidates
+//! the feedback of the whole work. Therefore all paths outside the common subset are rejected, with the position of the
+//! error.
 
 use std::fmt::Write;
 
@@ -37,9 +38,9 @@ enum Segment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} at character {position}")]
 pub struct PathError {
-    /// The error.
+    /// The description of the error.
     pub fault: String,
-    /// The character at which it occurs, from 1.
+    /// The position of the error in the path, in characters from 1.
     pub position: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Parses parameters by hand, because the errors must have the place, the expected value and the actual one. All errors
-//! are collected.
+//! Parses parameters by hand, because the errors must have the place, the expected value and the actual value. All
+//! errors are collected.
 
 use super::{
     CheckedParams, Conflicts, Level, Merge, Params, ParamsError, PolicyToSync, PolicyWaitAction,

@@ -1,8 +1,8 @@
 //! Checks a value against a schema.
 //!
-//! Like the API server, it first removes disallowed nulls and considers defaults. An unknown field, which the API
+//! Like the API server, the check first removes disallowed nulls and considers defaults. An unknown field, which the API
 //! server would drop, is a fault here; server-side apply rejects it, too. CEL rules, formats, `multipleOf` and
-//! uniqueness in sets are not checked; the spokes' API servers check them and their result is reported.
+//! uniqueness in sets are not checked here. The spokes' API servers check them, and their result is reported.
 
 use std::fmt;
 
@@ -21,11 +21,11 @@ const VALUES_LIMIT: usize = 10;
 /// An invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// Its path.
+    /// The path of the invalid value.
     pub path: Vec<Step>,
-    /// The missing key, if that is the fault.
+    /// The missing key, if the fault is a missing key.
     pub missing: Option<String>,
-    /// The description.
+    /// The description of the error.
     pub text: String,
 }
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::json::step::place;
 
-/// The schema that `props` write.
+/// The schema that `props` describe.
 fn schema(props: Value) -> Schema {
     Schema::new(&serde_json::from_value(props).unwrap())
 }

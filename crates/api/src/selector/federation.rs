@@ -19,9 +19,9 @@ use crate::syntax::{is_label_key, is_label_value};
 pub(super) enum Requirement {
     /// A requirement that Kubernetes label selectors support.
     Expression(Selector),
-    /// The label is an integer above this one.
+    /// The label's value is an integer above this integer.
     Above(String, i64),
-    /// The label is an integer below this one.
+    /// The label's value is an integer below this integer.
     Below(String, i64),
 }
 

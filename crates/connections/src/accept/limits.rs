@@ -6,12 +6,12 @@ use tracing::warn;
 
 use policy_sync_api::text::with_causes;
 
-/// The maximum for webhooks. An API server opens one connection for each concurrent review, 600 by default
-/// (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle ones.
+/// The maximum number of connections for webhooks. An API server opens one connection for each concurrent review, 600
+/// by default (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle connections.
 const WEBHOOKS: usize = 2_048;
-/// The maximum for metrics, and for probes.
+/// The maximum number of connections for metrics, and for probes.
 const METRICS_AND_PROBES: usize = 256;
-/// The maximum for `policy-sync web`.
+/// The maximum number of connections for `policy-sync web`.
 const PAGES: usize = 256;
 /// How many descriptors listeners leave free. The reserve is for 64 concurrent requests to the hub, the connections of
 /// up to about 200 watches, files, and child processes.
@@ -20,13 +20,13 @@ const RESERVED: usize = 512;
 /// The maximum number of concurrent connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In total.
+    /// The maximum number of connections in total.
     pub(super) total: usize,
-    /// From one address.
+    /// The maximum number of connections from one address.
     ///
-    /// The limit is three quarters of the total. A pod has one address, so it leaves a quarter to other addresses.
-    /// 1,536 connections are more than two API servers with default limits need behind one address (a load balancer,
-    /// konnectivity).
+    /// The limit is three quarters of the total. A pod has one address, so a pod leaves a quarter to other addresses.
+    /// For webhooks, the limit is 1,536. That is enough for two API servers with default limits behind one address (a
+    /// load balancer, konnectivity).
     ///
     /// At the limit, a new connection replaces the oldest idle connection of its address. It is refused only while all
     /// connections of the address are in the middle of a request.
@@ -74,7 +74,7 @@ impl Descriptors {
                 limit.current
             }
         };
-        // `None`: no limit.
+        // `None` means that the system sets no limit.
         Self::of(current.and_then(|limit| limit.try_into().ok()).unwrap_or(usize::MAX))
     }
 

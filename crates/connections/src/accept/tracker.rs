@@ -17,7 +17,7 @@ use super::Limits;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit of a body. Handlers have shorter limits, after which they respond with 408.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit of idle connections. The API server closes them after 90 s; a shorter limit here would
+/// The time limit of idle connections. The API server closes idle connections after 90 s; a shorter limit here would
 /// close a connection just as a review is sent.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(100);
 /// The time limit for the peer to read a complete response.
@@ -33,7 +33,7 @@ const TRANSFER_PROTECTION: Duration = Duration::from_secs(1);
 pub(super) enum Phase {
     /// Accepted; no head has been read yet.
     Opening,
-    /// Waiting for the next request.
+    /// The connection waits for the next request.
     Idle,
     /// The beginning of the next head has been received.
     Head,
@@ -65,8 +65,8 @@ struct PhaseState {
     stalled: Option<Instant>,
 }
 
-/// The order of eviction: connections without a credential first, then those not in a transfer, then the
-/// oldest.
+/// The order of eviction: connections without a credential first, then connections that are not in a transfer, then the
+/// oldest connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct EvictionRank {
     /// Whether the peer has sent a credential or a valid review.
@@ -183,10 +183,9 @@ impl ConnectionTracker {
     /// Registers a new connection from `peer`. May evict another connection. Returns `None` if all candidates
     /// are in the middle of a request.
     ///
-    /// An address at its limit replaces one of its own connections, so that one pod does not evict
-    /// connections of others. When the listener is full, the connection that has been idle longest is
-    /// evicted. Attackers at many addresses hold the oldest connections. The connections of an API server are new or in
-    /// use.
+    /// An address at its limit replaces one of its own connections, so that one pod does not evict connections of other
+    /// pods. When the listener is full, the connection that has been idle longest is evicted. Attackers at many
+    /// addresses hold the oldest connections. The connections of an API server are new or in use.
     pub(super) fn track(&mut self, peer: IpAddr, now: Instant) -> Option<Arc<TrackedConnection>> {
         self.open.retain(|tracked| !tracked.is_closed());
         let own = self.open.iter().filter(|tracked| tracked.peer == peer).count();

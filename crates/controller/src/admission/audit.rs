@@ -36,17 +36,17 @@ const ERROR: &str = "error";
 pub const ENFORCEMENTS: [&str; 4] = ["deny", "warn", "dryrun", ERROR];
 /// The `id` of violations of placement policies.
 const PLACEMENT_ID: &str = "placement";
-/// Maximum size of the patches in a violation, in bytes of JSON; larger ones are omitted.
+/// Maximum size of the patches in a violation, in bytes of JSON. Larger patches are omitted.
 const MAX_PATCH_BYTES: usize = 8 << 10;
 
 /// An object to audit.
 #[derive(Clone, Copy, Debug)]
 pub struct ExistingObject<'o> {
-    /// Its resource and version.
+    /// The object's resource and version.
     pub gvr: &'o GroupVersionResource,
-    /// Its namespace; empty if cluster-scoped.
+    /// The object's namespace; empty if cluster-scoped.
     pub namespace: &'o str,
-    /// Its name.
+    /// The object's name.
     pub name: &'o str,
     /// The whole object.
     pub object: &'o Value,
@@ -55,7 +55,7 @@ pub struct ExistingObject<'o> {
 /// One violation of a Rego policy by an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Violation {
-    /// The object.
+    /// The object that violates the Rego policy.
     pub resource: Resource,
     /// The `id` of the denial; empty if the denial is a plain string.
     pub id: String,
@@ -74,9 +74,9 @@ pub struct Violation {
 /// The API version and kind of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeMeta {
-    /// For example `apps/v1`.
+    /// The group and version, for example `apps/v1`.
     pub api_version: String,
-    /// For example `Deployment`.
+    /// The kind, for example `Deployment`.
     pub kind: String,
 }
 
@@ -113,7 +113,7 @@ pub struct Resolution {
 /// The result of auditing one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditOutcome {
-    /// Sorted by id, message and Rego policy.
+    /// The violations, sorted by id, message and Rego policy.
     pub violations: Vec<Violation>,
     /// Whether an evaluation ran out of time.
     pub is_too_long: bool,
@@ -126,7 +126,7 @@ pub struct AuditOutcome {
 /// Two Rego policies with conflicting patches for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Their Rego modules.
+    /// The two Rego modules.
     pub policies: [String; 2],
     /// The object and the two patches: `pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x`
     pub text: String,
@@ -254,8 +254,8 @@ pub struct AuditExemptions<'e> {
 }
 
 impl<'e> AuditExemptions<'e> {
-    /// Exempts the objects named by `exemptions`, and those in Namespaces with the label that disables the
-    /// webhooks. `namespaces` are all Namespaces with their names.
+    /// Exempts the objects named by `exemptions`, and objects in Namespaces with the label that disables the webhooks.
+    /// `namespaces` are all Namespaces with their names.
     #[must_use]
     pub fn new<'n>(
         exemptions: &'e Exemptions,
@@ -320,7 +320,7 @@ fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
         false => denial.enforcement(|policy| snapshot.enforcement(policy)).to_string(),
     };
     let patches: Vec<_> = denial.patches.iter().map(Operation::operation).cloned().collect();
-    // Large patches are omitted; a write of the object still returns them.
+    // Large patches are omitted here. The response to a write of the object contains them.
     let is_within_limit = serde_json::to_vec(&patches).is_ok_and(|text| text.len() <= MAX_PATCH_BYTES);
     let patches = if is_within_limit { patches } else { Vec::new() };
     let resolution = Resolution { message: denial.message, patches };

@@ -29,9 +29,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// An object that violates placement policies.
 #[derive(Clone, Debug)]
 pub struct PlacementViolation {
-    /// Its resource.
+    /// The object's resource.
     pub kind: GroupResource,
-    /// Its namespace and name.
+    /// The object's namespace and name.
     pub key: ObjectKey,
     /// The reason, from the Rego policies.
     pub why: Arc<str>,
@@ -60,7 +60,7 @@ impl Auditor {
         Self { loaded, exemptions, is_enabled, discovered: BTreeSet::new(), changed }
     }
 
-    /// Also discovers the served versions of the kinds `discovered`.
+    /// Makes the auditor also discover the served versions of the kinds `discovered`.
     #[must_use]
     pub fn discovering(self, discovered: BTreeSet<GroupResource>) -> Self {
         Self { discovered, ..self }
@@ -121,8 +121,8 @@ impl Auditor {
         (!is_known).then(|| text.trim_end().replace('\n', "; "))
     }
 
-    /// The kinds audited although no Rego policy names them. If a Rego policy may deny objects of any kind, these are
-    /// all replicated kinds.
+    /// If a Rego policy may deny objects of any kind, all replicated kinds, because they are audited although no Rego
+    /// policy names them. Otherwise `None`.
     #[must_use]
     pub fn implied_kinds(&self) -> Option<BTreeSet<GroupResource>> {
         let admission_kinds = self.admission_kinds()?;
@@ -248,7 +248,7 @@ impl Auditor {
                 add(error(of_kind(kind), too_long(in_all)));
                 break;
             }
-            // Slow evaluations in one namespace must not affect others.
+            // Slow evaluations in one namespace must not affect other namespaces.
             if *count == MAX_SLOW_PER_NAMESPACE {
                 add(error(Resource { namespace: namespace.to_owned(), ..of_kind(kind) }, too_long(*count)));
             }
@@ -278,7 +278,7 @@ fn kinds(admission_kinds: &AdmissionKinds, snapshot: &Snapshot) -> BTreeSet<Grou
     if admission_kinds.any {
         kinds.extend(snapshot.kinds().cloned());
     }
-    // These kinds are exempt from the webhooks too.
+    // Exempt kinds are not audited, because the webhooks do not review them.
     kinds.retain(|kind| !Exemptions::is_exempt_kind(kind));
     kinds
 }

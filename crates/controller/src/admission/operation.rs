@@ -81,7 +81,7 @@ impl Operation {
         is_within(place, &read) || is_within(&read, place)
     }
 
-    /// Whether it writes a Secret as part of a larger object.
+    /// Whether the operation writes a Secret as part of a larger object.
     pub(super) fn writes_secret(&self) -> bool {
         match &self.operation {
             PatchOperation::Add(added) => has_secret(&added.value),

@@ -23,8 +23,8 @@ const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";
 ///
 /// # Errors
 ///
-/// If two operations conflict (same path, nested paths, or list indexes shifted by the other), if one fails,
-/// or if they exceed the limits.
+/// If two operations conflict (same path, nested paths, or list indexes shifted by one of the operations), if an
+/// operation fails, or if the patch exceeds the limits.
 pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     let operations = operations(denials.iter().copied().enumerate());
     if operations.len() > OPERATIONS {
@@ -63,7 +63,7 @@ fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(us
 /// Two Rego policies with conflicting patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict<'d> {
-    /// Their Rego modules.
+    /// The Rego modules of the two Rego policies.
     pub policies: [&'d str; 2],
     /// The two operations.
     pub text: String,
@@ -82,9 +82,9 @@ pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<
 
 /// Two conflicting operations.
 struct OperationConflict {
-    /// The indexes of their denials.
+    /// The indexes of the two denials to which the operations belong.
     between: [usize; 2],
-    /// A description of both.
+    /// A description of both operations.
     text: String,
 }
 
@@ -94,7 +94,7 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Operat
         between: [of, by],
         text: format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text()),
     };
-    // Sorted by path, so that nested paths follow their parent.
+    // The paths are sorted, so that nested paths follow their parent.
     let mut paths: Vec<(String, usize, &Operation)> = operations
         .iter()
         .flat_map(|(denial, of)| of.paths().map(move |path| (path + "/", *denial, *of)))

@@ -25,7 +25,7 @@ pub(super) struct ReviewQuery {
 pub(super) fn object_location(request: &AdmissionRequest) -> (String, String) {
     let metadata = &request.object["metadata"];
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-    // For a Namespace, the API server sets `request.namespace` to its own name.
+    // If the object is a Namespace, the API server sets `request.namespace` to the name of the object.
     let is_namespace = request.resource.group.is_empty() && request.resource.resource == "namespaces";
     let namespace = if is_namespace { String::new() } else { request.namespace.clone() };
     let names = [request.name.clone(), text("name"), text("generateName")];

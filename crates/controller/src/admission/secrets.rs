@@ -19,12 +19,12 @@ pub(super) fn without_contents(mut secret: Value) -> Value {
     secret
 }
 
-/// Removes the contents of both objects in an AdmissionRequest for a Secret.
+/// Removes the contents of `object` and `oldObject` in an AdmissionRequest for a Secret.
 pub(super) fn request_without_contents(request: Value) -> Value {
     with_both_objects(request, strip_secret)
 }
 
-/// Removes the contents of Secrets from both objects in an AdmissionRequest for a ManifestWork.
+/// Removes the contents of Secrets from `object` and `oldObject` in an AdmissionRequest for a ManifestWork.
 pub(super) fn request_without_manifests(request: Value) -> Value {
     with_both_objects(request, strip_work)
 }

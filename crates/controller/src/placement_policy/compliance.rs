@@ -39,9 +39,9 @@ impl fmt::Display for Compliance {
 /// Changes of the labels and annotations of an object. `None` removes a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Changes of its labels.
+    /// Changes of the object's labels.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Changes of its annotations.
+    /// Changes of the object's annotations.
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
@@ -86,7 +86,7 @@ impl Change {
         Self { labels: of("labels"), annotations: of("annotations") }
     }
 
-    /// Whether these labels and annotations include the change.
+    /// Whether `labels` and `annotations` already have the values that this change would set.
     #[must_use]
     pub fn is_in(&self, labels: &Strings, annotations: &Strings) -> bool {
         let is = |change: &BTreeMap<String, Option<String>>, found: &Strings| {
@@ -132,7 +132,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.lines().collect();
         if lines.is_empty() {
-            // Only the record of the original values changes.
+            // The change affects only the record of the original values.
             return f.write_str("the stored original values");
         }
         f.write_str(&lines.join("; "))

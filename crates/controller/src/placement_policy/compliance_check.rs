@@ -31,7 +31,7 @@ pub struct ComplianceCheck {
 pub struct NonCompliantObject {
     /// The resource and version.
     pub gvr: GroupVersionResource,
-    /// Its namespace and name.
+    /// The object's namespace and name.
     pub key: ObjectKey,
     /// The object as replicated: without fields that placement policies cannot read.
     pub object: Value,

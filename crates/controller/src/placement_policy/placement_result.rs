@@ -12,9 +12,9 @@ use policy_sync_rego::queries::{expected, truncated};
 /// The result of placement policies for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacementResult {
-    /// Annotations to set; `None` removes one.
+    /// Annotations to set. The value `None` removes the annotation.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Labels to set; `None` removes one.
+    /// Labels to set. The value `None` removes the label.
     pub labels: BTreeMap<String, Option<String>>,
     /// Reasons to reject the object, sorted.
     pub errors: Vec<String>,

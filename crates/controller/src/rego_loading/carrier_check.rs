@@ -69,8 +69,8 @@ impl Loaded {
                 alone.clone()
             };
             if let (true, Some(how), Some(first)) = (is_alive, &beside.termination, own.first()) {
-                // The object passed alone, and the other modules passed without it. Only all modules together exceed a
-                // limit.
+                // The object passed the check alone, and the other modules passed without it. Only all modules together
+                // exceed a limit.
                 let fault = Fault::new(&first.id, None, format!("{how}, together with all other modules"));
                 faults.push(fault);
                 return Ok(CarrierCheck { faults: Faults::new(faults), ..outcome });

@@ -96,8 +96,8 @@ pub(super) struct PlacementInputs {
 }
 
 impl PlacementInputs {
-    /// The inputs of placement policies: from `verdicts` the modules in force and the reason for a denial, and from the
-    /// view the values of ConfigMaps in `data`.
+    /// Selects the inputs of placement policies. `verdicts` has the modules in force, and `data` has the values from
+    /// ConfigMaps. `denial` is the reason if requests are denied.
     pub(super) fn new(
         view: View<'_>,
         verdicts: &Verdicts,
@@ -145,9 +145,9 @@ impl PlacementInputs {
 /// The extent of a change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeExtent {
-    /// Only its status.
+    /// Only the object's status changed.
     Status,
-    /// More than its status.
+    /// More than the object's status changed.
     BeyondStatus,
 }
 

@@ -10,7 +10,7 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_mirror::{AnyRow, Cascade, KindDeclaration, MirrorChange, Source, Tables};
 
 impl policy_sync_mirror::Index for Index {
-    /// The watched kinds depend on the settings, so none is always required.
+    /// The watched kinds depend on the settings, so no kind is always required.
     const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 

@@ -93,7 +93,7 @@ impl Loaded {
         })))
     }
 
-    /// From now on, calls `follower` for changes of the kinds that the component `by` keeps. `follower` must not block.
+    /// Starts to call `follower` for changes of the kinds that the component `by` keeps. `follower` must not block.
     pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(DocumentEvent) + Send + Sync + 'static) {
         self.0.followers.write().push((by, Arc::new(follower)));
     }
@@ -149,7 +149,7 @@ impl Loaded {
         messages.collect()
     }
 
-    /// Whether the objects of `kind` are not listed yet, and nothing is known to prevent it.
+    /// Whether the objects of `kind` are not listed yet, and no known problem prevents the list.
     #[must_use]
     pub fn is_awaited(&self, kind: &GroupResource) -> bool {
         let (guard, plural) = (self.0.mirror.read(), kind.to_string());

@@ -175,7 +175,7 @@ impl Loader {
         self.shared.publish()?;
         self.queue.enqueue(changed.into_iter().map(Key::Status));
         if is_partial {
-            // The next check skips the modules that crashed this one, and covers the rest.
+            // The next check skips the modules that crashed this check, and covers the rest.
             self.queue.add_after(Key::Bundle, RECHECK_DELAY);
         }
         if engine_changed {
@@ -206,7 +206,7 @@ impl Loader {
         for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
             let known = before.modules.get(&id);
-            // A module that is pending in both results has the same outcome, even if it waits for other kinds.
+            // A module that was pending and is still pending keeps its time, even if it now waits for other kinds.
             let same = known
                 .filter(|known| known.text == text && discriminant(&known.outcome) == discriminant(&outcome));
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
@@ -300,7 +300,7 @@ impl Loader {
         }
     }
 
-    /// Whether to check the texts again that together exceeded the size limit. If so, records the time.
+    /// Whether the texts that together exceeded the size limit are due for another check. If so, records the time.
     fn is_retry_due(&self, now: Moment) -> bool {
         let mut results = self.shared.results.lock();
         let is_due = results.retried.after(RETRY_INTERVAL) <= now;
@@ -348,7 +348,7 @@ impl Loader {
                 }
             }
         }
-        // The published data no longer contains these documents, so their memory can be released.
+        // The published data no longer contains the left-out documents, so their memory can be released.
         self.shared.mirror.release_memory();
         self.queue.add(Key::Bundle);
     }
@@ -383,7 +383,7 @@ impl Loader {
         }
         let now = self.shared.clock.now();
         if let Some(wait) = self.repeats.wait(key, &status.without_times(), now) {
-            // Another writer repeatedly changes the status.
+            // Another writer repeatedly changes the status, so the next write waits.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }

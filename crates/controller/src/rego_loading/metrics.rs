@@ -38,7 +38,7 @@ impl RegoMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let factory = metrics.factory();
         let evaluation = factory.histograms(

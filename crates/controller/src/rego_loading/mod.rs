@@ -1,6 +1,6 @@
 //! The capability that loads Rego policies. It watches their *carriers*, which are ConfigMaps and RegoPolicies with
-//! Rego modules, and their *documents*, which are the objects that modules read. It publishes both as a
-//! [`Snapshot`](policy_sync_rego::snapshot::Snapshot) for evaluations.
+//! Rego modules, and their *documents*, which are the objects that modules read. It publishes carriers and documents as
+//! a [`Snapshot`](policy_sync_rego::snapshot::Snapshot) for evaluations.
 //!
 //! ```text
 //! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, status ────▶ loader ─▶ hub (leader only)

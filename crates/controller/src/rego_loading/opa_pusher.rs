@@ -19,7 +19,7 @@ use policy_sync_rego::opa::{Opa, OpaContents, PushError, push};
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between full comparisons of the contents.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(10);
-/// The inverse of the maximum share of time that comparisons take.
+/// The pause after a comparison, as a multiple of the comparison's duration.
 const SHARE: u32 = 20;
 /// The delay before a retry if OPA was unreachable.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ pub(super) struct OpaPusher {
     pending_change: Option<ChangeCause>,
 }
 
-/// The next step.
+/// The next step of the pusher.
 enum PushStep {
     /// OPA is up to date; wait for a change.
     Change,

@@ -14,13 +14,13 @@ use policy_sync_rego::queries::{ADMISSION, PLACEMENT};
 use policy_sync_rego::review::DeniedKinds;
 use policy_sync_rego::snapshot::{ReviewInputs, Snapshot};
 
-/// A summary of the existing Rego policies. It determines the webhooks to register and the kinds to audit. Invalid
-/// policies count too.
+/// A summary of the existing Rego policies, including invalid ones. It determines the webhooks to register and the
+/// kinds to audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegoUsage {
     /// Whether there are placement policies.
     pub placement: bool,
-    /// The kinds covered by admission policies; `None` without such policies.
+    /// The kinds covered by admission policies; `None` without admission policies.
     pub admission: Option<AdmissionKinds>,
     /// Whether any carrier exists.
     pub carriers: bool,

@@ -24,7 +24,7 @@ pub struct Settings {
     pub evaluator: Evaluator,
     /// The maximum number of objects of all kinds together.
     pub limit: usize,
-    /// The memory budget of these objects in bytes.
+    /// The memory budget of the objects of all kinds together, in bytes.
     pub bytes: usize,
 }
 

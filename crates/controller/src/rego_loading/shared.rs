@@ -36,7 +36,7 @@ use policy_sync_rego::snapshot::Snapshot;
 /// A problem with the webhook registration of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookProblem {
-    /// The reason.
+    /// The reason of the problem.
     pub why: String,
     /// Whether an earlier registration still works.
     pub is_still_registered: bool,
@@ -78,7 +78,7 @@ pub(super) struct ComponentKinds {
 }
 
 impl ComponentKinds {
-    /// The union over all components.
+    /// The union of the kinds of all components.
     pub(super) fn of_all(kept: &BTreeMap<&'static str, Self>) -> Self {
         let mut all = Self::default();
         for of_one in kept.values() {
@@ -89,7 +89,8 @@ impl ComponentKinds {
     }
 }
 
-/// The state after loading: of the webhook registration, of OPA, and of conflicting or slow modules.
+/// The state of parts that serve or evaluate the loaded modules: webhook registration, OPA, and conflicting or slow
+/// modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServingState {
     /// The problem with the registration of each package, if any.
@@ -139,7 +140,8 @@ pub(super) struct LoadResults {
     pub(super) rejected_by_opa: RejectedByOpa,
 }
 
-/// Modules that OPA rejects, for one set of texts. When the set changes, OPA gets them again.
+/// Modules that OPA rejects, valid for one set of texts. When the set of texts changes, the modules are sent to OPA
+/// again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RejectedByOpa {
     texts: Vec<Text>,
@@ -174,7 +176,7 @@ impl Shared {
     pub(super) fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.registered.send_if_modified(|known| {
             let before = known.packages.insert(package, fault.clone());
-            // The time stays if only the reason of a problem changes.
+            // If only the reason of a problem changes, the time of the problem is kept.
             if before.as_ref().is_none_or(|before| before.is_some() != fault.is_some()) {
                 known.since = self.clock.now();
             }
@@ -230,7 +232,7 @@ impl Shared {
     /// If the engine rejects the data.
     pub(super) fn publish(&self) -> Result<(), Fault> {
         let guard = self.mirror.read();
-        // Lock order: the mirror first.
+        // Lock order: the mirror is locked before `results`.
         let mut results = self.results.lock();
         let (view, verdicts) = (guard.view(self.clock.now()), results.verdicts.clone());
         let objects = plan::objects(view, &self.settings, &verdicts, &results.known);
@@ -319,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// Records that OPA rejects these modules of `bundle`.
+    /// Records that OPA rejects the modules in `faults`, which are part of `bundle`.
     pub(super) fn refused(&self, bundle: &Bundle, faults: BTreeMap<ModuleId, Vec<Fault>>) {
         let text = |id: &ModuleId| bundle.module(id).map(|module| module.text().clone());
         let results = faults.into_iter().filter_map(|(id, faults)| Some((id.clone(), (text(&id)?, faults))));

@@ -19,8 +19,9 @@ pub(super) struct NamespacedKind {
 ///
 /// The result depends only on the sizes, so all replicas agree. Cluster-scoped objects count first and are never left
 /// out, because tenants cannot create them. The rest of the budget is divided among the namespaces by max-min fairness,
-/// which yields one limit for all namespaces. If a namespace exceeds the limit, its largest kinds are left out until it
-/// no longer does. In that case, a 16th of the budget stays free, so that small growth does not leave out more.
+/// which yields one limit for all namespaces. If a namespace exceeds the limit, its largest kinds are left out until
+/// the namespace fits. If parts are left out, a 16th of that rest stays free, so that small growth does not leave out
+/// more parts.
 #[must_use]
 pub(super) fn left_out(sizes: &BTreeMap<NamespacedKind, usize>, budget: usize) -> BTreeSet<NamespacedKind> {
     let mut namespaces: BTreeMap<&str, Vec<(&NamespacedKind, usize)>> = BTreeMap::new();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use regorus::Value;
 
-/// With at most this many parts, unused parts are not searched for.
+/// With at most this many known parts, [`Sharing`] does not search for unused parts.
 const MIN_SWEEP_SIZE: usize = 4_096;
 
-/// The known parts, by a hash with random keys. If two values have the same hash, the second is not shared.
+/// The known parts, by a hash with random keys. If two values have the same hash, the second value is not shared.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
     parts: HashMap<u64, Value>,

@@ -36,7 +36,7 @@ pub(super) struct SlowModule {
     text: Arc<str>,
     /// How the module exceeds the limits.
     excess: Excess,
-    /// The explanation for the status.
+    /// The explanation for the status of the carrier.
     pub(super) why: String,
 }
 
@@ -62,8 +62,8 @@ impl SlowModule {
     }
 }
 
-/// For each query that exceeded a limit, searches for the modules that caused this. Never returns. The channel may drop
-/// queries during a search, because later queries lead to the same modules.
+/// For each query that exceeded a limit, searches for the modules that caused the excess. Never returns. The channel
+/// may drop queries during a search, because later queries lead to the same modules.
 pub(super) async fn report_slow_modules(
     shared: Arc<Shared>,
     mut exceeded: mpsc::Receiver<ExceededQuery>,
@@ -89,8 +89,8 @@ pub(super) async fn report_slow_modules(
 }
 
 impl Shared {
-    /// Records these modules. For each module that is new, or worse than before, returns the data for an Event: the
-    /// carrier, its uid, the reason and the note.
+    /// Records the modules in `culprits`. For each module that is new, or worse than before, returns the data for an
+    /// Event: the carrier, its uid, the reason and the note.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {
@@ -118,7 +118,7 @@ impl Shared {
     }
 }
 
-/// The number of these modules that are in force.
+/// The number of modules in `slow` that are in force.
 pub(super) fn count(slow: &BTreeMap<ModuleId, SlowModule>, verdicts: &Verdicts) -> usize {
     slow.iter().filter(|(module, slow)| slow.is_in_force(module, verdicts)).count()
 }

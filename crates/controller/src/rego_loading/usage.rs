@@ -32,7 +32,7 @@ struct Budget {
     limit: usize,
     /// The bytes or the number of all documents that are not left out.
     kept: usize,
-    /// When `kept` exceeds this, `take_excess` selects parts to leave out.
+    /// When `kept` exceeds this threshold, `take_excess` selects parts to leave out.
     threshold: usize,
 }
 
@@ -64,17 +64,17 @@ struct KindUsage {
     kept: usize,
     /// The number of documents that contain each shared value, by the address of the value.
     units: HashMap<usize, u32>,
-    /// If the documents are left out, the values of `kept` and `alone` at the time they were left out. From then on,
-    /// their ratio is used to estimate the effect of sharing.
+    /// If the documents are left out, the values of `kept` and `alone` at the time they were left out. Later estimates
+    /// of shared memory use the ratio of these two values.
     left_out: Option<(usize, usize)>,
 }
 
 /// Documents that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeftOutDocuments {
-    /// The number of documents.
+    /// The number of left-out documents.
     pub objects: usize,
-    /// The estimated bytes of these documents.
+    /// The estimated bytes of the left-out documents.
     pub bytes: usize,
 }
 

@@ -14,16 +14,16 @@ use policy_sync_rego::review::DeniedKinds;
 use policy_sync_rego::secrets::SecretContents;
 use policy_sync_rego::selection::{LoadOutcome, LoadedText, RejectionCause};
 
-/// The time for which a new module may be pending before requests are denied because of it and its status reports the
-/// wait.
+/// The time for which a new module may be pending without effect. After this time, requests are denied because of the
+/// module, and its status reports the wait.
 pub(super) const NEW_MODULE_WAIT: Duration = Duration::from_secs(1);
 
 /// The result of checking one module.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// The checked text.
+    /// The text that was checked.
     pub text: Arc<str>,
-    /// The result.
+    /// The result of the check.
     pub outcome: LoadOutcome,
     /// The time of the last change of the result.
     pub since: Moment,
@@ -31,13 +31,13 @@ pub(super) struct Verdict {
     pub package: Option<String>,
     /// The configured enforcement; `None` if invalid.
     pub enforcement: Option<EnforcementAction>,
-    /// The text in force, which may be an earlier text than the checked one.
+    /// The text in force. It may be older than the checked text.
     pub in_force: Option<LoadedText>,
     /// Whether the module was never loaded or rejected, only pending.
     pub is_new: bool,
     /// Warnings about likely mistakes.
     pub advice: Vec<Fault>,
-    /// Information for the owner.
+    /// Notes for the owner of the carrier.
     pub notes: BTreeSet<String>,
 }
 

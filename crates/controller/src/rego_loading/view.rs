@@ -28,9 +28,9 @@ pub(super) struct View<'m> {
 /// The state of a kind that modules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KindState {
-    /// All its objects are known.
+    /// All objects of the kind are known.
     Listed(GroupResource),
-    /// The hub does not serve such a kind, so there are no objects.
+    /// The hub does not serve the kind, so there are no objects.
     Nowhere,
     /// The kind is not listed yet. Contains the reason if the state lasts.
     Awaited(Option<String>),
@@ -184,7 +184,7 @@ impl<'m> View<'m> {
         counts
     }
 
-    /// The number of left-out objects, for kinds with such objects.
+    /// The number of left-out objects, for kinds with left-out objects.
     #[must_use]
     pub(super) fn left_out_by_kind(&self) -> BTreeMap<&'m GroupResource, usize> {
         let mut left_out = BTreeMap::new();

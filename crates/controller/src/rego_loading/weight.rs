@@ -26,7 +26,7 @@ pub(super) fn weight(value: &Value) -> usize {
     own(value) + parts(value).map(|(part, is_few)| part_weight(part, is_few)).sum::<usize>()
 }
 
-/// The bytes of `part` without its slot. `is_few`: whether it belongs to a small value.
+/// The bytes of `part` without its slot. `is_few`: whether `part` belongs to a small value.
 #[must_use]
 pub(super) fn part_weight(part: &Value, is_few: bool) -> usize {
     match part {
@@ -52,7 +52,7 @@ pub(super) fn own(value: &Value) -> usize {
     }
 }
 
-/// The keys and values of `value`. Each has a flag for whether `value` is small.
+/// The keys and values that `value` contains. Each has a flag for whether `value` is small.
 pub(super) fn parts(value: &Value) -> impl Iterator<Item = (&Value, bool)> {
     // For values of other types, `as_array` and `as_object` would allocate an error.
     let (items, fields) = match value {

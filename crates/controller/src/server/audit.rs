@@ -1,5 +1,5 @@
 //! The endpoint `/audit`, which reports existing objects that violate Rego policies. Readers authenticate with a bearer
-//! token and need the permission `get` on this path. The hub's API server checks both.
+//! token and need the permission `get` on this path. The hub's API server checks token and permission.
 
 mod readers;
 

@@ -22,7 +22,7 @@ use policy_sync_hub::tasks::send_if_changed;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of the file, in bytes.
 const SIZE: u64 = 64 << 10;
-/// Minimum length of a token, in bytes; shorter ones could be guessed.
+/// Minimum length of a token, in bytes. A shorter token could be guessed.
 const SHORTEST: usize = 16;
 
 /// The file has no valid tokens.
@@ -42,7 +42,7 @@ pub enum TokenError {
     Line(PathBuf, usize),
 }
 
-/// The accepted tokens. Clones share them.
+/// The accepted tokens. Clones share the tokens.
 #[derive(Clone)]
 pub struct Tokens {
     path: Arc<Path>,

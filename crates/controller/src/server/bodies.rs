@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 use self::memory::{BodyMemory, Reservation};
 use policy_sync_connections::ClientConnection;
 
-/// How long a body may take to arrive ([`READ_TIMEOUT`]), and how long it may wait for memory. Both times count from
-/// the start of the request.
+/// How long a body may take to arrive, and also how long it may wait for memory. Both times count from the start of the
+/// request.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -51,9 +51,9 @@ pub struct AdmissionWebhooks {
 /// Publishers of Events about denied writes.
 #[derive(Clone, Debug)]
 pub struct Reporters {
-    /// For placement policies.
+    /// Publishes Events about writes that placement policies reject.
     pub rejection_events: RejectionEvents,
-    /// For admission policies.
+    /// Publishes Events about writes that admission policies deny.
     pub denial_events: DenialEvents,
 }
 

@@ -13,7 +13,7 @@ use policy_sync_sync as sync;
 use policy_sync_sync::topology::TopologyInputs;
 use policy_sync_topology::{Graph, GraphInput, Needs};
 
-/// A copy of the inputs, taken from both mirrors.
+/// A copy of the inputs, taken from the mirror of the sync and the mirror of the topology.
 #[derive(Debug)]
 pub struct TopologySnapshot {
     inputs: TopologyInputs,

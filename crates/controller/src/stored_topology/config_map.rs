@@ -15,10 +15,10 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::reconcile::{apply, of_kind};
 
-/// The minimum time between two writes.
+/// The minimum time between two writes of the ConfigMap.
 pub(super) const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The next action.
+/// The next action on the ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigMapAction<'s> {
     /// Nothing to do: the ConfigMap is up to date.

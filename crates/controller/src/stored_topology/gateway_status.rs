@@ -29,7 +29,8 @@ pub struct GatewayStatus {
     pub(super) generation: i64,
     /// The conditions written by this controller.
     pub(super) conditions: Box<[Condition]>,
-    /// The number of other conditions. The two conditions that every Gateway of this controller has do not count.
+    /// The number of conditions that this controller did not write, without the two conditions that every Gateway of
+    /// this controller has.
     pub(super) others: usize,
     /// Whether this controller owns any field of the status.
     pub(super) is_ours: bool,
@@ -88,7 +89,7 @@ impl ObjectRow for GatewayStatus {
         let applied = object.metadata.managed_fields.iter().find(|entry| entry.are_applied_by(&manager));
         let fields =
             applied.and_then(|entry| entry.fields_v1.as_deref()).map(RawValue::get).unwrap_or_default();
-        // A condition counts as this controller's own only if this controller also owns the field.
+        // A condition with this prefix counts as own only if `managedFields` lists it for this controller.
         let is_ours = |condition: &Condition| {
             condition.type_.starts_with(AFFECTED_DOMAIN)
                 && fields.contains(&format!(r#""k:{{\"type\":\"{}\"}}""#, condition.type_))

@@ -257,7 +257,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Has `version` for all sources.
+    /// Returns versions that are all equal to `version`.
     #[cfg(test)]
     pub(super) fn at(version: u64) -> Self {
         Self { gateways: version, routes: [version; 5] }

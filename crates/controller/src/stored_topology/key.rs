@@ -51,10 +51,10 @@ impl fmt::Display for StatusKey {
 /// The queue's key for the write of one status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StatusWriteKey {
-    /// The object.
+    /// The object whose status is written.
     pub key: StatusKey,
-    /// Whether the object itself changed. If so, its status is written before that of objects in its namespace that
-    /// only depend on changed objects.
+    /// Whether the object itself changed, and not only objects that it depends on. In each namespace, the statuses of
+    /// changed objects are written first.
     pub changed: bool,
 }
 
@@ -72,7 +72,7 @@ impl mirror::Key for StatusWriteKey {
         match &self.key {
             StatusKey::Gateway(_) => Priority::High,
             StatusKey::Route(_, key) if self.changed => Priority::Fair(key.namespace.clone()),
-            // A namespace name cannot contain a slash, so this is a separate queue.
+            // A namespace name cannot contain a slash, so this name differs from the names of all namespaces.
             StatusKey::Route(_, key) => Priority::Fair(format!("{}/", key.namespace).into()),
         }
     }

@@ -1,4 +1,4 @@
-//! The registry of watched kinds, in addition to those of the sync.
+//! The registry of watched kinds, in addition to the kinds of the sync.
 
 use super::gateway_status::GatewayStatus;
 use super::rows::{

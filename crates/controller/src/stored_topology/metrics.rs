@@ -29,7 +29,7 @@ impl TopologyMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let factory = metrics.factory();
         Ok(Self {
@@ -126,9 +126,9 @@ impl Counts {
             }
             counts
         }
+        // Policies can refer to objects of any kind. Counting nodes by type and not by kind keeps the number of label
+        // values small.
         let nodes = graph.nodes().map(|node| graph.node_type(node));
-        // Policies can refer to objects of any kind. These objects are counted by node type and not by kind, so that
-        // there are few label values.
         let without_effect = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {
             nodes: count(nodes.map(str::to_owned)),

@@ -28,14 +28,14 @@ pub enum Desired {
         uid: Arc<str>,
         /// The generation of the Gateway.
         generation: i64,
-        /// The conditions that name the policies affecting it.
+        /// The conditions that name the policies affecting the Gateway.
         conditions: Conditions,
     },
     /// The status of a route.
     Route {
         /// The generation of the route.
         generation: i64,
-        /// The entries for its parents.
+        /// The entries for the route's parents.
         entries: Vec<ParentConditions>,
     },
 }
@@ -43,7 +43,7 @@ pub enum Desired {
 /// A desired status with its hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DesiredStatus {
-    /// The content.
+    /// The content of the status.
     pub desired: Desired,
     /// The hash of the content.
     pub digest: Hash,
@@ -63,10 +63,10 @@ impl DesiredStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PendingStatuses {
     writes: BTreeMap<StatusKey, PendingWrite>,
-    /// The text and the level of detail of the ConfigMap in the last graph.
+    /// The hash of the text in the ConfigMap and the text's level of detail, as of the last graph.
     text: Option<(Hash, String)>,
-    /// During a build, this process's writes that the watch has delivered since the build started. The build may not
-    /// include them.
+    /// During a build, this process's writes that the watch has delivered since the build started. The build may lack
+    /// these writes.
     unseen: Option<Unseen>,
 }
 
@@ -117,7 +117,7 @@ impl PendingStatuses {
         self.unseen.take().is_some_and(|unseen| unseen.text || !unseen.statuses.is_empty())
     }
 
-    /// Replaces the desired statuses by those of a new graph that was built from rows of these versions.
+    /// Replaces the desired statuses by the statuses of a new graph that was built from rows of these versions.
     pub fn replace(
         &mut self,
         desired: BTreeMap<StatusKey, DesiredStatus>,
@@ -172,8 +172,8 @@ impl PendingStatuses {
     pub fn status_delivered(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
         if write.status.digest != digest {
-            // At an older version, this process's write has already replaced the status, but is not delivered yet. At a
-            // newer version, another client has overwritten the write.
+            // At an older version, this process's write has already replaced the status, but the watch has not
+            // delivered the write yet. At a newer version, another client has overwritten the write.
             return matches!(write.state, WriteState::Written(written) if version < written);
         }
         self.writes.remove(key);
@@ -236,8 +236,8 @@ impl PendingStatuses {
     }
 }
 
-/// Whether the topology must be rebuilt after `changes`. Changes that only contain this process's own writes do not
-/// count. These writes are removed from `pending`.
+/// Whether the topology must be rebuilt after `changes`. This process's own writes do not require a rebuild. They are
+/// removed from `pending`.
 pub fn is_affected(
     changes: &Changes<'_, Index>,
     pending: &mut PendingStatuses,

@@ -75,7 +75,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The generation of the conditions, if all conditions have the same one.
+    /// The generation of the conditions; `None` if the conditions have different generations.
     fn generation(&self) -> Option<i64> {
         let first = self.conditions.first()?.observed_generation;
         self.conditions.iter().all(|condition| condition.observed_generation == first).then_some(first)?

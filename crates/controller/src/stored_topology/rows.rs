@@ -88,7 +88,7 @@ kinds!(GrpcRoutes = Grpc, HttpRoutes = Http, TcpRoutes = Tcp, TlsRoutes = Tls, U
 pub struct RouteRow<K> {
     /// The parsed route, or the error.
     pub(super) read: Result<Arc<Route>, Box<Fault>>,
-    /// The status.
+    /// The status of the route.
     pub(super) status: RouteStatus,
     kind: PhantomData<K>,
 }
@@ -115,9 +115,9 @@ impl<K: RouteMarker> ObjectRow for RouteRow<K> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredConfigMap {
     pub(super) uid: String,
-    /// Whether its labels name this controller.
+    /// Whether the ConfigMap's labels name this controller.
     pub(super) is_ours: bool,
-    /// The hash of its text.
+    /// The hash of the ConfigMap's text.
     pub(super) text: Hash,
     /// The level of detail of the text, from the annotation.
     pub(super) detail: String,

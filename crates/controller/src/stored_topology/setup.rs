@@ -28,7 +28,7 @@ use policy_sync_sync::topology::affects_topology;
 use policy_sync_sync::{self as sync, Changes};
 use policy_sync_topology::Needs;
 
-/// The name of the ConfigMap.
+/// The name of the topology ConfigMap.
 const NAME: &str = "topology";
 /// Changes within this time are handled together.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -43,7 +43,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Uses the ConfigMap `topology` in `namespace`. `route_status`: whether to write the status of routes, too.
+    /// Settings for the ConfigMap `topology` in `namespace`. `route_status`: whether to write the status of routes,
+    /// too.
     #[must_use]
     pub fn new(namespace: &str, route_status: bool) -> Self {
         Self { config_map: ObjectKey::new(namespace, NAME), route_status }

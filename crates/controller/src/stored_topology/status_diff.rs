@@ -43,8 +43,8 @@ fn of_gateways(
     let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
     for (key, current) in &rows.gateways {
         let (generation, conditions) = match ours.get(key) {
-            // The sync's watch of Gateways has delivered another version. Once both watches have the same version, the
-            // topology is rebuilt.
+            // The sync's watch of Gateways has delivered another version. Once the watches of sync and topology have
+            // the same version, the topology is rebuilt.
             Some(ours) if ours.uid != current.uid || ours.generation != current.generation => continue,
             Some(ours) => {
                 let room = AFFECTED_LIMIT.saturating_sub(current.others);

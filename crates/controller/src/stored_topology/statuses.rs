@@ -10,7 +10,7 @@ use super::metrics::TopologyMetrics;
 use super::pending::{PendingStatuses, ReplaceResult};
 use policy_sync_hub::reconcile::Queue;
 
-/// The delay before a write is tried again because the object was read at too old a version.
+/// The delay before a write is tried again because the version at which the object was read is too old.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The pending statuses, and the queue of their writes.
@@ -50,7 +50,7 @@ impl Statuses {
         shown
     }
 
-    /// Replaces the statuses by those of a new graph, and queues new writes. Returns whether to rebuild the
+    /// Replaces the statuses by the statuses of a new graph, and queues new writes. Returns whether to rebuild the
     /// graph.
     pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> ReplaceResult) -> bool {
         let ReplaceResult { writes_to_queue, rebuild } = self.change(replace);

@@ -191,7 +191,7 @@ impl HubMetrics {
     }
 
     /// Records that the hub shows all spoke reports of `origin`. If this required a write, which finished at `written`,
-    /// observes the time from the first of these reports to `written`.
+    /// observes the time from the first unwritten report to `written`.
     pub(super) fn status_written(&self, origin: &Origin, written: Option<Moment>) {
         if let (Some(reported), Some(written)) = (self.0.tally.take_reported(origin), written) {
             self.0.status_delay.observe(written.since(reported).as_secs_f64());

@@ -1,6 +1,6 @@
 //! The controller's own webhook certificate. A CA that is valid for ten years signs a serving certificate that is valid
-//! for ninety days. Both are renewed long before they expire. [`renewal`] decides which of them to renew, from the
-//! stored certificates and the time. Only [`issue`] uses random numbers.
+//! for ninety days. The CA and the certificate are renewed long before they expire. [`renewal`] decides which of the
+//! two to renew, from the stored certificates and the time. Only [`issue`] uses random numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,9 +37,9 @@ const SKEW: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewal {
     Nothing,
-    /// A new serving certificate.
+    /// A new serving certificate is due.
     Certificate,
-    /// A new CA; the previous one stays trusted.
+    /// A new CA. The previous CA stays trusted.
     Authority,
     /// A new CA and a new serving certificate, because the stored CA is unusable.
     Both,
@@ -63,7 +63,7 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
     let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
         return Renewal::Both;
     };
-    // Go rejects a CA that is not valid yet, but webpki does not check this.
+    // Go rejects a CA that is not valid yet, but webpki does not check the start of validity.
     let is_early = authorities.first().and_then(not_before).is_none_or(|at| at > now);
     // If the CA ends later than a new CA would, it was issued with a wrong clock. Its date may also be one that Go
     // cannot parse.
@@ -150,7 +150,7 @@ fn is_valid(authority: &CertificateDer<'_>, now: Moment) -> bool {
 }
 
 /// The time used to issue and check certificates. If the local clock differs from the API server's by more than an
-/// hour, the API server's time is used. The API server verifies the certificates.
+/// hour, this is the API server's time, because the API server verifies the certificates.
 #[must_use]
 pub(super) fn certificate_time(own: Moment, server: Option<Moment>) -> Moment {
     server.filter(|server| own.since(*server).max(server.since(own)) > SKEW).unwrap_or(own)
@@ -194,7 +194,7 @@ pub(super) fn pair(kept: &CertificateSecret) -> CertificateAndKey<'_> {
     }
 }
 
-/// The certificates in `pem`, up to the first invalid one.
+/// The certificates in `pem`, up to the first invalid certificate.
 #[must_use]
 pub(super) fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).map_while(Result::ok).collect()
@@ -229,7 +229,7 @@ fn is_good(
         return false;
     };
     let mut roots = RootCertStore::empty();
-    // Some clients check whether the CA has expired. The certificate must be valid for them, too.
+    // Some clients check whether the CA has expired. The certificate must be valid for these clients, too.
     let lasting = authorities.iter().filter(|authority| expires(authority).is_some_and(|end| end > at));
     roots.add_parsable_certificates(lasting.cloned());
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));

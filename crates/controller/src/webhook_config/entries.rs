@@ -82,7 +82,7 @@ pub(super) fn plan(
         };
     let mut entries = Vec::new();
     if wanted {
-        // The user name must be known first. Otherwise the webhook would review the controller's own writes.
+        // The user name must be known first. Without it, the webhook would review the controller's own writes.
         if inputs.user.is_none() {
             return waits("the user name of this controller");
         }
@@ -98,7 +98,7 @@ pub(super) fn plan(
                 };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
-                    // If the parameters of a class cannot be read, they may still list these kinds.
+                    // If the parameters of a class cannot be read, they may still list the kinds of the stored entry.
                     kinds.extend(reviewed_kinds(stored, &entry.name("placement")));
                 }
                 if !covered.classes.is_empty() {
@@ -115,7 +115,7 @@ pub(super) fn plan(
             }
             let mut kinds = admission_kinds.kinds.clone();
             if !admission_kinds.is_whole {
-                // A Rego policy that is unavailable may still cover these kinds.
+                // A Rego policy that is unavailable may still cover the kinds of the stored entry.
                 kinds.extend(reviewed_kinds(stored, &entry.name("admit")));
             }
             entries.extend(entry.admit(kind, &kinds, admission_kinds.any, inputs));

@@ -15,14 +15,14 @@ pub(super) static SECRETS: Kind<CertificateSecret> = Kind::new("", "v1", "secret
 /// One of the two webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum ConfigurationKind {
-    /// Its webhooks may patch objects.
+    /// The configuration whose webhooks may patch objects.
     Mutating,
-    /// Its webhooks see the final object.
+    /// The configuration whose webhooks see the final object.
     Validating,
 }
 
 impl ConfigurationKind {
-    /// Both configurations.
+    /// Both webhook configurations.
     pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
     fn line(self) -> &'static Kind<Configuration> {

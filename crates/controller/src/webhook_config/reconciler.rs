@@ -270,7 +270,8 @@ impl WebhookConfigReconciler {
             warn!(what = ?key, why = fault, "webhook configurations are not up to date");
         }
         if is_another && *key == Key::Certificate {
-            // Entries wait for the certificate and report the same reason, so they are planned again.
+            // Updates of entries wait for the certificate and report the certificate's problem, so they are planned
+            // again.
             self.queue.enqueue(ConfigurationKind::ALL.map(Key::Entries));
         }
         if let Key::Entries(ConfigurationKind::Mutating) = key {
@@ -316,7 +317,7 @@ fn secret_request(
     of_kind(&SECRETS.gvr(), &key.namespace).patch(&key.name, &forced_apply(manager), &apply::body(&body)?)
 }
 
-/// A server-side apply of these entries.
+/// A server-side apply of `entries`.
 fn apply_request(
     manager: &str,
     kind: ConfigurationKind,

@@ -26,7 +26,7 @@ pub(super) struct Configuration {
     pub uid: String,
     /// The entries of this controller, each with its index in the list.
     pub entries: Vec<(usize, Value)>,
-    /// The entries with names of other controllers. This controller may have had such a name before.
+    /// Entries whose names have the suffix of a different controller. This controller may have had such a name before.
     pub former: Vec<(usize, Value)>,
 }
 

@@ -40,7 +40,7 @@ impl Settings {
 /// The issuer of the certificate.
 #[derive(Clone, Debug)]
 pub enum Authority {
-    /// This controller.
+    /// This controller issues the certificate.
     Own,
     /// An external issuer. The value is the CA bundle (PEM) from a file. Without a file, it is `None`, because another
     /// controller injects `caBundle`.
@@ -74,7 +74,7 @@ pub struct Url {
     port: Option<u16>,
 }
 
-/// The text is not an address of this form.
+/// The text is not an address of the form `https://<host>[:<port>]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected https://<host>[:<port>], without a path")]
 pub struct UrlFault;

@@ -103,7 +103,7 @@ impl WebhookConfigWriter {
     }
 }
 
-/// Updates the inputs of the plan when one of them changes. Never returns.
+/// Updates the inputs of the plan when an input changes. Never returns.
 async fn follow_inputs(shared: Arc<Shared>, client: Client, sources: Sources, queue: Arc<Queue<Key>>) {
     let Sources { loaded, mut covered } = sources;
     let mut rego_usage = loaded.rego_usage();

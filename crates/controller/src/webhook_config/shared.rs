@@ -111,9 +111,9 @@ impl Shared {
         }
     }
 
-    /// Whether this process is ready although it has no certificate to serve. The leader issues the certificate, but in
-    /// a rollout the leader may wait until this process is ready and replaces it. So this process is ready while no
-    /// webhook is registered. It is also ready while the Secret is empty.
+    /// Whether this process is ready although it has no certificate to serve. The leader issues the certificate. In a
+    /// rollout, the leader may be an old process that keeps running until this process is ready. So this process is
+    /// ready while no webhook is registered. It is also ready while the Secret is empty.
     fn is_ready_without_certificate(&self, view: View<'_>) -> bool {
         let has_no_entries = |kind: ConfigurationKind| {
             let stored = view.configuration(&self.settings, kind);
@@ -149,7 +149,8 @@ impl Shared {
     }
 }
 
-/// Metrics of the webhook certificate. Every process sets them, because each serves webhooks. Clones share the values.
+/// Metrics of the webhook certificate. Every process sets them, because every process serves webhooks. Clones share the
+/// values.
 #[derive(Clone, Debug)]
 pub struct WebhookConfigMetrics {
     expiry: Gauge,
@@ -160,7 +161,7 @@ impl WebhookConfigMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let expiry = metrics.factory().seconds(
             "policy_sync_certificate_expiry_seconds",

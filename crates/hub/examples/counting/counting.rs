@@ -1,4 +1,4 @@
-//! An example of a capability, in addition to the sync. It annotates labelled ConfigMaps with the number of their keys.
+//! An example of a capability. It annotates labelled ConfigMaps with the number of their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

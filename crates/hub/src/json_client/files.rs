@@ -50,7 +50,7 @@ pub enum CredentialError {
     /// A token file is empty, or has more than one line or unprintable characters.
     #[error("{0} has no token: expected one line of printable characters")]
     Token(PathBuf),
-    /// Like [`CredentialError::Token`], for a token given directly.
+    /// A token that is given directly is empty, or has more than one line or unprintable characters.
     #[error("invalid token: expected one line of printable characters")]
     Text,
     /// A CA bundle has no certificate.
@@ -64,7 +64,7 @@ pub enum CredentialError {
     Tls(#[from] rustls::Error),
 }
 
-/// The contents of the files.
+/// The contents of the credential files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileContents {
     pub(super) token: Option<HeaderValue>,

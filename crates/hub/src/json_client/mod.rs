@@ -86,9 +86,9 @@ pub enum JsonClientError {
     /// The server cannot be reached, or closed the connection.
     #[error("{address}: {cause}")]
     Unreachable {
-        /// The address.
+        /// The address of the server.
         address: String,
-        /// The cause.
+        /// The cause of the failure.
         cause: String,
         /// Whether a retry may succeed.
         is_transient: bool,
@@ -96,7 +96,7 @@ pub enum JsonClientError {
     /// The server returned an error status.
     #[error("{address} returned {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
     ErrorStatus {
-        /// The address.
+        /// The address of the server.
         address: String,
         /// The HTTP status.
         status: StatusCode,
@@ -106,9 +106,9 @@ pub enum JsonClientError {
     /// The body is not the expected JSON.
     #[error("{address} returned an invalid response: {cause}")]
     InvalidResponse {
-        /// The address.
+        /// The address of the server.
         address: String,
-        /// The position of the error.
+        /// The position of the error in the body.
         cause: String,
     },
 }
@@ -136,7 +136,7 @@ impl JsonClient {
     ///
     /// # Errors
     ///
-    /// If no attempt gets a response, or if the last one gets a transient error status. Other error statuses are
+    /// If no attempt gets a response, or if the last attempt gets a transient error status. Other error statuses are
     /// returned as an [`HttpResponse`].
     pub async fn send_with_retries(
         &self,
@@ -263,7 +263,7 @@ impl JsonClient {
 }
 
 impl HttpResponse {
-    /// Whether the status is final, so that a retry would return the same.
+    /// Whether the status is final, so that a retry would return an equal status.
     fn is_final(&self) -> bool {
         !matches!(self.status.as_u16(), 408 | 429 | 500 | 502..=504) || self.is_evaluation_error()
     }

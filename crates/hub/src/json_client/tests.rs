@@ -16,7 +16,7 @@ struct FakeServer(Arc<Mutex<FakeResponses>>);
 
 #[derive(Default)]
 struct FakeResponses {
-    /// Status, `Retry-After` and body of each response. The last one repeats.
+    /// Status, `Retry-After` and body of each response. The last response repeats.
     next: VecDeque<(u16, &'static str, &'static str)>,
     /// The `Authorization` header of each request.
     asked: Vec<String>,

@@ -1,5 +1,5 @@
-//! Server-side apply for users' objects. Only the project's own fields are applied, and always with the observed uid:
-//! without it, an apply would recreate an object that was deleted in the meantime.
+//! Server-side apply for users' objects. Only the project's own fields are applied. Each apply contains the observed
+//! uid, because without a uid, an apply would recreate an object that was deleted in the meantime.
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -29,7 +29,7 @@ impl LastWrite {
         self.is_met()
     }
 
-    /// Like [`Self::is_visible`], without forgetting the write.
+    /// Like [`Self::is_visible`], but keeps the record of the write.
     #[must_use]
     pub fn is_visible_at(&self, version: u64) -> bool {
         self.0.is_none_or(|written| written <= version)

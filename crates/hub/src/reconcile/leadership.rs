@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 pub use elector::{Elector, ElectorOptions};
 
-/// Longer than any process runs, and short enough to be added to any `Instant`.
+/// A duration that is longer than any process runs, and short enough to be added to any `Instant`.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
 
 /// The state of the term that [`Leadership`] shares.
@@ -38,7 +38,7 @@ struct Term {
     /// The number of the term in this process. A renewal after the end of a term starts a new term, even if the gap is
     /// short.
     number: u64,
-    /// The end of the time in which this process may write; `None` while another may lead.
+    /// The end of the time in which this process may write; `None` while another process may lead.
     until: Option<Instant>,
 }
 
@@ -60,13 +60,13 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// For a process without leader election: it always leads.
+    /// The leadership of a process without leader election, which always leads.
     #[must_use]
     pub fn always() -> Self {
         Self::lasting(Instant::now() + FOREVER)
     }
 
-    /// For a read-only process: it never leads.
+    /// The leadership of a read-only process, which never leads.
     #[must_use]
     pub fn never() -> Self {
         let (_, term) = watch::channel(Term::default());
@@ -115,8 +115,8 @@ impl TermSender {
         (Self(sender), Leadership { term, last: None })
     }
 
-    /// Allows writes until `until`. If the current term is over, this starts a new one: work may have been skipped in
-    /// between.
+    /// Allows writes until `until`. If the current term is over, starts a new term, because keys may have been dropped
+    /// between the terms.
     fn extend(&self, until: Instant) {
         self.0.send_modify(|term| {
             if term.until.is_none_or(|before| before <= Instant::now()) {

@@ -165,7 +165,7 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Adds keys that a change affects: batched keys after the window, others at once.
+    /// Adds keys that a change affects: batched keys after the window, other keys at once.
     pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
         let mut keys = keys.into_iter().peekable();
         // Most changes affect no key.
@@ -285,8 +285,8 @@ impl<K: Key> Queue<K> {
     }
 }
 
-/// The backoff of `key` after this number of failures. A hash of both shortens it by up to a quarter, so that keys that
-/// failed together are not retried together.
+/// The backoff of `key` after this number of failures. A hash of the key and the number shortens the backoff by up to a
+/// quarter, so that keys that failed together are not retried together.
 fn backoff<K: Hash>(key: &K, failures: u32) -> Duration {
     let longest = FIRST_BACKOFF.saturating_mul(1 << failures.min(16)).min(LONGEST_BACKOFF);
     let mut hasher = DefaultHasher::new();

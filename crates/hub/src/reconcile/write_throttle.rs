@@ -1,4 +1,4 @@
-//! Delays a write that repeats the previous one, so that a conflict with another client does not become a tight loop.
+//! Delays a write that repeats the previous write, so that a conflict with another client does not become a tight loop.
 
 use std::hash::Hash;
 use std::time::Duration;

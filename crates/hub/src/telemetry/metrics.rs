@@ -2,7 +2,7 @@
 //! of other metrics start with `policy_sync_`. Capabilities register further metrics.
 //!
 //! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters. Every series exists from
-//! the start with the value 0, except those of requests.
+//! the start with the value 0, except series of requests.
 
 mod factory;
 mod work;
@@ -84,7 +84,7 @@ impl Metrics {
         })))
     }
 
-    /// Registers further metrics.
+    /// A factory that creates and registers further metrics.
     #[must_use]
     pub fn factory(&self) -> MetricFactory<'_> {
         MetricFactory(&self.0.registry)

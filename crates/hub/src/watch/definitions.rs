@@ -20,7 +20,8 @@ use policy_sync_api::text::with_causes;
 
 /// The longest pause before a failed watch restarts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
-/// How many notifications a receiver may lag behind. A receiver that misses some treats its own definition as changed.
+/// How many notifications a receiver may lag behind. A receiver that missed notifications treats its definition as
+/// changed.
 const CHANNEL_CAPACITY: usize = 64;
 
 /// Notifies of created, deleted and changed definitions.
@@ -49,7 +50,7 @@ impl CrdNotifications {
             match self.receiver.recv().await {
                 Ok(changed) if *changed == *name => return,
                 Ok(_) => {}
-                // The definition may be among those that were missed.
+                // The missed notifications may have been about this definition.
                 Err(_) => return,
             }
         }
@@ -66,7 +67,7 @@ impl CrdNotifications {
         self.receiver = self.sender.subscribe();
     }
 
-    /// Watches definitions forever.
+    /// Watches CustomResourceDefinitions forever.
     pub(super) fn follow(&self, client: Client) -> impl Future<Output = ()> + Send + 'static {
         follow(client, self.sender.clone())
     }

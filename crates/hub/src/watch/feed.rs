@@ -10,7 +10,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
 use policy_sync_mirror::{Changes, Index, Mirror, SourceEvent};
 
-/// A mirror, with a callback for its changes. Clones share both.
+/// A mirror, with a callback for its changes. Clones share the mirror and the callback.
 #[derive(Clone)]
 pub struct Feed {
     mirror: Arc<dyn AnyMirror>,

@@ -36,7 +36,7 @@ const WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// A watch that ends within this time without an event counts as a failure.
 const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
-/// If all lists of a kind have been older than a version already seen for this time, the hub was restored from a
+/// If, for this time, all lists of a kind have been older than a version seen before, the hub was restored from a
 /// backup. Its resource versions will not catch up soon, and until then the mirror is not updated.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
@@ -63,7 +63,7 @@ pub enum SourceWatchError {
     /// An item of a list is not a valid object.
     #[error("object {number} of a page cannot be read")]
     Object {
-        /// Its position in the page, from 1.
+        /// The position of the item in the page, from 1.
         number: usize,
         /// The error of the parser.
         source: serde_json::Error,
@@ -76,7 +76,7 @@ pub enum SourceWatchError {
     Stale {
         /// The resource version of the response.
         shown: u64,
-        /// The latest resource version seen.
+        /// The latest resource version that this process has seen.
         seen: u64,
     },
 }
@@ -170,7 +170,7 @@ impl SourceWatcher {
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
-            // The request for the next page is sent first, so that the hub prepares that page while this one is
+            // The request for the next page is sent first, so that the hub prepares that page while this page is
             // processed.
             let take = async {
                 tokio::task::yield_now().await;
@@ -303,7 +303,7 @@ pub(super) async fn back_off(backoff: &mut DefaultBackoff, started: Instant, rec
     }
 }
 
-/// Classifies the failure: a missing right remains until an administrator grants it, other failures may be transient.
+/// Classifies the failure. A missing right remains until an administrator grants it. Other failures may be transient.
 fn kind_of(error: &SourceWatchError) -> WatchFailureKind {
     match error {
         SourceWatchError::Request(kube::Error::Api(status)) if status.code == 401 => {

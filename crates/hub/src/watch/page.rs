@@ -124,7 +124,7 @@ impl ListHeader {
     /// Parses the metadata from `text`, and stops once it is complete.
     fn read(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
         let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut *self);
-        // Stopping early makes the parser report an error; it can be ignored.
+        // Stopping early makes the parser report an error, which can be ignored.
         if self.is_complete() { Ok(()) } else { read }
     }
 
@@ -198,7 +198,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
                 }
             }
         }
-        // Without `items` it is not a list. Treating it as an empty list would delete all objects.
+        // An object without `items` is not a list. Treating it as an empty list would delete all objects.
         if items.is_some() { Err(A::Error::missing_field("items")) } else { Ok(()) }
     }
 }

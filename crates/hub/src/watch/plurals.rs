@@ -56,8 +56,8 @@ pub async fn resolve_plurals(
                 for plural in now {
                     let name = aliases.get(&plural).unwrap_or(&plural);
                     let served = served(&groups, name);
-                    // A server that has just started, or that aggregates others, may lack some of its kinds at first.
-                    // So a second discovery must confirm that a kind is missing.
+                    // A server that has just started, or that aggregates other servers, may lack some of its kinds at
+                    // first. So a second discovery must confirm that a kind is missing.
                     let was_served = matches!(known.get(&plural), Some(ResolvedPlural::Resource(_)));
                     let is_confirmed = before.contains(&plural) && !groups.iter().any(is_stale);
                     if served == ResolvedPlural::NotServed && was_served && !is_confirmed {
@@ -72,7 +72,7 @@ pub async fn resolve_plurals(
             Err(error) => {
                 let fault = with_causes(&error);
                 warn!(error = fault, "cannot discover the kinds that the hub serves");
-                // Known results remain valid.
+                // If discovery fails, known results remain valid.
                 for plural in now.iter().filter(|plural| !known.contains_key(*plural)) {
                     feed.change(resolution(plural, ResolvedPlural::DiscoveryFailed(fault.clone())));
                 }

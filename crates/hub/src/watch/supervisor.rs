@@ -24,7 +24,7 @@ pub struct Supervisor {
     client: Client,
     feed: Feed,
     definitions: CrdNotifications,
-    /// Whether definitions must be watched.
+    /// Whether CustomResourceDefinitions must be watched.
     watches_definitions: bool,
     tasks: JoinSet<Option<()>>,
     task_supervisor: Tasks,

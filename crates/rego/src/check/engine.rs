@@ -112,7 +112,8 @@ fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
     }
 }
 
-/// An operator or a call of `walk`, if a rule or an import has the name of its builtin function. OPA calls that rule.
+/// The fault of an operator or a call of `walk`, if a rule or an import has the name of its builtin function. OPA calls
+/// that rule or import instead.
 fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let (place, operator, function) = match walked(expr) {
         Some(_) => (tree::start(expr), "walk", "walk"),
@@ -130,13 +131,14 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
 }
 
 /// A comprehension in an index of `expr`. If the comprehension uses variables of the body, OPA ignores the index, and
-/// every such reference holds.
+/// the reference always holds.
 fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
     let index = tree::indexes(expr).find(|index| tree::has_comprehension(index))?;
     Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
 }
 
-/// `true with …`. If this is the only statement of a body, it holds in OPA even if the value of `with` is undefined.
+/// `true with …`. If this is the only statement of a body, the body holds in OPA even if the value of `with` is
+/// undefined.
 fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let is_true = matches!(expr.as_ref(), Expr::Bool { value, .. } if *value == Value::Bool(true));
@@ -144,7 +146,7 @@ fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     has_no_effect.then(|| module.fault(&statement.span, "with has no effect on true: remove with"))
 }
 
-/// An object in the pattern that receives the result of the call `statement`.
+/// An [object pattern](object) that receives the result of the call `statement`.
 fn object_of_result(
     module: &Module,
     rules: &Rules<'_>,
@@ -157,8 +159,8 @@ fn object_of_result(
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
 }
 
-/// An assigned variable whose name a comprehension in the assigned value uses for another variable. The engine treats
-/// both as one variable.
+/// An assignment whose value contains a comprehension with another variable of the assigned name. The engine treats the
+/// two variables as one.
 fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
@@ -219,7 +221,7 @@ fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &m
     }
 }
 
-/// Like [`rebound`], in the comprehensions of `expr`.
+/// Like [`rebound`], for the comprehensions in `expr`.
 fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut Vec<Fault>) {
     for part in tree::parts(expr) {
         match part {
@@ -232,7 +234,7 @@ fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut
     }
 }
 
-/// An object in `pattern`. The engine does not compare keys of the value that the pattern lacks.
+/// An object in `pattern`. The engine ignores keys that the compared value has and the pattern lacks.
 fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     objects::has_object(pattern).then(|| {
         let text = "an object as a pattern: use a variable, and write {…} = variable in the body";

@@ -62,7 +62,7 @@ pub(super) struct Rules<'m> {
     by_path: BTreeMap<Vec<String>, Vec<(&'m Module, &'m Rule)>>,
     /// The numbers of arguments of each function.
     functions: HashMap<Vec<String>, BTreeSet<usize>>,
-    /// The first names of the rules of each package.
+    /// By package, the first part of the name of each rule: `a` for the rule `a.b`.
     names: HashMap<&'m [String], BTreeSet<String>>,
 }
 
@@ -136,7 +136,7 @@ impl<'m> Rules<'m> {
         self.by_path.iter().filter_map(fault).collect()
     }
 
-    /// Whether a rule of `module`'s package has this first name.
+    /// Whether `name` is the first part of the name of a rule in `module`'s package.
     pub(super) fn names(&self, module: &Module, name: &str) -> bool {
         self.names.get(module.package.as_slice()).is_some_and(|names| names.contains(name))
     }

@@ -72,7 +72,7 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
 }
 
 /// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers to a rule in a
-/// cycle. The time is linear in the number of references, plus the time of the walks to cycles.
+/// cycle. Apart from the walks that lead from a rule to a cycle, the time is linear in the number of references.
 fn cycles(references: &References) -> Vec<Vec<usize>> {
     let mut remaining = RemainingRules::of(references);
     let (mut cycles, mut next) = (Vec::new(), 0);

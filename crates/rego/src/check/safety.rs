@@ -57,7 +57,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Adds to `bound` the variables that lookups in the head of `rule` bind.
+    /// Adds to `bound` the variables that the [lookups](heads::lookups) in the head of `rule` bind.
     fn bind_lookups(&self, rule: &'m Rule, body: Option<&'m RuleBody>, bound: &mut Bound<'m>) {
         let lookups = heads::lookups(rule, body, bound);
         lookups.into_iter().for_each(|value| self.bindings.expression(value, bound));

@@ -1,5 +1,6 @@
-//! Finds variable names that the embedded engine does not distinguish in nested scopes, or does not compare in
-//! patterns.
+//! Finds names that several variables share, because the embedded engine treats variables of one name in nested scopes
+//! as one variable. If several parameters have one name, or a key and its value, the engine does not compare their
+//! values.
 
 use std::collections::BTreeSet;
 

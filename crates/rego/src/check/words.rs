@@ -1,5 +1,6 @@
-//! Finds ambiguous names in rules whose own names begin with a keyword. The embedded engine parses such a rule as a
-//! rule of another package. A name in the rule is ambiguous if that package has a rule of this name.
+//! Finds ambiguous names in rules such as `if.foo`, whose own name begins with a keyword. The embedded engine parses
+//! `if.foo` of the package `a` as the rule `foo` of the package `a.if`. A name in the rule is ambiguous if that package
+//! has a rule of this name.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +50,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
 }
 
 impl Rules<'_> {
-    /// The first names of all rules in `package`, which begins with `data`.
+    /// The first parts of the names of all rules in `package`, which begins with `data`.
     fn names_in(&self, package: &[String]) -> BTreeSet<&str> {
         let below = self.by_path.range(package.to_vec()..).map(|(path, _)| path);
         let below = below.take_while(|path| path.starts_with(package));

@@ -17,17 +17,18 @@ use crate::module::{Module, ModuleId, Text};
 use crate::queries::{QueriedPackages, query};
 use crate::secrets;
 
-/// The base processor time for reading one module. Its size adds more (see [`MODULE_BYTES_PER_SECOND`]).
+/// The base processor time for reading one module. The size of the module adds more (see [`MODULE_BYTES_PER_SECOND`]).
 pub(super) const MODULE_READ_TIME: Duration = Duration::from_millis(500);
-/// Each second beyond the base time allows this many bytes of a module.
+/// The number of bytes of a module for which one second is added to the base time.
 const MODULE_BYTES_PER_SECOND: u32 = 256 << 10;
 /// The additional processor time for evaluating one module.
 const MODULE_EVALUATION_TIME: Duration = Duration::from_secs(2);
-/// The base processor time for a bundle, in seconds. Its bytes and modules add more.
+/// The base processor time for a bundle, in seconds. The bytes and modules of the bundle add more.
 const BUNDLE_SECONDS: u64 = 2;
-/// Each second beyond the base time allows this many bytes of a bundle. Most bundles need a fifth of this time.
+/// The number of bytes of a bundle for which one second is added to the base time. Most bundles need a fifth of the
+/// resulting time.
 const BUNDLE_BYTES_PER_SECOND: usize = 64 << 10;
-/// Each second beyond the base time allows this many modules of a bundle.
+/// The number of modules of a bundle for which one second is added to the base time.
 const BUNDLE_MODULES_PER_SECOND: usize = 250;
 /// The most processor time for a bundle, in seconds.
 const MAX_BUNDLE_SECONDS: u64 = 60;
@@ -38,7 +39,7 @@ pub const MEMORY_LIMIT: u64 = 384 << 20;
 const STACK_BYTES: usize = 1 << 20;
 /// The interval at which a thread compares the used processor time with the limit of the current module.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The exit code if one module exceeds its time.
+/// The exit code if reading one module exceeds its time limit.
 pub(super) const TIME_LIMIT_EXIT_CODE: i32 = 75;
 /// The first word of a progress line. The number of the next module follows, and the processor time that was used until
 /// then, in microseconds.
@@ -58,8 +59,8 @@ pub(super) fn bundle_time_limit(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_BYTES_PER_SECOND + texts.len() / BUNDLE_MODULES_PER_SECOND)
         .unwrap_or(u64::MAX);
-    // If the factors differ, all texts get the factor for loads. With the factors of the texts, a new module would be
-    // rejected because modules that passed before take long.
+    // If the factors differ, all texts get the factor for loads. A new module must not be rejected because modules that
+    // passed before take long.
     let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
     let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
     Duration::from_secs(
@@ -125,7 +126,7 @@ pub fn serve(evaluator: EngineKind, packages: QueriedPackages) -> anyhow::Result
     std::io::stdin().lock().read_to_end(&mut request)?;
     let Request { texts, factors, extent, secrets } = serde_json::from_slice(&request)?;
     drop(request);
-    // `Progress` limits each text that is read separately.
+    // If texts are read separately, `Progress` limits the time of each.
     let seconds = if extent == Extent::Bundle {
         bundle_time_limit(&texts, &factors).as_secs()
     } else {
@@ -211,7 +212,7 @@ fn each(
 struct Progress {
     /// The processor time of this process at which the current module must be read. `None` disables the limit.
     until: Option<std::sync::Arc<parking_lot::Mutex<Option<Duration>>>>,
-    /// The factor of each module for its limit.
+    /// The factor by which the time limit of each module is multiplied.
     factors: Vec<u32>,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::quoted;
 
-/// The name of Namespaces in policies.
+/// The kind of Namespaces, as policies name it.
 const NAMESPACES: &str = "namespaces";
 
 /// Kinds in `spec.match`.
@@ -55,7 +55,7 @@ pub(super) fn kinds(matches: &Value) -> Result<Vec<Kinds>, String> {
 }
 
 impl Kinds {
-    /// The term for the kind in a rule.
+    /// The Rego term for the kind: a string, or the variable `kind`.
     pub(super) fn term(&self) -> String {
         match self {
             Self::One(name) => quoted(name),
@@ -125,7 +125,7 @@ pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, S
     Ok(statements)
 }
 
-/// Whether `variable` is one of `patterns`, which may begin or end with `*`.
+/// A condition that holds if `variable` matches one of `patterns`, which may begin or end with `*`.
 fn one_of(variable: &str, patterns: &[&str]) -> String {
     let list = patterns.iter().map(|pattern| quoted(pattern)).collect::<Vec<_>>().join(", ");
     if patterns.iter().any(|pattern| pattern.contains('*')) {

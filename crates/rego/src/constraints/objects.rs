@@ -5,22 +5,22 @@ use serde_json::Value;
 /// A ConstraintTemplate with Rego.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Its name.
+    /// The name of the template.
     pub name: String,
-    /// The kind of its constraints.
+    /// The kind of the template's constraints.
     pub kind: String,
-    /// Its own module.
+    /// The template's own module.
     pub module: String,
-    /// The modules of its libraries.
+    /// The modules of the template's libraries.
     pub libraries: Vec<String>,
 }
 
 /// A constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// Its kind, by which it belongs to a template.
+    /// The kind of the constraint, which identifies its template.
     pub kind: String,
-    /// Its name.
+    /// The name of the constraint.
     pub name: String,
     /// `spec.parameters`
     pub parameters: Value,
@@ -33,11 +33,11 @@ pub struct Constraint {
 /// A case of a test in a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
     /// The object under review, or an AdmissionReview.
     pub object: Value,
-    /// Its assertions.
+    /// The assertions of the case.
     pub assertions: Vec<Assertion>,
 }
 
@@ -53,13 +53,13 @@ pub struct Assertion {
 /// The number of violations in an assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violations {
-    /// Exactly this number.
+    /// Exactly this number of violations.
     Exactly(u64),
-    /// At least one.
+    /// At least one violation.
     Some,
 }
 
-/// Whether `object` has a version of `group`.
+/// Whether the `apiVersion` of `object` belongs to `group`.
 fn is_of(group: &str, object: &Value) -> bool {
     has_group(object["apiVersion"].as_str().unwrap_or_default(), group)
 }
@@ -68,7 +68,7 @@ fn has_group(api_version: &str, group: &str) -> bool {
     api_version.split_once('/').is_some_and(|(found, _)| found == group)
 }
 
-/// The text at this JSON Pointer, if it is one.
+/// The value at this JSON Pointer; `None` unless the value is a string.
 fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
     object.pointer(pointer)?.as_str()
 }
@@ -132,7 +132,7 @@ impl Constraint {
     ///
     /// # Errors
     ///
-    /// If it has no name, or an action that cannot be converted.
+    /// If the constraint has no name, or an action that cannot be converted.
     pub fn read(object: &Value) -> Option<Result<Self, String>> {
         is_of("constraints.gatekeeper.sh", object).then(|| Self::of(object))
     }

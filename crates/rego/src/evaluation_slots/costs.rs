@@ -1,4 +1,5 @@
-//! Remembers recent durations of evaluations by tenant and kind. Stores hashes of both, up to a maximum number.
+//! Remembers recent durations of evaluations by tenant and kind. Stores hashes of tenants and kinds, up to a maximum
+//! number.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,10 +15,11 @@ pub(super) const LONG: Duration = Duration::from_millis(50);
 /// The period for which a long evaluation is remembered. After this period, the cost for that tenant and kind is
 /// [unknown](Cost::Unknown) again. A long period limits how often this happens for a tenant with many kinds.
 const RETENTION: Duration = Duration::from_secs(600);
-/// After this number of short evaluations in a row, the long evaluation before them is forgotten. It may have been long
-/// because the machine was busy.
+/// After this number of short evaluations in a row, the long evaluation before them is forgotten. The machine may have
+/// been busy during the long evaluation.
 const SHORTS_TO_FORGET_LONG: u8 = 8;
-/// The maximum number of remembered pairs of tenant and kind: one for long evaluations, and one for short evaluations.
+/// The maximum numbers of remembered pairs of tenant and kind: one number for long evaluations, and one for short
+/// evaluations.
 const MAX_LONG_ENTRIES: usize = 4_096;
 const MAX_SHORT_ENTRIES: usize = 4_096;
 /// The maximum number of remembered kinds that ran out of time.
@@ -47,8 +49,8 @@ pub(super) struct CostHistory {
     /// evaluations since then.
     long: HashMap<u64, (Duration, Instant, u8)>,
     short: HashMap<u64, Instant>,
-    /// Kinds that ran out of time, each with the hashes of the tenants affected since its last success. The most recent
-    /// is last.
+    /// Kinds that ran out of time, each with the hashes of the tenants affected since its last success. The kind that
+    /// ran out of time most recently is last.
     timed_out_kinds: VecDeque<(Arc<str>, Vec<u64>)>,
 }
 

@@ -4,7 +4,7 @@
 //! to its tenant, and the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual
 //! time. So an idle tenant does not accumulate credit, and does not pay for unused time.
 //!
-//! With fair shares alone, a tenant with short evaluations would wait for the end of a long evaluation. So long
+//! With fair shares alone, a tenant with short evaluations would wait for the end of a long evaluation. Therefore, long
 //! evaluations leave some slots free. One tenant has at most half of the slots for evaluations that are not known to be
 //! short.
 
@@ -21,7 +21,8 @@ use policy_sync_api::tenant::Tenant;
 
 /// The maximum number of waiting evaluations.
 pub(super) const MAX_WAITING: usize = 256;
-/// The maximum number of remembered tenants without evaluations whose charge exceeds the virtual time.
+/// The maximum number of remembered idle tenants. A tenant without evaluations is remembered while its charge exceeds
+/// the virtual time.
 pub(super) const MAX_IDLE_TENANTS: usize = 1_024;
 /// The initial charge for an evaluation that is not expected to be long.
 const MIN_CHARGE: Duration = Duration::from_millis(1);
@@ -248,9 +249,9 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Drops the newest waiter of the tenant with the most waiters, so that `tenant` can add a waiter. Does so only if
-    /// that other tenant keeps at least as many waiters as `tenant` then has. If `tenant` has no waiters, it suffices
-    /// that the other tenant has a higher charge.
+    /// Drops the newest waiter of the tenant with the most waiters, so that `tenant` can add a waiter. Drops nothing
+    /// unless the tenant with the most waiters keeps at least as many waiters as `tenant` then has. If `tenant` has no
+    /// waiters, it suffices that its charge is lower.
     fn evict_waiter(&mut self, tenant: &Tenant) -> bool {
         let own = self.accounts.get(tenant);
         let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));

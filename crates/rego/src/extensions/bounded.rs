@@ -14,7 +14,7 @@ use crate::memory::size::ELEMENT;
 /// A builtin as the engine calls it: name, number of arguments and function.
 type BoundedBuiltin = (&'static str, u8, Box<dyn regorus::Extension>);
 
-/// All builtins that a policy can call, with the limit.
+/// All builtins that a policy can call. Each call respects the memory limit.
 pub(super) fn all() -> impl Iterator<Item = BoundedBuiltin> {
     let added = || FUNCTIONS.iter().chain(&REPLACED);
     let is_added = move |name: &str| added().any(|(added, ..)| *added == name);

@@ -109,7 +109,7 @@ fn ders(text: &str) -> Option<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// When there are too many.
+/// When there are too many certificates.
 fn parsed<'d>(builtin: &str, der: Option<&'d [u8]>) -> Result<Option<Vec<Certificate<'d>>>> {
     let parsed = der.and_then(certificates);
     ensure_count(builtin, parsed.as_ref().map_or(0, Vec::len))?;
@@ -311,7 +311,7 @@ fn options(value: &Value) -> Option<Options> {
         match key {
             "DNSName" => options.host = text(value)?.trim_matches('"').to_owned(),
             "CurrentTime" => options.time = i128::from(integer(value)?),
-            // Go no longer limits comparisons.
+            // This option is ignored, because Go no longer limits comparisons.
             "MaxConstraintComparisons" => drop(integer(value)?),
             "KeyUsages" => {
                 let names: Vec<&Value> = match value {

@@ -106,7 +106,8 @@ pub(super) fn json_marshal_with_options(values: Vec<Value>) -> Result<Value> {
     escaped(engine("json.marshal_with_options", &values)?, option("prefix"), option("indent"))
 }
 
-/// Escapes the characters of `json` that Go escapes. Each line begins with `prefix` and any number of `indent`.
+/// Escapes the characters of `json` that Go escapes. Each line begins with `prefix`, followed by one `indent` for each
+/// level.
 fn escaped(json: Value, prefix: &str, indent: &str) -> Result<Value> {
     let Some(text) = text(&json) else { return Ok(json) };
     let count = text.matches(ESCAPED).count();

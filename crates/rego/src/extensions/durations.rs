@@ -1,4 +1,4 @@
-//! `time.parse_duration_ns`, with the units of OPA.
+//! Implements `time.parse_duration_ns`, with the units of OPA.
 
 use anyhow::Result;
 use regorus::Value;
@@ -73,7 +73,7 @@ fn sum(text: &str) -> Option<u64> {
         let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
         let (mut digits, mut scale) = (0_u64, 1.0);
         for digit in fraction.bytes().map(|digit| u64::from(digit - b'0')) {
-            // Further digits are ignored.
+            // As in Go, digits that do not fit into 63 bits are ignored.
             match digits.checked_mul(10).and_then(|digits| digits.checked_add(digit)) {
                 Some(next) if digits <= (MAX_NANOSECONDS - 1) / 10 && next <= MAX_NANOSECONDS => {
                     digits = next

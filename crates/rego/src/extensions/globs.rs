@@ -1,5 +1,5 @@
-//! `glob.match`, by the rules of Go's package [gobwas/glob](https://pkg.go.dev/github.com/gobwas/glob). A glob is
-//! matched as a regular expression.
+//! Implements `glob.match` by the rules of Go's package [gobwas/glob](https://pkg.go.dev/github.com/gobwas/glob). A
+//! glob is matched as a regular expression.
 
 use std::fmt::Write;
 use std::iter::Peekable;
@@ -11,7 +11,7 @@ use regorus::Value;
 use super::patterns::compiled;
 use crate::re2::PatternError;
 
-/// The delimiters that are used if the list is empty.
+/// The delimiters if the list of delimiters is empty.
 const DEFAULT: [char; 1] = ['.'];
 
 pub(super) fn is_match(values: Vec<Value>) -> Result<Value> {
@@ -37,7 +37,7 @@ pub(super) fn is_match(values: Vec<Value>) -> Result<Value> {
     }
 }
 
-/// A delimiter is one character.
+/// `value` as a delimiter; `None` unless it is one character.
 fn delimiter(value: &Value) -> Option<char> {
     let mut chars = value.as_string().ok()?.chars();
     chars.next().filter(|_| chars.next().is_none())

@@ -1,4 +1,4 @@
-//! Builtins for GraphQL, with the results of OPA. Syntax trees and verdicts are those of
+//! Builtins for GraphQL, with the results of OPA. Syntax trees and validation results are those of
 //! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. No other parser gives
 //! the same results, because gqlparser's trees include comments, and gqlparser deviates from the specification in
 //! places.
@@ -35,7 +35,7 @@ const PAIRS: usize = 5_000;
 enum DocumentError {
     /// gqlparser reports an error.
     Invalid,
-    /// The document may be valid for gqlparser, but not here.
+    /// This crate does not support the document, although gqlparser may accept it.
     Unsupported(&'static str),
     /// The document exceeds a limit: the name of the limited elements, and their maximum number.
     Limit(&'static str, usize),
@@ -49,7 +49,7 @@ impl Steps {
         Self(Cell::new(STEPS))
     }
 
-    /// Counts one step, and one for each of these elements.
+    /// Counts one step, and one more for each element.
     fn count(&self, elements: usize) -> Result<(), DocumentError> {
         let left = self.0.get().checked_sub(elements.saturating_add(1));
         self.0.set(left.ok_or(DocumentError::Limit("comparisons", STEPS))?);
@@ -89,7 +89,7 @@ fn validated(values: &[Value]) -> Result<QueryDocument, DocumentError> {
     Ok(query)
 }
 
-/// Like [`validated`]. Returns the trees of both.
+/// Like [`validated`], but returns the syntax trees of the query and of the schema.
 fn validated_trees(values: &[Value]) -> Result<[Value; 2], DocumentError> {
     let query = document(&values[0], parser::query)?;
     let schema = document(&values[1], parser::schema)?;

@@ -1,4 +1,4 @@
-//! `regex.globs_match`: whether two patterns match a common text, as in
+//! Implements `regex.globs_match`: whether two patterns match a common text, as in
 //! [glob-intersection](https://github.com/yashtewari/glob-intersection).
 
 use std::cell::Cell;
@@ -36,7 +36,8 @@ enum Token {
 type Glob = Vec<(Token, Quantifier)>;
 
 impl Token {
-    /// Whether both match a common character. As in OPA, an empty set and [`Token::Any`] have a character in common.
+    /// Whether `self` and `other` match a common character. As in OPA, an empty set and [`Token::Any`] have a character
+    /// in common.
     fn matches(&self, other: &Self) -> bool {
         let has = |set: &[(u32, u32)], c: char| {
             set.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(c)))
@@ -52,7 +53,7 @@ impl Token {
     }
 }
 
-/// The characters of a pattern, and whether each is escaped. `None` if the last one is a backslash.
+/// The characters of a pattern, and whether each is escaped. `None` if an unescaped backslash ends the pattern.
 fn characters(pattern: &str) -> Option<Vec<(char, bool)>> {
     let (mut chars, mut found) = (pattern.chars(), Vec::new());
     while let Some(c) = chars.next() {

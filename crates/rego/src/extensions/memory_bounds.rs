@@ -1,9 +1,9 @@
 //! Upper bounds for the memory that builtins allocate, derived from the arguments before the call.
 //!
-//! These are bounds, not estimates: results are copied while they grow, and the engine's error contains values of the
-//! wrong type as text. For some builtins, such as matches of a regular expression, a bound would be far above what most
-//! calls allocate. For such builtins, the engine's check of each element limits the result, and the bound covers one
-//! element.
+//! The bounds include copies of a result while it grows, and arguments of the wrong type, which the engine quotes in
+//! its error. For some builtins, such as matches of a regular expression, a bound for the whole result would be far
+//! above what most calls allocate. For such builtins, the engine compares the memory with the limit at each element, so
+//! the bound covers only one element.
 //!
 //! Most functions here and in the submodules return the bound for one kind of builtin, in bytes. Their comments list
 //! the values that the bound covers.
@@ -25,7 +25,7 @@ use texts::{
 use crate::memory::LIMIT;
 use crate::memory::size::{ELEMENT, copied, digits, elements, written};
 
-/// The bytes to allocate for each byte of a text or vector that grows. While it is copied, the old allocation exists
+/// The bytes to allocate for each byte of a text or vector that grows. During a copy, the old allocation exists
 /// together with a new one of twice the size.
 const GROWTH: usize = 3;
 /// The number of copies of an argument that exist while the engine formats an error about it.
@@ -37,7 +37,7 @@ type MemoryBound = fn(&[Value]) -> Option<usize>;
 /// The name, the argument types and the memory bound of a builtin.
 ///
 /// The types have one letter for each argument: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text,
-/// array or set, `o` object, `*` any value that is neither formatted nor copied.
+/// array or set, `o` object. `*` is a value of any type, for which no memory of an error is added.
 type BoundRule = (&'static str, &'static str, MemoryBound);
 
 #[rustfmt::skip]

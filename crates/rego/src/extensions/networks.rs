@@ -230,7 +230,7 @@ pub(super) fn merge(values: Vec<Value>) -> Result<Value> {
     Ok(networks.map(Value::from).collect::<BTreeSet<Value>>().into())
 }
 
-/// The address before `address`; for the first of each family, the address itself.
+/// The address before `address`. For the first address of IPv4 or IPv6, the address itself.
 fn before(address: Address) -> Address {
     if address.0 == MAPPED { address } else { Address(address.0.saturating_sub(1)) }
 }

@@ -11,7 +11,7 @@ use regorus::Value;
 use crate::memory;
 use crate::re2::{self, PatternError};
 
-/// The maximum size of a compiled pattern, in bytes: several times that of 253 arbitrary characters.
+/// The maximum size of a compiled pattern, in bytes: several times the size for 253 arbitrary characters.
 pub(crate) const PROGRAM: usize = 1 << 20;
 /// The maximum size in bytes of a small compiled pattern, and the maximum number of small patterns in the cache.
 const SMALL: usize = 100 << 10;

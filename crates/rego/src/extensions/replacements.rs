@@ -1,4 +1,4 @@
-//! `strings.replace_n`, which scans the text once. At each place, the first matching pattern is replaced.
+//! Implements `strings.replace_n`, which scans the text once. At each place, the first matching pattern is replaced.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use anyhow::Result;

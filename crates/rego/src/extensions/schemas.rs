@@ -141,7 +141,7 @@ pub(super) fn matches(values: Vec<Value>) -> Evaluated<Value> {
 ///
 /// # Errors
 ///
-/// If a call with it would end the evaluation.
+/// If a call with this schema would end the evaluation.
 pub(crate) fn check_constant(builtin: &str, schema: &Value) -> Evaluated<()> {
     ensure!(
         text(schema).is_none_or(|text| text.len() <= 1 << 20),

@@ -1,5 +1,5 @@
-//! `sprintf` like Go's `fmt`, which OPA calls. OPA passes 64-bit integers as `int64`, larger integers as `*big.Int`,
-//! other numbers as `float64` and everything else as text.
+//! Implements `sprintf` like Go's `fmt`, which OPA calls. OPA passes 64-bit integers as `int64`, larger integers as
+//! `*big.Int`, other numbers as `float64` and everything else as text.
 
 mod float;
 

@@ -76,7 +76,7 @@ struct Header {
 }
 
 impl Header {
-    /// Returns `None` if a field has another type.
+    /// Returns `None` if a field has the wrong type.
     fn of(header: &Value) -> Option<Self> {
         const UNDERSTOOD: [&str; 5] = ["alg", "kid", "typ", "cty", "crit"];
         let field = |name: &str| match &header[name] {
@@ -179,7 +179,7 @@ fn verify_code(hash: Hash, values: &[Value]) -> Result<Value> {
     Ok(hash.is_code(secret.as_bytes(), token.message, &code).into())
 }
 
-/// The requirements for a token. Without a requirement, a text is empty.
+/// The requirements for a token. The text of a missing requirement is empty.
 #[derive(Default)]
 struct Constraints<'v> {
     keys: Option<Vec<Key>>,
@@ -187,11 +187,11 @@ struct Constraints<'v> {
     algorithm: &'v str,
     issuer: &'v str,
     audience: &'v str,
-    /// Nanoseconds since the epoch.
+    /// The time at which the token must be valid, in nanoseconds since the epoch.
     time: Option<f64>,
 }
 
-/// The nearest floating point number.
+/// The floating-point number that is nearest to `value`.
 fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.format_decimal().parse().ok(),
@@ -235,7 +235,7 @@ impl<'v> Constraints<'v> {
         Ok((found.keys.is_some() == found.secret.is_empty()).then_some(found))
     }
 
-    /// Whether the claims in `payload` meet the requirements; `None` if one has another type.
+    /// Whether the claims in `payload` meet the requirements; `None` if a claim has the wrong type.
     fn are_met(&self, payload: &Value) -> Option<bool> {
         let time = match self.time {
             Some(time) => time,

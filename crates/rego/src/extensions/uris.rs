@@ -145,7 +145,7 @@ fn host_and_port(scheme: &str, authority: &str) -> Option<(String, String)> {
     }
 }
 
-/// The port in `:8080` or in an empty text.
+/// The port in a text such as `:8080`. An empty text has an empty port.
 pub(super) fn port_of(text: &str) -> Option<&str> {
     if text.is_empty() {
         return Some(text);

@@ -1,4 +1,4 @@
-//! `uuid.parse`, see [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562).
+//! Implements `uuid.parse`, see [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562).
 
 use std::collections::BTreeMap;
 

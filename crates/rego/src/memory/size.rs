@@ -1,4 +1,4 @@
-//! Measures the size of values when shared parts are written at each occurrence.
+//! Measures the size of values without sharing: a shared part counts at each occurrence.
 
 use regorus::Value;
 
@@ -24,7 +24,7 @@ pub(crate) fn copied(value: &Value, most: usize) -> Option<usize> {
 
 /// The maximum number of digits of `value`; 0 if it is not a number.
 pub(crate) fn digits(value: &Value) -> usize {
-    /// The maximum for a float.
+    /// The maximum number of digits of a float.
     const FLOAT: usize = 350;
     let Value::Number(number) = value else { return 0 };
     if number.as_i64().is_some() {

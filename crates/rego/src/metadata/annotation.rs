@@ -104,7 +104,7 @@ impl Annotation {
             "schemas" => list(node)?.iter().map(schema).collect::<Result<Vec<_>>>()?.into(),
             "custom" | "labels" if !is_null(node) => object(node)?,
             "compile" => return check_compile(node),
-            // OPA ignores other fields, too.
+            // Other fields are ignored, as in OPA.
             _ => return Ok(()),
         };
         let is_empty = match &value {

@@ -1,7 +1,7 @@
 //! Repairs syntax that the embedded engine does not parse. Each fault of the engine shows the place of one repair.
 //!
 //! - Rules of sets with several bodies, `deny[x] { … } { … }`. Each further body becomes a rule with the same head.
-//! - Functions of the newer syntax without a value and a body, `allowed("gold")`. Such functions get the value `true`.
+//! - Functions of the newer syntax with neither value nor body, `allowed("gold")`. Such functions get the value `true`.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const IF: &str = " if ";
 /// A parsed text.
 pub(super) struct Parsed {
     pub(super) syntax: Syntax,
-    /// The text of the tree.
+    /// The text from which `tree` was parsed.
     pub(super) text: Arc<str>,
     pub(super) tree: Ref<Tree>,
 }
@@ -114,7 +114,7 @@ fn explained(read: &EditedText, fault: Fault) -> Fault {
 }
 
 /// Replaces the placeholders in `repairs`. A further body gets the head of the rule before it, and a function the value
-/// `true`. Returns false if a rule with such a value is not a function.
+/// `true`. Returns false if a placeholder is the value of a rule that is not a function.
 ///
 /// A head of several lines is not repeated, because lines must keep their numbers. The engine then rejects the body
 /// again.

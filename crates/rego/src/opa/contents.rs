@@ -46,7 +46,7 @@ impl OpaContents {
         Self { modules: Arc::new(modules), calls: Arc::new(calls), data, revision: revision.into() }
     }
 
-    /// The same modules with other data.
+    /// Contents with the same modules and this `data`.
     #[must_use]
     pub(super) fn with_data(&self, data: Value) -> Self {
         Self { data, ..self.clone() }
@@ -58,7 +58,7 @@ impl OpaContents {
         &self.revision
     }
 
-    /// The modules.
+    /// The modules in the form for OPA, by their ids.
     #[must_use]
     pub(super) fn modules(&self) -> &BTreeMap<ModuleId, Arc<str>> {
         &self.modules
@@ -91,7 +91,7 @@ impl OpaContents {
         self.roots().map(|(name, _)| name).collect()
     }
 
-    /// The changes of modules from `before`.
+    /// The changes of modules from `before` to these contents.
     #[must_use]
     pub(super) fn module_diff(&self, before: &Self) -> ModuleDiff {
         if Arc::ptr_eq(&self.modules, &before.modules) {
@@ -104,7 +104,7 @@ impl OpaContents {
         ModuleDiff { deleted, written }
     }
 
-    /// The changes of data from `before`, as a JSON Patch of `data`.
+    /// The changes of data from `before` to these contents, as a JSON Patch of `data`.
     #[must_use]
     pub(super) fn data_patch(&self, before: &Self) -> Vec<Json> {
         let mut patch = Vec::new();

@@ -20,14 +20,14 @@ use policy_sync_hub::json_client::{JsonClient, JsonClientError};
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// The time limit for one comparison of data. The next comparison continues at the part at which this one stopped.
 const COMPARISON_TIMEOUT: Duration = Duration::from_millis(250);
-/// Data with more objects is compared in parts.
+/// The number of objects above which data is compared in parts.
 const MAX_PART_OBJECTS: usize = 1_000;
 
 /// A policy that OPA lists.
 #[derive(Deserialize)]
 pub(super) struct ListedPolicy {
     pub(super) id: String,
-    /// Its text.
+    /// The text of the policy.
     #[serde(default)]
     raw: String,
 }

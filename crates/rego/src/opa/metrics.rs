@@ -20,7 +20,7 @@ impl OpaMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If the metrics are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let pushes = metrics.factory().counters(
             "policy_sync_opa_pushes_total",

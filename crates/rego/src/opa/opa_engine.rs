@@ -33,7 +33,7 @@ impl OpaEngine {
         Self { opa, contents: Arc::new(OpaContents::new(bundle, Value::new_object())) }
     }
 
-    /// The same modules with other data.
+    /// An engine with the same modules and this `data`.
     #[must_use]
     pub fn with_data(&self, data: Value) -> Self {
         Self { opa: self.opa.clone(), contents: Arc::new(self.contents.with_data(data)) }

@@ -1,13 +1,13 @@
-//! Pushes contents to OPA: only the changes if its contents are known, otherwise everything.
+//! Pushes contents to OPA. If the present contents of OPA are known, pushes only the changes, otherwise everything.
 //!
-//! OPA accepts a single module or document completely or not at all. A change of several of them begins with the
-//! removal of the marker, and ends with setting it again. Meanwhile, a random token of the writer is in place of the
-//! marker. A writer sets the marker only if its token is still present, so an OPA that was restarted in between gets no
-//! marker.
+//! OPA accepts a single module or document completely or not at all. A change of several modules or documents begins
+//! with the removal of the marker, and ends with setting the marker again. Meanwhile, a random token of the writer is
+//! in place of the marker. A writer sets the marker only if its token is still present, so an OPA that was restarted in
+//! between gets no marker.
 //!
-//! The proof module ([`installed`]) calls a function of each module, which proves that all are installed. The call for
-//! a new module is added after the module. If a module is deleted, or moved to another package, its call is removed
-//! first.
+//! The proof module ([`installed`]) calls a function of each module, which proves that all modules are installed. The
+//! call for a new module is added after the module. If a module is deleted, or moved to another package, its call is
+//! removed first.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,7 +239,7 @@ impl PushSession<'_> {
         self.send(Method::PATCH, "/v1/data", json(&operations)).await.map(drop)
     }
 
-    /// Records the modules and roots of `contents`, and these further modules.
+    /// Records the modules and roots of `contents`, and the additional `modules`.
     async fn record<'m>(
         &self,
         contents: &'m OpaContents,
@@ -253,8 +253,8 @@ impl PushSession<'_> {
         Ok(())
     }
 
-    /// Begins a complete push: replaces all records and removes the marker. Also records these further modules and
-    /// roots.
+    /// Begins a complete push: replaces all records and removes the marker. Also records the additional `modules` and
+    /// `roots`.
     async fn begin<'m>(
         &self,
         contents: &'m OpaContents,
@@ -272,7 +272,7 @@ impl PushSession<'_> {
         let response = self.send(Method::GET, OURS, Bytes::new()).await?;
         let response: Json =
             serde_json::from_slice(&response.body).map_err(|error| self.client.parse_error(&error))?;
-        // If another client has written values of other types there, they are ignored.
+        // If another client has written records of other types, they are ignored.
         Ok(OwnedRecords::deserialize(&response["result"]).unwrap_or_default())
     }
 

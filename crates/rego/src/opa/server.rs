@@ -19,14 +19,14 @@ pub struct Opa(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) client: JsonClient,
-    /// Whether it belongs to this process alone.
+    /// Whether the OPA belongs to this process alone.
     pub(super) is_own: bool,
     /// The runtime that sends requests. Evaluations wait for the response on threads that may block.
     pub(super) runtime: Handle,
-    /// Whether this process has filled it, and the current problem.
+    /// Whether this process has filled the OPA, and the current problem.
     pub(super) state: Mutex<State>,
     pub(super) missing: Notify,
-    /// `None` if this process does not fill it.
+    /// `None` if this process does not fill the OPA.
     pub(super) metrics: Option<OpaMetrics>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Opa {
 }
 
 impl Opa {
-    /// An OPA at the server of `client`. `is_own` means that it belongs to this process alone. `metrics` are for
+    /// An OPA at the server of `client`. `is_own` means that the OPA belongs to this process alone. `metrics` are for
     /// pushes.
     #[must_use]
     pub fn new(client: JsonClient, is_own: bool, metrics: Option<OpaMetrics>) -> Self {
@@ -60,7 +60,7 @@ impl Opa {
         }))
     }
 
-    /// Whether it belongs to this process alone.
+    /// Whether the OPA belongs to this process alone.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.0.is_own

@@ -16,7 +16,7 @@ fn value_of(modules: &[&str], query: &str) -> serde_json::Value {
 }
 
 const ONE: &str = "package a\nimport rego.v1\ndeny contains \"one\" if input.x == 1\n";
-/// A rule depends on rules below it.
+/// A module in which a rule depends on rules below it.
 const TWO: &str = "package a\nimport rego.v1\ndeny contains \"two\" if { k == \"k\"; w(input.x) }\nk := \"k\"\nw(x) if x == 2\n";
 
 #[test]

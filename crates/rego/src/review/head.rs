@@ -75,7 +75,8 @@ impl<'t> ReviewedResource<'t> {
         format!("[{kind}, {namespace}, {name}, _] = input.reviewed")
     }
 
-    /// Adds the statement to `query`: at its start, or at its end if `query` declares a variable of the statement.
+    /// Adds the [statement](Self::statement) to `query`: at its start, or at its end if `query` declares a variable of
+    /// the statement.
     pub(super) fn statement_edits(&self, query: &Query) -> Vec<Edit> {
         let statement = self.statement();
         let (span, first) = (&query.span, query.stmts.first().map(|statement| statement.span.start));
@@ -101,7 +102,8 @@ impl<'t> ReviewedResource<'t> {
 pub(super) fn policy_id_edit(module: &Module, rule: &Rule) -> Option<Edit> {
     let head = denial(module, rule)?;
     let Expr::Object { fields, .. } = head else { return None };
-    // For an object of several fields, the tree has a wrong byte offset. Its line and column are right.
+    // For an object of several fields, the tree has a wrong byte offset. The line and the column of the object are
+    // right.
     let start = offset_of(&module.text, place(head.span()));
     let is_written_out = module.text[start..].starts_with('{');
     let start = u32::try_from(start).ok()?;

@@ -25,7 +25,7 @@ pub(super) fn further(rule: &Rule) -> &[RuleBody] {
     if gives_true || is_object || further.iter().any(|body| body.is_else) { &[] } else { further }
 }
 
-/// The edits that insert a head before each of these bodies.
+/// The edits that insert a head before each further body.
 pub(super) fn edits(text: &Changes<'_>, rule: &Rule, arguments: &Defined<'_>) -> Vec<Edit> {
     let further = further(rule);
     if further.is_empty() {

@@ -1,6 +1,6 @@
 //! Moves a declaration `some x` that follows other statements to the start of its query. The embedded engine may
 //! evaluate the declaration again for each value of an earlier statement, and fail. No earlier statement uses `x`,
-//! because OPA and the check reject that.
+//! because OPA and the check reject such a use.
 
 use regorus::unstable::{Literal, LiteralStmt, Query};
 

@@ -12,7 +12,7 @@ use crate::module::Module;
 /// The function of the embedded engine for divisors.
 pub(crate) const DIVISOR: &str = "policysync_divisor";
 
-/// The value; undefined if it is zero.
+/// Returns the divisor; undefined if it is zero.
 pub(crate) fn unless_zero(values: Vec<Value>) -> Result<Value> {
     Ok(values.into_iter().next().filter(|value| *value != Value::from(0)).unwrap_or(Value::Undefined))
 }

@@ -21,7 +21,7 @@ use crate::edit::Edit;
 use crate::module::Syntax;
 use crate::tree;
 
-/// The prefix of the variables for values.
+/// The prefix of the variables for values of heads.
 const GIVEN: &str = "policysync_given";
 
 /// Moves the values of `rule` that may be undefined, or that may use variables of `body` in a comprehension, into

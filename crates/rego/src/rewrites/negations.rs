@@ -113,7 +113,7 @@ struct OperandCollector<'t, 'd> {
 }
 
 impl<'t> OperandCollector<'t, '_> {
-    /// The operands of the negated `expr` itself.
+    /// Collects the operands of `expr`, which is negated.
     fn negated(&mut self, expr: &'t Expr) {
         match expr {
             Expr::BoolExpr { op: BoolOp::Eq, lhs, rhs, .. } | Expr::AssignExpr { lhs, rhs, .. } => {
@@ -126,7 +126,7 @@ impl<'t> OperandCollector<'t, '_> {
         }
     }
 
-    /// A side of a comparison.
+    /// Collects the operands of `expr`, a side of a comparison.
     fn compared(&mut self, expr: &'t Expr) {
         match expr {
             Expr::Var { .. } => {}

@@ -10,14 +10,14 @@ use crate::edit::Edit;
 use crate::module::name_of;
 use crate::tree::{self, ExprPart};
 
-/// The prefix of the variables for values of patterns.
+/// The prefix of variables that have the value of an object pattern.
 const OBJECT: &str = "policysync_object";
 
-/// The sides of the unification or the assignment `statement`, if one of them is a pattern with an object.
+/// The sides of the unification or the assignment `statement`, if one of them is an object pattern.
 pub(super) fn sides(statement: &LiteralStmt) -> Option<(&Expr, &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr.as_ref() else { return None };
-    // Without variables, the engine compares values.
+    // Without variables, the engine compares the whole values.
     let is_pattern = |side| has_object(side) && !tree::variables(side).is_empty();
     let has_pattern = match op {
         AssignOp::ColEq => is_pattern(lhs),
@@ -36,7 +36,7 @@ pub(crate) fn has_object(expr: &Expr) -> bool {
     }
 }
 
-/// Adds the comparison to `statement`.
+/// Adds the comparison after `statement`.
 pub(super) fn rewrite<'t>(text: &mut Changes<'_>, statement: &'t LiteralStmt, defined: &Defined<'t>) {
     let Some((lhs, rhs)) = sides(statement) else { return };
     for side in [lhs, rhs] {
@@ -49,7 +49,7 @@ pub(super) fn rewrite<'t>(text: &mut Changes<'_>, statement: &'t LiteralStmt, de
     text.edits.push(Edit::insert(closed(text.module, statement.span.end), format!("; {comparison}")));
 }
 
-/// The patterns with objects in a `statement` that declares variables, for example `some {"a": x} in xs`.
+/// The object patterns in a `statement` that declares variables, for example `some {"a": x} in xs`.
 fn declaring(statement: &LiteralStmt) -> impl Iterator<Item = &Expr> {
     let (key, value) = match &statement.literal {
         Literal::SomeIn { key, value, .. } => (key.as_ref(), Some(value)),
@@ -58,7 +58,7 @@ fn declaring(statement: &LiteralStmt) -> impl Iterator<Item = &Expr> {
     key.into_iter().chain(value).map(AsRef::as_ref).filter(|pattern| has_object(pattern))
 }
 
-/// The declaration of the variables in these patterns.
+/// The declaration of the variables in the object patterns of `statement`.
 pub(super) fn declaration(statement: &LiteralStmt) -> Option<String> {
     let mut names = Defined::new();
     declaring(statement).for_each(|pattern| tree::pattern(pattern, &mut names));
@@ -71,12 +71,12 @@ pub(super) fn value(pattern: &Expr) -> String {
     format!("{OBJECT}_{}", tree::start(pattern).start)
 }
 
-/// The statements that compare these patterns with their values.
+/// The statements that compare the object patterns of `statement` with their values.
 pub(super) fn comparisons(renderer: &Renderer<'_>, statement: &LiteralStmt) -> String {
     declaring(statement).map(|pattern| format!("; {}", renderer.matched(pattern))).collect()
 }
 
-/// Replaces these patterns by variables, and adds the comparisons.
+/// Replaces the object patterns of `statement` by variables, and adds the comparisons after `statement`.
 pub(super) fn rewrite_declaring<'t>(
     text: &mut Changes<'_>,
     statement: &'t LiteralStmt,
@@ -95,8 +95,8 @@ pub(crate) fn can_compare(rule: &Rule) -> bool {
     !bodies.is_empty() && bodies.iter().all(|body| !body.query.stmts.is_empty())
 }
 
-/// Replaces the parameters of `rule` that have objects by variables. The bodies then compare the arguments with the
-/// patterns.
+/// Replaces the object patterns among the parameters of `rule` by variables. The bodies then compare the arguments with
+/// the patterns.
 pub(super) fn rewrite_parameters(text: &mut Changes<'_>, rule: &Rule) {
     let Rule::Spec { bodies, .. } = rule else { return };
     if !can_compare(rule) {

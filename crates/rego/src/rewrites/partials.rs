@@ -31,7 +31,7 @@ pub(super) fn followed(policy: &[Ref<Rule>]) -> Vec<(&Rule, String)> {
     followed
 }
 
-/// The edits that add these rules.
+/// The edits that add the rules `p[k] := v`.
 pub(super) fn edits(module: &Module) -> Vec<Edit> {
     let (assign, keyword) = if module.syntax == Syntax::V1 { (":=", "if ") } else { ("=", "") };
     let followed = followed(&module.tree.policy).into_iter();

@@ -9,10 +9,10 @@ use regorus::unstable::{Expr, Literal, Query};
 use crate::module::{Module, Negation, name_of};
 use crate::tree::{self, ExprPart};
 
-/// The meanings of names and negations in a module.
+/// The kind of negation in a module, and the indexes to rewrite.
 #[derive(Debug)]
 pub(super) struct Meanings {
-    /// The operands of negations.
+    /// The kind of negation in the module.
     pub(super) negation: Negation,
     /// The indexes that are variables of an enclosing `every`, or variables in a negation.
     indexes: HashSet<*const Expr>,
@@ -34,12 +34,12 @@ impl Meanings {
         Self { negation: module.negation, indexes }
     }
 
-    /// The meanings for a rule without `every`.
+    /// Negations of expressions, and no indexes to rewrite.
     pub(super) fn plain() -> Self {
         Self { negation: Negation::OfExpressions, indexes: HashSet::new() }
     }
 
-    /// Whether `index` is a variable that is certainly bound.
+    /// Whether `index` is a variable `k` that must become `[k][0]`.
     pub(super) fn is_quantified(&self, index: &Expr) -> bool {
         self.indexes.contains(&std::ptr::from_ref(index))
     }

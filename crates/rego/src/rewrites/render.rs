@@ -17,7 +17,7 @@ use crate::tree;
 pub(super) struct Renderer<'d> {
     /// The names that are bound.
     pub(super) defined: &'d Defined<'d>,
-    /// The meanings of names and negations.
+    /// The kind of negation, and the indexes to rewrite.
     meanings: Rc<Meanings>,
     /// Whether each `_` gets a name.
     names_wildcards: bool,

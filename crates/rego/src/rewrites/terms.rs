@@ -1,4 +1,4 @@
-//! Moves lookups in terms of comprehensions, `[x[_] | …]`, into the body. OPA evaluates the terms in the body. The
+//! Moves a lookup in the term of a comprehension, `[x[_] | …]`, into the body. OPA evaluates the terms in the body. The
 //! embedded engine fails if such a lookup is undefined. The term becomes a variable that the body assigns.
 
 use regorus::unstable::{Expr, Query};

@@ -7,7 +7,7 @@ use super::{after, closed, start};
 use crate::edit::Edit;
 use crate::module::{Module, name_of};
 
-/// The prefix of the variables.
+/// The prefix of variables that replace `_`.
 const ANY: &str = "policysync_any";
 
 /// A variable for the `_` at the place of `expr`. The offset of `expr` makes the name unique in a module.
@@ -26,7 +26,7 @@ pub(super) fn assigned(expr: &Expr) -> Option<(String, &Expr)> {
     name(lhs).map(|name| (name, rhs.as_ref())).or_else(|| Some((name(rhs)?, lhs.as_ref())))
 }
 
-/// The edits of a `statement` that is such a unification.
+/// The edits of a `statement` that is a unification with `_`.
 pub(super) fn edits(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
     let Literal::Expr { expr, .. } = &statement.literal else { return Vec::new() };
     let (Some((name, _)), Expr::AssignExpr { lhs, rhs, .. }) = (assigned(expr), expr.as_ref()) else {

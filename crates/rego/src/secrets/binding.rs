@@ -40,7 +40,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// Binds the variables of `pattern` to the fields of `part`. Undefined if the pattern cannot match.
+    /// Binds the variables of `pattern` to the fields of `part`. The result is undefined if the pattern cannot match.
     pub(super) fn bind(
         &mut self,
         pattern: &'m Expr,

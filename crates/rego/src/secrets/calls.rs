@@ -80,7 +80,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// `object.get` with a key or a list of keys.
+    /// Evaluates `object.get` with a key or a list of keys.
     fn get(
         &mut self,
         expr: &'m Expr,

@@ -18,11 +18,11 @@ use crate::tree::{self, Step};
 /// The result of a rule or a function for a Secret.
 #[derive(Debug, Default)]
 pub(super) struct RuleResult {
-    /// Its value, without its default.
+    /// The value of the rule, without its default.
     pub(super) value: ReviewParts,
-    /// Its default, and whether that is `false`.
+    /// The default of the rule, and whether the default is `false`.
     pub(super) default: Option<(ReviewParts, bool)>,
-    /// Whether it is `true` for all Secrets.
+    /// Whether the rule is `true` for all Secrets.
     pub(super) is_true: bool,
     /// Each body that may hold for a Secret: whether it holds for Secrets alone, and its effects.
     bodies: Vec<(bool, Vec<Effect>)>,
@@ -35,7 +35,7 @@ pub(super) struct Flow<'m> {
     pub(super) secrets: &'m BTreeSet<String>,
     pub(super) names: Vec<Names<'m>>,
     numbers: BTreeMap<Vec<String>, usize>,
-    /// By the number of a rule: its definitions, each with the index of its module.
+    /// The definitions of each rule, by the number of the rule. Each definition has the index of its module.
     rules: Vec<Vec<(usize, &'m Rule)>>,
     outcomes: HashMap<Call, Rc<RuleResult>>,
 }
@@ -56,7 +56,8 @@ impl<'m> Flow<'m> {
         Self { modules, secrets, names, numbers, rules, outcomes: HashMap::new() }
     }
 
-    /// The places where rules on which `deny` depends read the contents: in rules for Secrets alone, and in others.
+    /// The places where rules on which `deny` depends read the contents: first in rules for Secrets alone, then in
+    /// other rules.
     pub(super) fn reads(mut self) -> [BTreeSet<(ModuleId, Position)>; 2] {
         let ([mut certain, mut possible], mut seen) = (<[BTreeSet<_>; 2]>::default(), HashSet::new());
         let is_root = |(module, rule): &(usize, &Rule)| {
@@ -173,7 +174,7 @@ impl<'m> Flow<'m> {
         if part == ReviewParts::NOTHING { part } else { ReviewParts::OTHER }
     }
 
-    /// Like [`Self::whole`], for several expressions. Undefined if one of them is undefined.
+    /// Like [`Self::whole`], for several expressions. The result is undefined if one of them is undefined.
     pub(super) fn all(
         &mut self,
         parts: impl IntoIterator<Item = &'m Expr>,
@@ -363,7 +364,7 @@ impl<'m> Flow<'m> {
         &self.rules[number]
     }
 
-    /// Evaluates a statement: undefined if it cannot hold for a Secret.
+    /// Evaluates a statement. The result is undefined if the statement cannot hold for a Secret.
     pub(super) fn statement(&mut self, statement: &'m LiteralStmt, frame: &mut Frame<'m>) -> ReviewParts {
         for with in &statement.with_mods {
             self.whole(&with.r#as, frame);

@@ -16,27 +16,27 @@ pub(super) type Call = (usize, Vec<ReviewParts>);
 /// An effect of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// Reads the contents, at a place in the module with this index.
+    /// The body reads the contents of the Secret, at a place in the module with this index.
     Reads(usize, Position),
-    /// Depends on a rule.
+    /// The body depends on a rule.
     Uses(Call),
 }
 
 /// The root of a reference.
 pub(super) enum Root<'m> {
-    /// A variable of its body.
+    /// A variable of the body with the reference.
     Variable(&'m str),
     /// A rule, and the constant keys after it.
     Rule(usize, Vec<String>),
     /// All rules of a package and its subpackages.
     Package(Vec<usize>),
-    /// Something in `input` or `data`.
+    /// A value in `input` or `data`.
     Document(Vec<String>),
 }
 
 /// The variables and effects of one body.
 pub(super) struct Frame<'m> {
-    /// The index of its module.
+    /// The index of the module with the body.
     pub(super) module: usize,
     locals: Rc<BTreeSet<&'m str>>,
     values: HashMap<&'m str, ReviewParts>,
@@ -50,7 +50,7 @@ impl<'m> Frame<'m> {
         Self { module, locals, values: HashMap::new(), unbound: HashSet::new(), effects: Vec::new() }
     }
 
-    /// Whether its rule declares `name`, which shadows rules and imports.
+    /// Whether the rule of the body declares `name`, which then shadows rules and imports.
     pub(super) fn declares(&self, name: &str) -> bool {
         self.locals.contains(name)
     }
@@ -77,7 +77,7 @@ impl<'m> Frame<'m> {
         !others.is_empty()
     }
 
-    /// The values of its variables.
+    /// The values of the variables.
     pub(super) fn values(&self) -> HashMap<&'m str, ReviewParts> {
         self.values.clone()
     }

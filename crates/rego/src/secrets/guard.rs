@@ -10,9 +10,9 @@ use crate::tree;
 /// Whether a condition holds for Secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Truth {
-    /// `true`: for all Secrets; `false`: for none; `None`: unknown.
+    /// `true` if the condition holds for all Secrets, `false` if it holds for none, and `None` if this is unknown.
     for_secrets: Option<bool>,
-    /// Whether the condition is false for all other kinds.
+    /// Whether the condition is false for all kinds other than Secrets.
     pub(super) only_secrets: bool,
 }
 

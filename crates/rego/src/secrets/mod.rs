@@ -33,9 +33,9 @@ const SECRETS: &str = "secrets";
 /// Places where modules read the contents of a Secret under review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretReads {
-    /// In rules that apply to Secrets alone.
+    /// Places in rules that apply to Secrets alone.
     certain: BTreeSet<(ModuleId, Position)>,
-    /// In rules that apply to several kinds, including Secrets.
+    /// Places in rules that apply to several kinds, including Secrets.
     possible: BTreeSet<(ModuleId, Position)>,
 }
 
@@ -64,7 +64,7 @@ pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
 
 impl SecretReads {
     /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names of Secrets in modules.
-    /// The analysis needs syntax trees, so it is a part of the [check](super::confined) and within the limits of the check.
+    /// The analysis needs syntax trees. Therefore, it is a part of the [check](super::confined) and within its limits.
     #[must_use]
     pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
         let [certain, possible] = Flow::new(edited, names).reads();

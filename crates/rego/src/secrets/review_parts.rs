@@ -17,7 +17,7 @@ pub(super) struct ReviewParts(u16);
 pub(super) enum Key<'k> {
     /// A constant key.
     Text(&'k str),
-    /// A constant place in an array.
+    /// A constant index of an array.
     Number(usize),
     /// Any key.
     Any,
@@ -42,17 +42,17 @@ impl ReviewParts {
     const NAMESPACES: Self = Self(1 << 6);
     /// `data.kubernetes[_][_]`
     const OBJECTS: Self = Self(1 << 7);
-    /// A composite value that contains one of these.
+    /// A composite value that contains one of the parts of the review.
     pub(super) const COMPOSITE: Self = Self(1 << 8);
     /// `input.request.kind`
     pub(super) const KIND_OF_REQUEST: Self = Self(1 << 9);
     /// `input.request.resource`
     const RESOURCE: Self = Self(1 << 10);
-    /// `Secret`
+    /// The kind `Secret`.
     pub(super) const KIND: Self = Self(1 << 11);
     /// The empty group.
     pub(super) const GROUP: Self = Self(1 << 12);
-    /// `secrets`
+    /// The plural `secrets`.
     pub(super) const PLURAL: Self = Self(1 << 13);
     /// `input.reviewed[0]`: the name of Secrets in policies.
     pub(super) const SECRET_NAME: Self = Self(1 << 14);

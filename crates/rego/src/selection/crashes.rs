@@ -78,7 +78,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
 /// The modules that account for most of the time of a check.
 #[derive(Default)]
 pub(super) struct SlowModules {
-    /// The processor time of each.
+    /// The processor time of each slow module.
     pub(super) times: BTreeMap<ModuleId, Duration>,
     /// The objects with at least [`MANY`] slow modules.
     carriers: BTreeSet<String>,

@@ -288,7 +288,7 @@ fn too_many_modules_are_reduced_by_binary_search() {
     assert_eq!(of(200, ["020", "150"]), ["150"], "newer ones count all the same");
 }
 
-/// A check that a culprit ends takes seconds.
+/// A repeated check would take seconds, until the culprit ends it.
 #[test]
 fn identified_culprit_is_not_checked_again() {
     let texts = [("lib", LIB, None), ("new", OTHER, None)];

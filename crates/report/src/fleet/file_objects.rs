@@ -10,7 +10,7 @@ use policy_sync_sync::OfflineMirror;
 /// The reason why the copies on a cluster are unknown.
 const NO_WORKS: &str = "no ManifestWork is given, so the state of the clusters is unknown";
 
-/// The objects of files, by kind.
+/// The objects that were read from files, by kind.
 #[derive(Debug)]
 pub struct FileObjects {
     /// The objects that plans are computed from.

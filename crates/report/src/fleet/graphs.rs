@@ -44,7 +44,7 @@ impl GraphThread {
         Ok(Self(sender))
     }
 
-    /// Replaces the graph by one of `found`, and waits until it is built.
+    /// Replaces the graph by a graph of the objects `found`, and waits until the new graph is built.
     pub(super) async fn replace(&self, found: ClusterObjects) {
         let (built, is_built) = oneshot::channel();
         // If the thread has panicked, later queries return `None`.
@@ -52,7 +52,7 @@ impl GraphThread {
         let _ = is_built.await;
     }
 
-    /// Runs `query` on the graph, as soon as there is one. Returns `None` if it panics.
+    /// Runs `query` on the graph, as soon as a graph exists. Returns `None` if the query panics.
     pub(super) async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,

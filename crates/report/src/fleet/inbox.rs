@@ -43,7 +43,7 @@ impl Inbox {
         self.arrived.notified().await;
     }
 
-    /// Returns changes that were taken, without a notification.
+    /// Puts changes that were taken back into the inbox, without a notification.
     pub(super) fn put_back(&self, changed_parts: BTreeSet<ChangedPart>) {
         self.changed_parts.lock().extend(changed_parts);
     }

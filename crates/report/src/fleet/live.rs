@@ -33,7 +33,7 @@ use policy_sync_mirror::{
 };
 use policy_sync_sync::kinds::REQUIRED;
 
-/// The time for objects from files, which do not depend on the time.
+/// The time at which objects from files are added to the mirror. The pages do not depend on this time.
 const NOW: Moment = Moment(0);
 
 /// Interned texts that rows share.
@@ -115,8 +115,8 @@ pub struct FleetView<'l> {
 }
 
 impl Live {
-    /// Starts to watch the policies in `namespace`, or in all namespaces. `client` needs a timeout longer
-    /// than a watch may be silent.
+    /// Starts to watch the policies in `namespace`, or in all namespaces. The timeout of `client` must be longer than
+    /// the longest time between two events of a watch.
     ///
     /// # Errors
     ///
@@ -345,7 +345,7 @@ impl FleetView<'_> {
         self.watched_kinds.kinds.iter().filter(is_missing).map(|kind| kind.kind.as_str()).collect()
     }
 
-    /// The clusters of the hub by name; `None` if the user may not read them, or if they were not listed yet.
+    /// The clusters of the hub by name; `None` if the user may not read them, or if the list is not complete yet.
     #[must_use]
     pub fn clusters(&self) -> Option<impl Iterator<Item = (&Arc<str>, &ClusterRow)>> {
         let (tables, source) = (self.guard.tables(), CLUSTERS.all());

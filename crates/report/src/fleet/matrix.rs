@@ -19,13 +19,14 @@ use policy_sync_api::policy_state::PolicyState;
 /// The parameters of [`Matrix::new`].
 #[derive(Clone, Debug, Default)]
 pub struct MatrixQuery {
-    /// Only policies in this namespace.
+    /// Restricts the matrix to policies in this namespace.
     pub namespace: Option<String>,
-    /// Only policies of the kind with this name.
+    /// Restricts the matrix to policies of the kind with this name.
     pub kind: Option<String>,
-    /// Only clusters whose labels match.
+    /// Restricts the matrix to clusters whose labels match.
     pub clusters: Selector,
-    /// Only policies that are out of sync, and their clusters.
+    /// Restricts the matrix to policies that are out of sync, and to clusters on which at least one of these policies
+    /// is out of sync.
     pub not_synced: bool,
     /// The number of policies and of clusters to skip.
     pub skip: (usize, usize),
@@ -59,15 +60,15 @@ pub struct MatrixRow {
     pub resource: GroupResource,
     /// The policy's namespace and name.
     pub key: ObjectKey,
-    /// Whether all clusters it is planned for have the current revision.
+    /// Whether all clusters that the policy is planned for have the current revision.
     pub in_sync: bool,
-    /// Whether the controller has written annotations on it.
+    /// Whether the controller has written annotations on the policy.
     pub is_annotated: bool,
-    /// The counts over all its clusters.
+    /// The counts over all clusters of the policy.
     pub summary: Option<Summary>,
-    /// The controller's message for its owner, or the first fault of its annotations.
+    /// The controller's message for the owner of the policy, or else the first fault of the policy's annotations.
     pub message: Option<Arc<str>>,
-    /// The state on each column; `None` if it is not planned for that cluster.
+    /// The state on the cluster of each column; `None` if the policy is not planned for that cluster.
     pub cells: Vec<Option<Cell>>,
 }
 
@@ -76,10 +77,10 @@ pub struct MatrixRow {
 pub struct Column {
     /// The cluster's name.
     pub cluster: ClusterName,
-    /// Since when the hub has no heartbeat of its agent; `None` if the cluster is available, or if the user may not
-    /// read it.
+    /// Since when the hub has received no heartbeat of the cluster's agent; `None` if the cluster is available, or if
+    /// the user may not read it.
     pub unavailable_since: Option<Timestamp>,
-    /// The number of selected policies that are out of sync there.
+    /// The number of selected policies that are out of sync on the cluster.
     pub out_of_sync: usize,
 }
 
@@ -89,7 +90,7 @@ struct Candidate<'l> {
     key: &'l ObjectKey,
     row: &'l FleetRow,
     worst: PolicyState,
-    /// The number of clusters in that state.
+    /// The number of clusters on which the policy has its worst state.
     times: usize,
 }
 
@@ -202,7 +203,7 @@ fn state(cell: &Cell, role: Role, column: &Column) -> PolicyState {
     if column.unavailable_since.is_some() { state.on_unavailable_cluster() } else { state }
 }
 
-/// The worst of the `states` of a policy, and the number of clusters in it.
+/// The worst of the `states` of a policy, and the number of clusters with this state.
 fn worst(row: &FleetRow, states: impl Iterator<Item = (PolicyState, usize)>) -> (PolicyState, usize) {
     let frozen = (row.message.is_some() || row.fault.is_some()).then_some((PolicyState::Frozen, 0));
     let mut all: Vec<(PolicyState, usize)> = states.chain(frozen).collect();

@@ -55,7 +55,7 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the ManagedCluster cannot be read.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
         match self.source() {
             ObjectSource::Hub(watched) => cluster(&watched.hub, name).await,
@@ -76,7 +76,7 @@ impl Live {
             ObjectSource::Hub(watched) => {
                 fleet_objects(&watched.hub, self.controller(), query).await.map(Some)
             }
-            // This plans for all clusters, which takes long for a large fleet.
+            // The plans for all clusters are computed, which takes long for a large fleet.
             ObjectSource::Files(file_objects, _) => {
                 Ok(block_in_place(|| fleet_objects_from_files(&file_objects.mirror, query)))
             }

@@ -15,7 +15,7 @@ use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Family, Kind, ObjectRow, Row};
 
-/// Policies and resources. Only metadata is listed, because annotations contain all that is shown.
+/// Policies and resources. Only metadata is listed, because annotations contain all information that pages show.
 pub(super) static POLICIES: Family<FleetRow> = Family::new("policies").of_metadata();
 pub(super) static CLUSTERS: Kind<ClusterRow> = Kind::new(cluster::GROUP, "v1", "managedclusters");
 
@@ -24,17 +24,17 @@ pub(super) static CLUSTERS: Kind<ClusterRow> = Kind::new(cluster::GROUP, "v1", "
 pub struct FleetRow {
     /// Whether all placed clusters have the current revision, and the policy has neither a message nor a fault.
     pub in_sync: bool,
-    /// Whether the controller has written annotations on it.
+    /// Whether the controller has written annotations on the policy.
     pub is_annotated: bool,
-    /// The counts over all its clusters.
+    /// The counts over all clusters of the policy.
     pub summary: Option<Summary>,
-    /// The controller's message for its owner, truncated.
+    /// The controller's message for the owner of the policy, truncated.
     pub message: Option<Arc<str>>,
-    /// The first fault of its annotations.
+    /// The first fault of the policy's annotations.
     pub fault: Option<Arc<str>>,
-    /// The cells by cluster, sorted.
+    /// The cell of each cluster in the policy's list, sorted by cluster.
     pub(super) cells: Box<[(ClusterName, Cell)]>,
-    /// The cell of clusters that the list does not name, if the list may be incomplete.
+    /// The cell for every cluster that the policy's list of clusters does not name; `None` if the list is complete.
     pub(super) others: Option<Cell>,
 }
 
@@ -85,7 +85,7 @@ impl FleetRow {
         self.cells.iter().map(|(cluster, cell)| (cluster, cell))
     }
 
-    /// Replaces texts and names by the equal values that `share` returns.
+    /// Replaces each text and name by the equal value that `share` returns.
     pub(super) fn share(&mut self, mut share: impl FnMut(Arc<str>) -> Arc<str>) {
         for (cluster, cell) in &mut self.cells {
             cluster.0 = share(cluster.0.clone());
@@ -99,7 +99,7 @@ impl FleetRow {
 pub struct ClusterRow {
     /// The labels of the ManagedCluster.
     pub labels: BTreeMap<String, String>,
-    /// Since when the hub has no heartbeat of its agent; `None` if it is available.
+    /// Since when the hub has received no heartbeat of the cluster's agent; `None` if the cluster is available.
     pub unavailable_since: Option<Timestamp>,
 }
 

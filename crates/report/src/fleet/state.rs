@@ -42,7 +42,7 @@ impl Cell {
         Self { state, in_sync, message: message.as_deref().filter(|text| !text.is_empty()).map(truncated) }
     }
 
-    /// A cell with an unknown state, for this reason.
+    /// A cell with an unknown state, and with the reason `why`.
     pub(super) fn unknown(why: Option<&str>) -> Self {
         Self { state: PolicyState::Unknown, in_sync: false, message: why.map(truncated) }
     }

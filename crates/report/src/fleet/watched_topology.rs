@@ -121,8 +121,8 @@ impl WatchedTopology {
         Ok(Self { mirror, graphs, failure, running: Vec::new() })
     }
 
-    /// Runs `query` on the graph, as soon as all sources have been listed. Returns `None` if it panics. Other queries
-    /// wait until it ends.
+    /// Runs `query` on the graph, as soon as all sources have been listed. Returns `None` if the query panics. Other
+    /// queries wait until this query ends.
     pub async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(GraphSnapshot<'_>) -> T + Send + 'static,
@@ -166,7 +166,7 @@ struct GraphUpdater {
     needs: Needs,
     /// Changes that are not in the graph yet.
     changed: Arc<Inbox>,
-    /// Receives the changes once they are in the graph.
+    /// The inbox that receives changes once the graph contains them.
     inbox: Arc<Inbox>,
     failing: watch::Sender<Option<String>>,
 }
@@ -239,8 +239,8 @@ impl GraphUpdater {
         }
     }
 
-    /// The sources to watch: each kind in all namespaces. A kind for which that is denied is also watched in
-    /// the selected namespace.
+    /// The sources to watch: each kind in all namespaces. A kind that the hub does not allow to be watched in all
+    /// namespaces is also watched in the selected namespace.
     fn sources(&self, tables: &Tables, kinds: &[&ServedKind]) -> WatchedSources {
         let mut wanted = WatchedSources::default();
         for kind in kinds {

@@ -49,7 +49,7 @@ fn enforced() -> World {
         .with_report("eu-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""))
 }
 
-/// Changes the policy, and its work.
+/// Changes the policy `limits`, and its work.
 fn updated(world: World) -> World {
     let limits = limits().spec("limits", json!({"all": {"rates": [{"limit": 100}]}}));
     world.with(limits.metadata("generation", json!(2))).written()
@@ -64,8 +64,8 @@ fn with_failed_apply(world: World) -> World {
     })
 }
 
-/// A policy that selects clusters by a label, after its ManagedCluster eu-1 was deleted and the controller
-/// was restarted.
+/// A policy that selects clusters by a label, after the ManagedCluster eu-1 was deleted and the controller was
+/// restarted.
 fn with_deleted_cluster() -> World {
     let east = limits().annotation("kuadrant.io/cluster-selector", "region=eu");
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
@@ -148,7 +148,7 @@ fn cases() -> Vec<Case> {
         ("NotSelected", selecting(enforced(), "us"), Some(Pending), !is_merged, !certain),
         ("Frozen", overriding(world(), json!([])), Some(Frozen), !is_merged, certain),
         ("Frozen", overriding(enforced(), json!([])), Some(Frozen), !is_merged, !certain),
-        // The controller leaves its work unchanged.
+        // The controller leaves the work on the deleted cluster unchanged.
         ("UnknownLabels", with_deleted_cluster(), Some(Enforced), !is_merged, !certain),
         (
             "Leaving",

@@ -17,7 +17,8 @@ pub struct GatewayOnCluster<'g> {
 }
 
 impl GatewayReport {
-    /// The Gateway on `cluster`; `None` if it is neither placed there nor in a grace period there.
+    /// The Gateway on `cluster`; `None` if the Gateway is neither placed on `cluster` nor in a grace period on
+    /// `cluster`.
     #[must_use]
     pub fn on(&self, cluster: &str) -> Option<GatewayOnCluster<'_>> {
         let listed = match &self.row.listed {
@@ -49,7 +50,7 @@ impl GatewayOnCluster<'_> {
         accepted && programmed && gateway.row.faults.is_empty()
     }
 
-    /// The addresses that the cluster has assigned to it.
+    /// The addresses that the cluster has assigned to the Gateway.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let prefix = format!("{}/", self.cluster);
         self.gateway.row.addresses.iter().filter_map(move |address| address.strip_prefix(&prefix))

@@ -4,13 +4,13 @@
 /// The fields that the list shows for each cluster, and for how many clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All fields.
+    /// The list shows all fields.
     Full,
-    /// All fields except conditions that are true.
+    /// The list shows all fields except conditions that are true.
     Minimal,
-    /// Only names.
+    /// The list shows only the names of clusters.
     Keys,
-    /// Only the names of the first clusters.
+    /// The list shows only the names of the first clusters.
     First {
         /// The number of clusters in the list.
         named: usize,
@@ -22,7 +22,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// Parses the annotation.
+    /// Parses `text`, the value of the annotation with the level of detail.
     pub(super) fn read(text: Option<&str>) -> Self {
         match text {
             None | Some("full") => Self::Full,
@@ -47,7 +47,7 @@ impl Detail {
         }
     }
 
-    /// A sentence about the fields that the list leaves out; `None` if it is complete.
+    /// A sentence about the fields that the list leaves out; `None` if the list is complete.
     #[must_use]
     pub fn explanation(self) -> Option<String> {
         match self {

@@ -28,13 +28,13 @@ pub(crate) struct TopologyKinds {
     /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's
     /// extensions. Only the hub's copies of them are read.
     pub(crate) of_copies: Vec<ServedKind>,
-    /// The kinds of backends, which are read only if a route refers to one. In the order of [`BackendKind::ALL`];
-    /// `None` if the cluster does not serve the kind.
+    /// The kinds of backends, which are read only if a route refers to one. The array has the order of
+    /// [`BackendKind::ALL`]. An item is `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
     namespaces: ServedKind,
     grants: Option<ServedKind>,
     unserved: BTreeSet<Kind>,
-    /// Each kind with its plural, and whether its policies are direct.
+    /// For each kind of policies: the kind, its plural, and whether its policies are direct (GEP-713).
     definitions: Vec<(Kind, String, bool)>,
     /// How policies of a kind are merged.
     merges: Vec<(GroupResource, Merge)>,

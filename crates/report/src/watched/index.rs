@@ -10,7 +10,7 @@ use policy_sync_topology::locator::{GATEWAY, Locator};
 use policy_sync_topology::objects::Row;
 use policy_sync_topology::rows::{Parent, ParentReference, Route, Shared};
 
-/// The values that rows share.
+/// The index of the mirror: the values that several rows share.
 #[derive(Clone, Debug, Default)]
 pub struct TopologyIndex(Shared);
 
@@ -46,7 +46,7 @@ impl<'m> View<'m> {
         self.0.table(source)
     }
 
-    /// The Gateways whose topology may differ after `changed`; `None` if all may be affected.
+    /// The Gateways whose topology may differ after `changed`; `None` if all Gateways may be affected.
     #[must_use]
     pub fn gateways(&self, changed: &MirrorChange) -> Option<BTreeSet<ObjectKey>> {
         let MirrorChange::Object { source, key, before } = changed else { return None };
@@ -66,7 +66,7 @@ impl<'m> View<'m> {
         Some((POLICIES.resource_of(source)?, key))
     }
 
-    /// Adds the Gateways that the object `key` may be attached to; `None` if that may be any Gateway.
+    /// Adds the Gateways that the object `key` may be attached to; `None` if the object may be attached to any Gateway.
     fn of_row(&self, key: &ObjectKey, row: &Row, gateways: &mut BTreeSet<ObjectKey>) -> Option<()> {
         let own = &*key.namespace;
         match row {

@@ -50,7 +50,7 @@ static LINES: [Family<WatchedRow>; KINDS.len()] = [
 /// Policies of any kind.
 pub(super) static POLICIES: Family<WatchedRow> = Family::pruned_by::<PolicyPruner>("policies");
 
-/// The fields of an object that a graph reads, or why they cannot be parsed.
+/// The fields that a graph reads from an object, or why these fields cannot be parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedRow(Result<objects::Row, Box<Fault>>);
 

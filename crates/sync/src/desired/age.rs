@@ -12,8 +12,8 @@
 //!
 //! The copies of a run may be created in the same second, because the order of their names is that of the hub.
 //!
-//! Only the creation of a work waits, never an update. It waits for the oldest *unfinished* copy. A copy that is
-//! expected is unfinished until the second in which it is created has passed. The wait ends if this process has
+//! Only the creation of a work waits, never an update. The creation waits for the oldest *unfinished* copy. A copy that
+//! is expected is unfinished until the second in which it is created has passed. The wait ends if this process has
 //! observed no progress for `policyWaitSeconds` ([`Waits`]). The runs of all younger policies wait for the same copy,
 //! so that their waits end together. [`Problem::OutOfOrder`] reports copies in another order.
 //!
@@ -38,13 +38,13 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::selector::ClusterSelector;
 use policy_sync_api::text::join_limited;
 
-/// The maximum number of older policies that a policy waits for, and of neighbors that are checked for
-/// [`Problem::OutOfOrder`], for all its targets together.
+/// The maximum number of older policies that a policy waits for. Also the maximum number of neighbors that are checked
+/// for [`Problem::OutOfOrder`]. Each maximum is for all targets of the policy together.
 const OLDER_LIMIT: usize = 32;
 /// How many neighbors of a policy are checked for a copy on a cluster, in each direction. Neighbors have the same
 /// target, and are sorted by age.
 const NEIGHBOR_SEARCH_LIMIT: usize = 16;
-/// The maximum number of younger policies that are searched for policies without a work on a cluster.
+/// The maximum number of younger policies that are checked, to find those that may wait for a policy.
 const SEARCH_LIMIT: usize = 1024;
 
 /// The older policies that one policy waits for because of one target.
@@ -52,7 +52,7 @@ struct Older {
     gateway: ObjectKey,
     /// The clusters of the Gateway.
     clusters: BTreeSet<ClusterName>,
-    /// The runs before the policy's own run, the nearest first, each with the nearest policy first.
+    /// The runs before the policy's own run, the nearest run first. In each run, the nearest policy comes first.
     runs: Vec<Vec<OlderPolicy>>,
     /// The maximum wait.
     wait: Duration,
@@ -66,13 +66,13 @@ struct OlderPolicy {
 
 /// The copy of an older policy on a cluster.
 enum Copy {
-    /// It does not exist. Its creation is not expected, or is overdue.
+    /// The copy does not exist. Its creation is not expected, or is overdue.
     Absent,
-    /// It has existed since an earlier second.
+    /// The copy has existed since an earlier second.
     Older,
-    /// It will be created, or was created in the present second.
+    /// The copy will be created, or was created in the present second.
     Unfinished {
-        /// When this may change because time has passed.
+        /// When the copy may count as finished or as absent because time has passed.
         until: Option<Moment>,
     },
 }
@@ -92,7 +92,7 @@ pub(super) struct Unfinished {
 pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
     let mut ages = OlderPolicyCache::new(view);
     for cluster in missing(view, plan) {
-        // If a work is being deleted, a new one is created only after it is gone.
+        // If a work is being deleted, the new work is created only after the old work is gone.
         if view.work_of(origin, &cluster).is_some() {
             continue;
         }
@@ -314,7 +314,7 @@ fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v 
 }
 
 /// The nearest policies of younger runs that have no work on `cluster`. They may wait for the copy of the policy
-/// `origin` there.
+/// `origin` on this cluster.
 pub(crate) fn followers(
     view: View<'_>,
     origin: &Origin,

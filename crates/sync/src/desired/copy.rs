@@ -71,7 +71,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// The labels or annotations of an object that are copied.
+/// The entries of `strings` that are copied. `strings` are the labels or annotations of an object.
 pub(super) fn copied_entries(strings: &Strings, skip: &[String]) -> Strings {
     let stays = |key: &str| {
         NOT_COPIED.iter().any(|pattern| matches(pattern, key))
@@ -109,7 +109,7 @@ pub(super) struct Copy {
     pub(super) revision: String,
 }
 
-/// Builds a copy from its metadata and the fields `content`, and writes the revision into it.
+/// Builds a copy from its metadata and the fields `content`, and writes the revision into the copy.
 pub(super) fn copy(
     (api_version, kind): (&str, &str),
     (namespace, name): (&str, &str),
@@ -133,10 +133,11 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
-/// Fields whose keys are chosen freely. Keys `name` and `namespace` in such a field are not a reference.
+/// Fields whose keys users choose freely, such as labels. The keys `name` and `namespace` in these fields are not a
+/// reference.
 pub(super) const USER_KEYED_MAPS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
-/// Rewrites the namespaces in references: every object with a name and a namespace counts as a reference.
+/// Rewrites the namespaces in references: every JSON object with a `name` and a `namespace` counts as a reference.
 pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
     match value {
         Value::Object(fields) => {

@@ -119,8 +119,9 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// [`Problem::ClassGone`] if a Gateway of this controller names a missing class whose parameters this process has never
-/// read, and which may be created again. The class may have been deleted just before this process started.
+/// [`Problem::ClassGone`] if a Gateway of this controller names a missing class that may be created again. Only classes
+/// count whose parameters this process has never read. Such a class may have been deleted just before this process
+/// started.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known =
         |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
@@ -201,8 +202,8 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceEntry {
 pub enum GatewayEligibility {
     /// The Gateway does not exist, is terminating, or belongs to a class of another controller. Its works are deleted.
     NotOurs,
-    /// The parameters of its class, or the synced version of a kind of policies, cannot be determined at present. Its
-    /// works are left unchanged.
+    /// The parameters of the Gateway's class, or the synced version of a kind of policies, cannot be determined at
+    /// present. The Gateway's works are left unchanged.
     Frozen(Problem),
     /// The Gateway belongs to a class of this controller with these parameters.
     Ours(Arc<Params>),

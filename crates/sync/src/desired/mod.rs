@@ -79,15 +79,16 @@ pub struct WorksPlan {
     pub unplaced: BTreeMap<ClusterName, Moment>,
     /// The problems that prevent the plan, and other problems that are reported to the owner.
     pub problems: Vec<Problem>,
-    /// Whether the object is a Gateway of this controller, targets one, or is a resource that requests placement.
+    /// Whether the object is a Gateway of this controller, a policy that targets such a Gateway, or a resource that
+    /// requests placement.
     pub targeted: bool,
     /// The Gateways that must be removed from a cluster before the policy.
     followed_gateways: FollowedGateways,
     /// The clusters that the Placement and the selector select, but that the replica preferences do not include.
     pub not_in_preferences: BTreeSet<ClusterName>,
-    /// The number of replicas for each cluster, if they are split.
+    /// The number of replicas for each cluster, if replicas are split among clusters.
     pub shares: Option<Shares>,
-    /// The waits of missing works for older copies, including waits that have ended.
+    /// The waits of missing works for copies of older policies, including waits that have ended.
     pub waits: BTreeMap<ClusterName, Wait>,
     /// When the plan may change because time has passed.
     pub recheck: Option<Moment>,
@@ -99,12 +100,12 @@ pub enum Absence {
     /// The object belongs on no cluster: it is a policy that targets no Gateway of this controller, or a resource
     /// without a Placement.
     Untargeted,
-    /// Its own selector excludes the cluster.
+    /// The object's own selector excludes the cluster.
     NotSelected,
     /// The replica preferences do not include the cluster.
     NotInPreferences,
-    /// No targeted Gateway of this controller is placed there; for a Gateway or resource, its own Placement does not
-    /// select the cluster.
+    /// For a policy: no targeted Gateway of this controller is placed on the cluster. For a Gateway or resource: its
+    /// own Placement does not select the cluster.
     NotPlaced,
 }
 
@@ -195,8 +196,8 @@ impl KeepReason {
     }
 }
 
-/// The outcome on `cluster` while its ManagedCluster is paused. It is not among the problems of the object: an agent may
-/// pause its own cluster, and that must not cause an Event for each object.
+/// The outcome on `cluster` while its ManagedCluster is paused. The pause is not among the problems of the object. An
+/// agent may pause its own cluster, and that must not cause an Event for each object.
 fn cluster_pause(view: View<'_>, cluster: &ClusterName) -> Option<Outcome> {
     let problem = Problem::of_pause(&view.cluster(cluster)?.paused, PausedObject::Cluster(cluster.clone()))?;
     Some(Outcome::Kept(KeepReason::by([&problem])))

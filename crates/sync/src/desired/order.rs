@@ -13,7 +13,7 @@
 //! Only creations and deletions of works wait. Changes of works never wait. Waits are measured from times in the works,
 //! so that a restart neither shortens nor extends them. If the hub rejects a creation, the wait is measured from the
 //! first rejection in this process. Each wait is limited, except the wait for a work that is about to be created. If a
-//! policy waits for older copies (`age`), its Gateway waits at least until that wait ends.
+//! policy waits for copies of older policies (`age`), its Gateway waits at least until that wait ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,9 +45,9 @@ pub enum WaitReason {
 /// The policies that a Gateway waits for on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingPolicies {
-    /// The policies that are not applied there.
+    /// The policies that are not applied on the cluster.
     pub policies: BTreeSet<Origin>,
-    /// Kinds that may include policies of the Gateway but cannot be listed.
+    /// Kinds that cannot be listed. Policies of these kinds may target the Gateway.
     pub unlisted: BTreeSet<GroupResource>,
     /// Whether the policies have made no progress for the maximum time that the class allows.
     pub overdue: bool,
@@ -147,11 +147,11 @@ pub(super) fn defer(plan: &mut WorksPlan, cluster: &ClusterName, waiting: WaitRe
 #[derive(Default)]
 struct UnappliedPolicies {
     policies: BTreeSet<Origin>,
-    /// Whether a work of one of them is about to be created.
+    /// Whether a work of one of these policies is about to be created.
     creating: bool,
-    /// When a policy of the Gateway was last created, applied or rejected there.
+    /// When a policy of the Gateway was last created, applied or rejected on the cluster.
     latest: Moment,
-    /// The end of the last wait for older copies, after which a policy's work is created.
+    /// The end of the last wait of a policy for copies of older policies. Then the policy's work is created.
     older_wait_end: Moment,
 }
 
@@ -191,7 +191,7 @@ impl UnappliedPolicies {
             return false;
         }
         match work {
-            // The work belongs to another owner, which no wait can change.
+            // The work belongs to another owner. Waiting cannot change that.
             Some(work) if work.origin().is_none_or(|found| **found != *origin) => false,
             Some(work) => {
                 [Some(work.created), work.applied_since]

@@ -37,7 +37,7 @@ pub struct Overrides {
     patches: Vec<Value>,
 }
 
-/// Indexes of some of a policy's overrides.
+/// The positions of some overrides in the list of a policy's overrides.
 pub type OverrideIndexes = Vec<usize>;
 
 /// The selectors of a policy's overrides and the sizes of their patches. They suffice to decide which overrides apply
@@ -67,7 +67,7 @@ impl OverrideSelectors {
 }
 
 impl Overrides {
-    /// Reads the annotation.
+    /// Parses `text`, the value of the annotation with overrides.
     ///
     /// # Errors
     ///

@@ -143,11 +143,11 @@ impl Placed {
 /// The reason why no Placement selects clusters for a Gateway or resource. Displayed as the end of a sentence about
 /// the object.
 pub(crate) enum NoPlacement {
-    /// It has no Placement label.
+    /// The object has no Placement label.
     Unlabelled,
-    /// Its Placement label is empty.
+    /// The Placement label of the object is empty.
     Unnamed,
-    /// The named Placement does not exist.
+    /// The Placement that the label names does not exist.
     Missing(ObjectKey),
 }
 
@@ -165,7 +165,7 @@ impl fmt::Display for NoPlacement {
 ///
 /// # Errors
 ///
-/// The reason why there is none.
+/// The reason why no Placement selects the clusters of the Gateway.
 pub(crate) fn placement(view: View<'_>, key: &ObjectKey) -> Result<ObjectKey, NoPlacement> {
     let gateway = view.gateway(key).ok_or(NoPlacement::Unlabelled)?;
     let name = gateway.placement().ok_or_else(|| match gateway.labels.get(PLACEMENT_LABEL) {

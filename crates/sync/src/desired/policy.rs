@@ -46,7 +46,7 @@ pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
 /// If a policy has several distinct copies, its plan keeps them in memory only up to this total size, in bytes.
 const IN_MEMORY_LIMIT: usize = 1024 * 1024;
 
-/// Plans the works of the policy or resource `origin`, without waits for older copies and for Gateways.
+/// Plans the works of the policy or resource `origin`, without waits for copies of older policies and for Gateways.
 pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match Planner::read(view, settings, origin) {
         Ok((planner, problem)) => planner.plan(problem),
@@ -154,9 +154,9 @@ struct Planner<'v> {
     /// The targets of a policy; empty for a resource.
     targets: Arc<Targets>,
     role: Role,
-    /// Parsed when the first copy is built.
+    /// The spec, which is parsed when the first copy is built.
     spec: OnceCell<Result<Value, Problem>>,
-    /// Parsed when the first copy is built.
+    /// The overrides, which are parsed when the first copy is built.
     overrides: OnceCell<Result<Overrides, Problem>>,
 }
 
@@ -165,7 +165,7 @@ impl<'v> Planner<'v> {
     ///
     /// # Errors
     ///
-    /// Not a failure: the complete plan, if no planner is needed for it.
+    /// `Err` is not a failure: it contains the complete plan if that plan needs no planner.
     fn read(
         view: View<'v>,
         settings: &'v Settings,

@@ -28,8 +28,8 @@ const ANY: &str = "*";
 /// The number of replicas for each cluster.
 pub type Shares = BTreeMap<ClusterName, u64>;
 
-/// The replicas of each cluster in the latest plans of this process, by object. An entry is kept as long as the
-/// object has works or is planned to have some.
+/// The replicas of each cluster in the latest plans of this process, by object. An entry is kept as long as the object
+/// has works or works are planned for it.
 ///
 /// The works contain the same numbers, but a spoke's agent could change them there and thereby take replicas from other
 /// clusters.
@@ -82,7 +82,7 @@ pub struct Split {
 }
 
 impl Preferences {
-    /// Reads the annotation.
+    /// Parses `text`, the value of the annotation.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl Preferences {
         self.clusters.get(&*cluster.0).or_else(|| self.clusters.get(ANY)).copied()
     }
 
-    /// Splits `total` replicas of `origin` among those of `clusters` that the preferences include. `current` has the
-    /// present number of replicas of each cluster.
+    /// Splits `total` replicas of `origin` among the `clusters` that the preferences include. `current` has the present
+    /// number of replicas of each cluster.
     #[must_use]
     pub fn split(
         &self,
@@ -137,8 +137,8 @@ struct ReplicaShare<'c> {
     preference: Preference,
     hash: Hash,
     share: u64,
-    /// The part of the cluster's share that it kept because these replicas already run there. [`distribute`] deducts it
-    /// from further shares.
+    /// The number of replicas that the cluster kept because they already run on the cluster. [`distribute`] deducts
+    /// this number from further shares.
     kept: u64,
 }
 
@@ -163,9 +163,9 @@ impl<'c> ReplicaShare<'c> {
 
 /// Distributes `rest` by weight, round by round, until no replicas are left or each cluster has its maximum.
 ///
-/// A round distributes all remaining replicas, except for two parts, which remain for the next round. The first is
-/// deducted from the shares of clusters that kept replicas. The second exceeds the maximum of a cluster, which then
-/// takes no part in the next round.
+/// A round distributes all remaining replicas, except for two parts, which remain for the next round. The first part
+/// was deducted from the shares of clusters that kept replicas. The second part exceeds the maximum of a cluster. A
+/// cluster with its maximum takes no part in the next round.
 fn distribute(takers: &mut [ReplicaShare<'_>], rest: &mut u64) {
     for round in 0.. {
         if round == MAX_ROUNDS {

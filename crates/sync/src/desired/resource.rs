@@ -13,14 +13,15 @@ use policy_sync_api::params::ResourceToSync;
 /// The ConfigMaps in which each cluster publishes its own certificate authorities in every namespace.
 const CA_CONFIG_MAPS: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
-/// The reason why a resource without its own Placement label is not copied anywhere.
+/// The reason why a resource does not request placement, so that it is not copied to any cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlacementNotRequested {
-    /// This owner creates and deletes the resource, on the hub and on each spoke.
+    /// This owner creates and deletes the resource, on the hub and on each spoke. A Placement label of the resource has
+    /// no effect.
     ControlledBy(String),
-    /// Neither its label nor the parameters name a Placement.
+    /// The resource has no Placement label, and the parameters name no Placement.
     NoPlacement,
-    /// The parameters name a Placement that does not exist in its namespace.
+    /// The resource has no Placement label, and the parameters name a Placement that does not exist in its namespace.
     NoDefault(ObjectKey),
 }
 
@@ -63,7 +64,8 @@ pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
     resource.placement().is_none() && controlled_by(origin, resource).is_none()
 }
 
-/// The owner that creates `resource` on each cluster, so that it need not be copied. `origin` identifies the resource.
+/// The owner that creates `resource` on each cluster, so that the resource need not be copied. `origin` identifies the
+/// resource.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own certificate authority and publishes it in each namespace.
     let of_cluster = *origin.kind() == GroupResource::new("", "configmaps")
@@ -82,7 +84,7 @@ pub(super) fn placed(
 ) -> (Placed, bool) {
     match placement(view, origin, resource, entry) {
         Ok(Ok(key)) => (decided(view, &key), true),
-        // The Placement may be created again, or be listed late.
+        // The Placement may be created again, or may not be listed yet. Until it settles, works are kept.
         Ok(Err(NoPlacement::Missing(key))) => (decided(view, &key), true),
         Err(PlacementNotRequested::NoDefault(key)) => {
             (decided(view, &key), view.works_of(origin).next().is_some())
@@ -135,8 +137,8 @@ fn service(spec: &mut Value) {
     }
 }
 
-/// Removes the Pod selector of a Job, which contains the uid of the Job. A selector is kept if users set it themselves
-/// (`manualSelector`).
+/// Removes the Pod selector of a Job, because the selector contains the uid of the Job. A selector is kept if users set
+/// it themselves (`manualSelector`).
 fn job(spec: &mut Value) {
     if spec["manualSelector"] == true {
         return;

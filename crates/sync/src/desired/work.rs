@@ -29,18 +29,18 @@ pub const SIZE_LIMIT: usize = 500 * 1024;
 /// A planned work. Clusters with the same copy have the same planned work.
 #[derive(Clone, Debug)]
 pub struct PlannedWork {
-    /// Its name.
+    /// The name of the work.
     pub name: WorkName,
     /// The labels that this controller writes.
     pub labels: Strings,
     /// The annotations that this controller writes.
     pub annotations: Strings,
     body: Body,
-    /// The hashes of its content, to compare with works in the mirror.
+    /// The hashes of the work's content, to compare with works in the mirror.
     pub content: Content,
-    /// The revision of the copy in it; empty for an access work.
+    /// The revision of the copy in the work; empty for an access work.
     pub revision: String,
-    /// The size of its manifests in bytes.
+    /// The size of the work's manifests in bytes.
     pub bytes: usize,
 }
 
@@ -99,11 +99,11 @@ impl PlannedWork {
         }
     }
 
-    /// Its spec, which is built again if it is not in memory.
+    /// The spec of the work, which is built again if it is not in memory.
     ///
     /// # Errors
     ///
-    /// Never for a planned work: its spec has been built once.
+    /// Never, because the spec of a planned work has been built before.
     pub fn spec(&self) -> Result<Cow<'_, ManifestWorkSpec>, Problem> {
         match &self.body {
             Body::InMemory(spec) => Ok(Cow::Borrowed(spec)),
@@ -111,7 +111,7 @@ impl PlannedWork {
         }
     }
 
-    /// Its spec by value, built again if it is not in memory.
+    /// The spec of the work by value, built again if it is not in memory.
     pub(super) fn into_spec(self) -> Result<ManifestWorkSpec, Problem> {
         match self.body {
             Body::InMemory(spec) => Ok(spec),
@@ -119,7 +119,7 @@ impl PlannedWork {
         }
     }
 
-    /// Whether its spec is in memory, so that [`PlannedWork::spec`] is fast.
+    /// Whether the spec of the work is in memory, so that [`PlannedWork::spec`] is fast.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         matches!(self.body, Body::InMemory(_))
@@ -153,8 +153,8 @@ fn labels(controller: &ControllerName, purpose: &str) -> Strings {
     ])
 }
 
-/// An object that is written to the spoke before a copy and deleted with it. It may be a Secret, so it must never be
-/// printed.
+/// An object that is written to the spoke before a copy, and deleted with the copy. The object may be a Secret, so it
+/// must never be printed.
 pub(super) struct Companion {
     pub(super) kind: GroupResource,
     pub(super) object: Value,

@@ -42,7 +42,7 @@ pub struct Change {
     pub verb: Verb,
     /// The `kind` of the object.
     pub kind: String,
-    /// Its namespace and name.
+    /// The object's namespace and name.
     pub key: ObjectKey,
     /// The object on the hub; null if it would be created.
     pub before: Value,
@@ -66,8 +66,8 @@ impl Change {
         Self { verb, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of the annotation that records since when a work's cluster is unplaced; `None` removes the
-    /// annotation.
+    /// The change of the annotation that records since when a work's cluster is unplaced; if `unplaced` is `None`, the
+    /// annotation is removed.
     pub(super) fn of_mark(key: ObjectKey, work: &HubObject, unplaced: Option<Moment>) -> Self {
         let marked = |since: Option<Value>| {
             let mut written = written(work);

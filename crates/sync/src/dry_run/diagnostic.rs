@@ -5,11 +5,11 @@ use std::fmt;
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Something is invalid, or frozen for that reason.
+    /// An input is invalid, or an object is frozen because of an invalid input.
     Error,
     /// A request of the user is not carried out.
     Warning,
-    /// A hint without need for action.
+    /// A hint that requires no action.
     Note,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}: {severity}: {text}", regarding.0)]
 pub struct Diagnostic {
-    /// How severe it is.
+    /// The severity of the message.
     pub severity: Severity,
     /// The object.
     pub regarding: Regarding,
@@ -47,19 +47,19 @@ impl Regarding {
         Self(name.to_string())
     }
 
-    /// An error about it.
+    /// An error about this object.
     #[must_use]
     pub fn error(&self, text: impl fmt::Display) -> Diagnostic {
         self.diagnostic(Severity::Error, text)
     }
 
-    /// A warning about it.
+    /// A warning about this object.
     #[must_use]
     pub fn warning(&self, text: impl fmt::Display) -> Diagnostic {
         self.diagnostic(Severity::Warning, text)
     }
 
-    /// A note about it.
+    /// A note about this object.
     #[must_use]
     pub fn note(&self, text: impl fmt::Display) -> Diagnostic {
         self.diagnostic(Severity::Note, text)

@@ -56,7 +56,7 @@ pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
     (changes, diagnostics)
 }
 
-/// A class with these conditions, without their times, which are not compared.
+/// The GatewayClass `key` with these conditions. The times of conditions are omitted, because they are not compared.
 fn conditions<'c>(key: &ObjectKey, conditions: impl IntoIterator<Item = &'c Condition>) -> Value {
     let condition = |condition: &Condition| {
         json!({
@@ -112,7 +112,7 @@ fn gateway_named(key: &ObjectKey) -> Value {
     })
 }
 
-/// A status without the times of its conditions, which are not compared.
+/// A status without the times of its conditions. These times are not compared.
 fn timeless(status: &GatewayStatus) -> Value {
     let mut status = json!(status);
     let without = |conditions: &mut Value| {
@@ -165,7 +165,8 @@ pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Plan
     (changes, diagnostics)
 }
 
-/// Whether this controller wins even if all others have works. A dry run does not read the works of other controllers.
+/// Whether this controller wins even if all other controllers in the contest have works. A dry run does not read the
+/// works of other controllers.
 fn is_ours(view: View<'_>, contest: &Contest) -> bool {
     contest.is_won_anyway(&view.controller().hub_field_manager())
 }

@@ -25,7 +25,7 @@ pub struct HubSnapshot {
     pub mirror: OfflineMirror,
     /// The works of the controller. The mirror keeps only their hashes.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
-    /// The annotations of this controller on policies and Gateways, which the mirror does not keep.
+    /// The annotations of this controller on policies and Gateways. The mirror does not keep these annotations.
     pub(super) annotations: BTreeMap<Origin, Strings>,
     /// Since when clusters are unavailable.
     pub unavailable: Unavailable,

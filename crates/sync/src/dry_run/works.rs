@@ -41,8 +41,8 @@ pub(super) fn works(
         } else {
             let plan = plan_works(unsettled, settings, origin);
             let diff = diff::works(unsettled, origin, &plan);
-            // In this view, no wait for other works has ended. Creates that only such a wait delays are included,
-            // because they do not wait for a Placement.
+            // In this view, no wait for other works has ended. Creates that are delayed only by such a wait count as
+            // immediate, because they do not wait for a Placement.
             let deferred = deferred(unsettled, &plan).map(|deferred| result(&deferred.action));
             diff.actions.iter().map(result).chain(deferred).collect()
         };
@@ -172,7 +172,7 @@ impl HubSnapshot {
     }
 }
 
-/// The work `after` as the hub would return it after it replaced `before`. The report of its agent is then for an
+/// The work `after` as the hub would return it after it replaced `before`. The report of the agent is then for an
 /// earlier generation.
 fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanError> {
     let mut work: HubObject = serde_json::from_value(after.clone()).map_err(PlanError::Unreadable)?;

@@ -1,4 +1,4 @@
-//! Explains whether a kind and a Gateway are handled, and which problems freeze an object.
+//! Explains whether a kind is synced, whether this controller serves a Gateway, and which problems freeze an object.
 
 use super::{DecisionStep, Explainer, Reason};
 use crate::Problem;
@@ -85,7 +85,8 @@ impl Explainer<'_> {
         states.iter().any(|gvr| self.view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone))
     }
 
-    /// Whether the Gateway `key` is handled. `is` begins the sentence, such as `it targets Gateway shop/web`.
+    /// Whether this controller serves the Gateway `key`. `is` begins the sentence, such as `it targets Gateway
+    /// shop/web`.
     pub(super) fn gateway(
         &self,
         key: &ObjectKey,

@@ -24,7 +24,7 @@ pub struct Reason {
     pub text: String,
     /// When the reason began or will end.
     pub when: Option<TimeBound>,
-    /// Objects with their fields. A change of any such field may change the state.
+    /// The objects and fields to change. A change of any of these fields may change the state.
     pub change: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Reason {
 pub struct DecisionStep {
     /// Whether the step allows the object on any cluster.
     pub passes: bool,
-    /// The reason of the result.
+    /// The reason why the step passes or does not pass.
     pub reason: Reason,
 }
 
@@ -111,10 +111,10 @@ impl CopyState {
 pub struct ClusterVerdict {
     /// The state of the copy.
     pub state: CopyState,
-    /// The state of a policy or resource that exists there or is planned.
+    /// The state of a policy or resource that exists on the cluster or is planned for it.
     pub policy_state: Option<PolicyState>,
     /// The state in the last report of the cluster, even if the cluster is unavailable now. `None` if no copy is
-    /// planned there, or the work is left unchanged.
+    /// planned for the cluster, or if the work is left unchanged.
     pub reported: Option<PolicyState>,
     /// The reasons, the most important first. Never empty.
     pub reasons: Vec<Reason>,

@@ -13,7 +13,7 @@ use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::{LIST_LIMIT, join_limited};
 
 impl Explainer<'_> {
-    /// Whether the object is in sync on `cluster`, and why. `planned` is the object's planned work there.
+    /// Whether the object is in sync on `cluster`, and why. `planned` is the object's planned work on this cluster.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER_PLACEHOLDER));
@@ -83,7 +83,7 @@ impl Explainer<'_> {
             format!("{} {} on cluster {CLUSTER_PLACEHOLDER}", policy.kind(), policy.object())
         };
         let reason = Reason::new("WaitsForPolicies", text);
-        // Limited to the number of policies that the text names.
+        // The list of objects to change has at most as many policies as the text names.
         let reason = reason.changes(awaited.policies.iter().take(LIST_LIMIT).map(object));
         reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
     }

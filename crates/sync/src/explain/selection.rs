@@ -47,7 +47,8 @@ fn not_selected(
     SELECTOR_ANNOTATIONS.into_iter().filter_map(reason).collect()
 }
 
-/// A clause that a Rego policy set the annotation `key` to `text`. Empty if no Rego policy did.
+/// A part of a sentence: it states that a Rego policy set the annotation `key` to `text`. Empty if no Rego policy set
+/// the annotation.
 pub(super) fn by_policy(annotations: &Strings, key: &str, text: &str) -> String {
     let placed =
         annotations.get(PLACED_BY_POLICY).map(|text| PlacedByPolicy::parse(text)).unwrap_or_default();

@@ -48,7 +48,7 @@ pub enum Ancestors {
     /// The agent has not reported the condition yet.
     #[default]
     NotReported,
-    /// The condition cannot be read, with the reason.
+    /// The condition cannot be read. Contains the reason.
     Unreadable(Box<str>),
     /// The condition was read.
     Reported(Box<ReportedAncestors>),
@@ -181,7 +181,7 @@ fn read_condition(text: &str, budget: &mut TextBudget) -> Option<ReportedConditi
     Some(ReportedCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
         status: condition::parse_status(status).unwrap_or("Unknown").into(),
-        // The rule has cut a reason over the limit, so its end is missing.
+        // The rule has cut a reason that exceeds the limit. A reason without its end is not stored.
         reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| budget.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
@@ -200,7 +200,7 @@ impl<'t> LengthPrefixed<'t> {
         Some(text)
     }
 
-    /// The next text, or its beginning if the message was cut.
+    /// The next text, or the beginning of the next text if the message was cut.
     fn next_or_truncated(&mut self) -> Option<&'t str> {
         let (_, rest) = self.length()?;
         Some(self.next().unwrap_or_else(|| {

@@ -50,7 +50,8 @@ impl ReportedCondition {
     }
 }
 
-/// The condition `Applied` of `object`, a work with this status, if it is about the current generation.
+/// The condition `Applied` in `status`, the status of the work `object`. `None` if the condition is not for the current
+/// generation of the work.
 pub(crate) fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
     let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
     of_type(&status.conditions, "Applied").filter(current)

@@ -46,7 +46,8 @@ const HOST_DEFAULTS: &[(&str, &str, Fields)] = &[(
 
 /// The placeholder for a host.
 const HOST: &str = "HOST";
-/// The maximum number of hosts whose values are requested. They take 32 of the 64 values that are kept of a copy.
+/// The maximum number of hosts whose values are requested. Their values take at most 32 of the 64 values that are kept
+/// of a copy.
 const HOSTS_LIMIT: usize = 16;
 
 /// The conditions in which a Gateway and its listeners report which policies of a kind affect them. Such a condition

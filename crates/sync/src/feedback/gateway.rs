@@ -23,13 +23,13 @@ pub struct ReportedGateway {
 /// The reported status of one listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReportedListener {
-    /// Its name.
+    /// The name of the listener.
     pub name: Box<str>,
     /// The number of attached routes.
     pub attached_routes: Option<i64>,
     /// The supported kinds of routes, each with its API group.
     pub kinds: Vec<(Box<str>, Box<str>)>,
-    /// Its conditions.
+    /// The conditions of the listener.
     pub conditions: Vec<ListenerCondition>,
     /// The generation of the copy for which the conditions were written.
     pub observed_generation: Option<i64>,
@@ -40,7 +40,7 @@ pub struct ReportedListener {
 pub struct ListenerCondition {
     /// One of [`policy_sync_api::gateway::LISTENER_CONDITIONS`].
     pub condition_type: &'static str,
-    /// `True`, `False` or `Unknown`; empty if it was not reported or is invalid.
+    /// `True`, `False` or `Unknown`; empty if the status was not reported or is invalid.
     pub status: &'static str,
     /// The reason, in CamelCase for programs.
     pub reason: Box<str>,
@@ -67,8 +67,8 @@ impl ReportedGateway {
         }
     }
 
-    /// The listener `name`; `None` if the name is invalid or there is no space for it. The values of a listener
-    /// arrive together.
+    /// The listener `name`; `None` if the name is invalid or the report has no space for another listener. The values
+    /// of a listener arrive together.
     fn listener_mut(&mut self, name: &str, budget: &mut TextBudget) -> Option<&mut ReportedListener> {
         let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
         if known.is_none() {

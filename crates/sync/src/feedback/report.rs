@@ -41,7 +41,7 @@ const MESSAGE_LIMIT: usize = 32 * 1024;
 pub struct AgentReport {
     /// Whether `Applied` is true for the current generation of the work.
     pub applied: bool,
-    /// The agent's message if it is not applied.
+    /// The agent's message if the work is not applied.
     pub message: Option<Box<str>>,
     /// The revision of the copy on the spoke.
     pub revision: Option<Box<str>>,
@@ -51,7 +51,7 @@ pub struct AgentReport {
     pub observed_generation: Option<i64>,
     /// The copy's conditions.
     pub conditions: Vec<ReportedCondition>,
-    /// The ancestors of the copy, if its kind has some.
+    /// The ancestors in the status of the copy; `None` if the work has no rule that requests them.
     pub ancestors: Option<Ancestors>,
     /// The values of the configured `statusFields` as JSON texts: a short text can take much memory once parsed.
     pub fields: Vec<(Arc<str>, Box<str>)>,
@@ -85,8 +85,8 @@ impl AgentReport {
             }
         }
         let Some(manifest) = copy_of(status, purpose) else { return report };
-        // Values without a feedback rule are ignored, so that a spoke cannot add any. It can still forge values with
-        // a rule.
+        // Values without a feedback rule are ignored, so that a spoke cannot add values. A spoke can still forge values
+        // that have a rule.
         let requested_values = requested_values(spec);
         let known: HashSet<&str> = requested_values.iter().copied().collect();
         for value in &manifest.status_feedback.values {
@@ -147,7 +147,8 @@ fn requested_values(spec: &ManifestWorkSpec) -> Vec<&str> {
 }
 
 impl AgentReport {
-    /// Stores a fed-back value. Names with a leading `_` are built in; all others are configured fields.
+    /// Stores a value from the agent's feedback. Names with a leading `_` are built in; all others are configured
+    /// fields.
     fn take(&mut self, name: &str, value: &FieldValue, budget: &mut TextBudget) {
         if !name.starts_with('_') {
             return match field(value) {
@@ -162,7 +163,7 @@ impl AgentReport {
             Some(ValueName::Revision) => {
                 self.revision = value.string.as_deref().and_then(as_revision).map(Into::into);
             }
-            // Read by the function `created`.
+            // The function `created` reads this value.
             Some(ValueName::Created) => {}
             Some(ValueName::Generation) => self.generation = value.integer,
             Some(ValueName::ObservedGeneration) => self.observed_generation = value.integer,
@@ -208,15 +209,15 @@ fn field(value: &FieldValue) -> Option<Box<str>> {
 /// A path without a match yields no value, which is not an error. A value that the agent cannot send is missing in the
 /// same way. The agent cannot send JSON of more than 1,024 bytes. Without the feature gate `RawFeedbackJsonString`, it
 /// cannot send lists, objects and fractions. Only the message of one condition shows whether a value is absent or could
-/// not be sent. The patterns below match the messages of all known agent versions; if a later version words them
-/// differently, the value counts as absent.
+/// not be sent. This function recognizes the messages of all known agent versions. If a later version words its
+/// messages differently, the value counts as absent.
 fn is_dropped_by_agent(conditions: &[Condition], value: &str) -> bool {
     let Some(condition) = conditions.iter().find(|condition| condition.type_ == "StatusFeedbackSynced")
     else {
         return false;
     };
     let message = truncate_bytes(&condition.message, MESSAGE_LIMIT);
-    // The cheap tests come first, since the message names only few values.
+    // The fast checks come first. Most values fail them, because the message names only few values.
     condition.status == "False"
         && message.contains(value)
         && [

@@ -13,11 +13,11 @@ pub(super) enum ValueName<'n> {
     Revision,
     /// The generation of the copy.
     Generation,
-    /// The observed generation in its status.
+    /// The observed generation in the status of the copy.
     ObservedGeneration,
     /// The creation time of the copy on the spoke.
     Created,
-    /// A field of one of its conditions.
+    /// A field of one of the copy's conditions.
     Condition(&'static str, ConditionField),
     /// The address with this index, counted from 0.
     Address(usize),
@@ -30,9 +30,9 @@ pub(super) enum ValueName<'n> {
 pub(super) enum ListenerValue<'n> {
     /// The number of attached routes.
     AttachedRoutes,
-    /// The observed generation of its conditions.
+    /// The observed generation of the listener's conditions.
     ObservedGeneration,
-    /// A field of one of its conditions.
+    /// A field of one of the listener's conditions.
     Condition(&'static str, ConditionField),
     /// The API group of a supported kind of routes.
     Kind(&'n str),

@@ -20,15 +20,15 @@ impl Index {
         }
     }
 
-    /// A class of this name was created again, by any owner. The last valid parameters of the deleted class apply until
-    /// new parameters are read.
+    /// Updates the index after a class of this name was created again, by any owner. The last valid parameters of the
+    /// deleted class apply until new parameters are read.
     pub(super) fn class_recreated(&mut self, key: &ObjectKey) {
         if let Some(DeletedClass { params: Some(params), .. }) = self.deleted_classes.remove(key) {
             self.known_params.insert(key.clone(), params);
         }
     }
 
-    /// The class `key` was created, changed or deleted; `before` is its old row.
+    /// Updates the index after the class `key` was created, changed or deleted. `before` is its old row.
     pub(super) fn class_changed(&mut self, tables: &Tables, key: &ObjectKey, before: Option<&Class>) {
         match (before, tables.get(&CLASSES, key)) {
             (Some(before), Some(after)) if before.is_equivalent(after) => {}

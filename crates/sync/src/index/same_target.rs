@@ -13,7 +13,7 @@ use policy_sync_api::shrink::shrink_if_sparse;
 /// The position of a policy among others of its kind and namespace: its creation time and its name.
 pub(crate) type AgeKey = (Moment, Arc<str>);
 
-/// Policies by their targets.
+/// The order of the policies of each kind, namespace and target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SameTarget(HashMap<(PolicyKind, Arc<str>, Target), Order>);
 
@@ -26,7 +26,7 @@ pub(crate) struct Order {
 }
 
 impl SameTarget {
-    /// The policy `object` of `kind` was created, deleted or changed.
+    /// Updates the order after the policy `object` of `kind` was created, deleted or changed.
     pub(super) fn changed(
         &mut self,
         kind: &PolicyKind,
@@ -128,7 +128,7 @@ impl Order {
     }
 }
 
-/// The position of `policy` among others.
+/// The position of `policy` among the policies of its kind and namespace.
 pub(crate) fn age_key(object: &ObjectKey, policy: &Policy) -> AgeKey {
     (policy.created.unwrap_or_default(), object.name.clone())
 }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn runs_follow_each_change() {
-        // b d | a c | b2
+        // The runs are `b d | a c | b2`.
         let all = [age_key(0, "b"), age_key(1, "d"), age_key(2, "a"), age_key(3, "c"), age_key(4, "b2")];
         let mut order = Order::default();
         for index in [3, 0, 4, 1, 2] {
@@ -162,10 +162,10 @@ mod tests {
             ["a c b2", "a c b2", "b2", "b2", ""]
         );
         order.remove(&all[1]);
-        // b | a c | b2
+        // The runs are now `b | a c | b2`.
         assert_eq!(all.each_ref().map(|age_key| before(&order, age_key)), ["", "", "b", "b", "c a"]);
         order.remove(&all[2]);
-        // b c | b2
+        // The runs are now `b c | b2`.
         assert_eq!(before(&order, &all[4]), "c b");
         assert_eq!(before(&order, &all[3]), "");
     }

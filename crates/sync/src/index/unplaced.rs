@@ -16,8 +16,8 @@ use policy_sync_api::selector::ClusterSelector;
 use policy_sync_mirror::{Index as _, Tables};
 
 impl Index {
-    /// The work `key` was created or changed. `before` is the time in its annotation before the change; `None` if the
-    /// work did not exist or belonged to another Gateway.
+    /// Updates the record of the work `key` after the work was created or changed. `before` is the time in its
+    /// annotation before the change; `None` if the work did not exist or belonged to another Gateway.
     pub(super) fn work_mark_changed(
         &mut self,
         tables: &Tables,
@@ -30,7 +30,7 @@ impl Index {
             return self.unplaced.forget(key);
         };
         let moment = work.unplaced;
-        // Reports of the agent change nothing here.
+        // If the time is the same, such as after a report of the agent, the record stays the same.
         if before == Some(moment) {
             return;
         }
@@ -38,12 +38,12 @@ impl Index {
         let selected = placement_selects(tables, gateway, &key.1)
             && self.selects(tables, selector.as_ref(), gateway, &key.1);
         let known = self.unplaced.get(key).decided(selected, now);
-        // A new work without the annotation has not lost it.
+        // A new work without the annotation does not count as a work whose annotation was removed.
         let written = before.is_some() || moment.is_some();
         self.unplaced.set(key, if written { known.written(moment, now) } else { known });
     }
 
-    /// The decision `key` was created, changed or deleted at `now`; `before` is its old row.
+    /// Updates the records after the decision `key` was created, changed or deleted at `now`. `before` is its old row.
     pub(super) fn decision_changed(
         &mut self,
         tables: &Tables,
@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// The clusters in a decision for the Placement `placement` changed.
+    /// Updates the records after the clusters in a decision for the Placement `placement` changed.
     fn decided_clusters_changed(
         &mut self,
         tables: &Tables,
@@ -108,7 +108,7 @@ impl Index {
         }
     }
 
-    /// The Gateway `gateway` was created, or changed its Placement or its cluster selector.
+    /// Updates the records after the Gateway `gateway` was created, or changed its Placement or its cluster selector.
     pub(super) fn gateway_selection_changed(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
         let placement = placement_of(tables, gateway);
         let selected = placement.map(|placement| selected(tables, &placement)).unwrap_or_default();

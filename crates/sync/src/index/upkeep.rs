@@ -33,7 +33,7 @@ impl policy_sync_mirror::Index for Index {
         View::new(tables, self, now)
     }
 
-    /// Plans require some features of the ManifestWork schema, which `WorkSchema::fault` checks.
+    /// Plans require some features of the ManifestWork schema. `WorkSchema::fault` checks these features.
     fn ready(&self, tables: &Tables) -> bool {
         tables.rows(&WORK_SCHEMA).any(|(_, schema)| schema.fault().is_none())
     }

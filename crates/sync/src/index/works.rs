@@ -27,7 +27,7 @@ impl Index {
         work.report = work.report.take().map(|report| self.reports.intern(report));
     }
 
-    /// A work was created, changed or deleted; `before` is its old row.
+    /// Updates the index after a work was created, changed or deleted. `before` is its old row.
     pub(super) fn work_changed(
         &mut self,
         tables: &Tables,

@@ -26,11 +26,11 @@ pub struct Class {
     pub generation: i64,
     /// The name of the controller that implements the class.
     pub controller_name: Arc<str>,
-    /// The reference to its parameters.
+    /// The reference to the parameters of the class.
     pub parameters_ref: Option<ParametersReference>,
-    /// The conditions of its status, from all writers.
+    /// The conditions in the status of the class, from all writers.
     pub conditions: Vec<Condition>,
-    /// Whether changes of its Gateways and of their policies are paused.
+    /// Whether changes of the Gateways of the class, and of their policies, are paused.
     pub paused: Pause,
 }
 
@@ -55,7 +55,7 @@ impl From<&HubObject> for Class {
 }
 
 impl Class {
-    /// Whether all fields that decisions depend on are equal. The status is not among them.
+    /// Whether both rows agree in all fields on which decisions depend. No decision depends on the status.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         fn decides(row: &Class) -> impl PartialEq + '_ {
@@ -90,9 +90,9 @@ impl Class {
 /// The row of a ConfigMap that a class names. Its parameters are parsed once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigMap {
-    /// The parameters in its key `params`.
+    /// The parameters under the key `params` of the ConfigMap.
     pub params: Result<Arc<Params>, ParamsError>,
-    /// The hash of its text, for comparisons.
+    /// The hash of the ConfigMap's text, for comparisons.
     text: Hash,
 }
 

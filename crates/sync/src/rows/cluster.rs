@@ -16,16 +16,16 @@ use policy_sync_mirror::{ObjectRow, Row};
 /// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// The labels, for selectors. Only a limited number of `kuadrant.io/*` labels, which are published on Gateways,
-    /// are kept.
+    /// The labels, for selectors. Labels with the prefix `kuadrant.io/` are published on Gateways, so only a limited
+    /// number of them is kept.
     pub labels: Strings,
     /// The number of labels that were left out.
     pub left_out: usize,
-    /// Whether it is terminating.
+    /// Whether the ManagedCluster is terminating.
     pub deleting: bool,
     /// Whether changes on the cluster are paused.
     pub paused: Pause,
-    /// Whether the hub reports the cluster's agent as available. No decision depends on it.
+    /// Whether the hub reports the cluster's agent as available. No decision depends on this.
     pub available: bool,
 }
 
@@ -69,7 +69,7 @@ impl From<&HubObject> for Cluster {
 /// A Placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// The number of clusters that its decisions contain once all PlacementDecisions are written.
+    /// The number of clusters that the PlacementDecisions of the Placement contain once all of them are written.
     pub selected: usize,
 }
 
@@ -83,7 +83,7 @@ impl From<&HubObject> for Placement {
 /// A PlacementDecision: a part of the list of clusters that a Placement has selected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The Placement that it belongs to, from its label.
+    /// The name of the Placement, from the label of the PlacementDecision.
     pub placement: Option<Arc<str>>,
     /// The clusters. Invalid names are omitted, such as the empty name of a cluster that is not scheduled yet.
     pub clusters: Vec<ClusterName>,
@@ -91,7 +91,7 @@ pub struct Decision {
 
 impl From<&HubObject> for Decision {
     fn from(object: &HubObject) -> Self {
-        // Entries are read one by one, so that an invalid one does not affect the others.
+        // Entries are read one by one, so that an invalid entry does not affect the others.
         let status: Value = object.status_as();
         let decisions = status["decisions"].as_array().into_iter().flatten();
         let names = decisions.filter_map(|decision| decision["clusterName"].as_str());

@@ -23,9 +23,9 @@ pub struct Gateway {
     pub created: Option<Moment>,
     /// The generation, which changes with the spec.
     pub generation: i64,
-    /// Whether it is terminating.
+    /// Whether the Gateway is terminating.
     pub deleting: bool,
-    /// The name of its GatewayClass.
+    /// The name of the GatewayClass.
     pub class: Arc<str>,
     /// The labels, without those that this controller writes.
     pub labels: Strings,
@@ -33,7 +33,7 @@ pub struct Gateway {
     pub annotations: Strings,
     /// The spec as JSON text.
     pub spec: RawSpec,
-    /// The Secrets that its listeners name, without duplicates.
+    /// The Secrets that the listeners name, without duplicates.
     pub secrets: Box<[ObjectKey]>,
     /// The current values of the fields that this controller writes.
     pub fields: GatewayFields,
@@ -64,18 +64,18 @@ impl Gateway {
         }
     }
 
-    /// The Placement that its label names.
+    /// The Placement that the label of the Gateway names.
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// The inputs that select its clusters: its Placement and its cluster selectors.
+    /// The inputs that select the Gateway's clusters: its Placement and its cluster selectors.
     pub(crate) fn selection_inputs(&self) -> impl PartialEq + '_ {
         (self.placement(), SELECTOR_ANNOTATIONS.map(|key| self.annotations.get(key)))
     }
 
-    /// Whether all fields that decisions on works depend on are equal.
+    /// Whether both rows agree in all fields on which decisions about works depend.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         fn decides(row: &Gateway) -> impl PartialEq + '_ {

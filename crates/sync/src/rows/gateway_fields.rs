@@ -22,7 +22,7 @@ pub struct GatewayFields {
     pub clusters: Option<Hash>,
     /// The labels with the prefix [`CLUSTER_LABELS`].
     pub labels: Strings,
-    /// The size of the keys and values of all other annotations, in bytes.
+    /// The size of the keys and values of all annotations that this controller does not write, in bytes.
     pub other_bytes: usize,
     /// The field managers that own the annotation and the labels.
     pub owners: Owners,
@@ -61,7 +61,8 @@ impl GatewayFields {
 }
 
 /// The part of the status that this controller writes: its conditions, all addresses, and the `owned` fields of
-/// listeners. Parts that others added cannot be removed here and must not count as a difference.
+/// listeners. This controller cannot remove parts that other writers added, so these parts must not count as a
+/// difference.
 fn status(found: &Value, owned: &Value) -> GatewayStatus {
     let is_owned = |owned: &Value, key: &str, item: &Value| !owned[item_step(key, &item[key])].is_null();
     let mut conditions = items(&found["conditions"], |item| names(&gateway::CONDITIONS, item));
@@ -103,7 +104,7 @@ fn item_step(key: &str, value: &Value) -> String {
     format!("k:{}", json!({ key: value }))
 }
 
-/// The valid items of a list. They are read one by one, so that an invalid one does not affect the others.
+/// The valid items of a list. Items are read one by one, so that an invalid item does not affect the others.
 fn items<T: DeserializeOwned>(list: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<T> {
     let items = list.as_array().into_iter().flatten().filter(|item| wanted(item));
     items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()

@@ -17,7 +17,7 @@ pub struct Grant {
     /// The namespaces whose Gateways may refer to Secrets in the grant's namespace; empty if the grant is
     /// terminating.
     from: BTreeSet<Arc<str>>,
-    /// The Secrets that they may refer to; `None` for all.
+    /// The Secrets that these Gateways may refer to; `None` for all Secrets.
     to: Option<BTreeSet<Arc<str>>>,
 }
 

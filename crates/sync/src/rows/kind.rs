@@ -19,20 +19,21 @@ const VERBS: [&str; 3] = ["get", "list", "watch"];
 /// A kind that can be synced, as discovered on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindInfo {
-    /// Its name in objects, such as `RateLimitPolicy`.
+    /// The `kind` in objects, such as `RateLimitPolicy`.
     pub kind: Arc<str>,
-    /// Whether this controller may patch the annotations of its objects.
+    /// Whether this controller may patch the annotations of objects of the kind.
     pub can_patch: bool,
-    /// Whether the status of its objects lists ancestors.
+    /// Whether the status of objects of the kind lists ancestors.
     pub has_ancestors: bool,
-    /// Whether its CustomResourceDefinition marks it as a direct policy: not merged, effective only at its targets.
+    /// Whether the CustomResourceDefinition marks the kind as a direct policy. Direct policies are not merged, and
+    /// apply only to their targets.
     pub direct: bool,
-    /// The schema of its objects' specs, if it has a CustomResourceDefinition.
+    /// The schema of the spec, if the kind has a CustomResourceDefinition.
     pub schema: Option<Arc<Schema>>,
 }
 
 impl KindInfo {
-    /// Creates a kind with only a known name in objects.
+    /// Creates the information about a kind if only its `kind` in objects is known.
     #[must_use]
     pub fn named(kind: &str) -> Self {
         Self { kind: kind.into(), can_patch: true, has_ancestors: false, direct: false, schema: None }
@@ -44,7 +45,7 @@ impl KindInfo {
 pub enum Resolution {
     /// The kind can be synced.
     Resolved(KindInfo),
-    /// Its CustomResourceDefinition was deleted, and its objects with it.
+    /// The CustomResourceDefinition of the kind was deleted, and with it all objects of the kind.
     Gone,
     /// The version is not served, or the definition is not established yet.
     UnknownVersion(String),
@@ -133,7 +134,7 @@ impl Resolution {
 pub struct KindState {
     /// The version.
     pub gvr: GroupVersionResource,
-    /// Whether it can be synced.
+    /// Whether the kind can be synced in this version.
     pub resolution: Resolution,
     /// The result of the last successful check, if any.
     pub known: Option<KindInfo>,
@@ -241,7 +242,7 @@ pub fn defined(
     check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
 }
 
-/// Whether a label of `definition` declares its policies as direct (GEP-713).
+/// Whether a label of `definition` declares that policies of this kind are direct (GEP-713).
 #[must_use]
 pub fn is_direct(definition: &CustomResourceDefinition) -> bool {
     let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(gateway::POLICY_LABEL));

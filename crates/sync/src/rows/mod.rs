@@ -1,6 +1,7 @@
 //! Rows: the fields that are kept of each watched object, and how they are read from it.
 //!
-//! Rows have no resource version: if only that changes, the rows are equal and nothing is affected.
+//! Rows have no resource version. If only the resource version of an object changes, the rows are equal and no plan is
+//! affected.
 
 pub mod class;
 pub mod cluster;

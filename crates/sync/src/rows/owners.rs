@@ -16,15 +16,15 @@ const MANAGER_PREFIX: &str = "policy-sync-";
 pub struct Owners {
     /// The keys that this controller owns.
     pub ours: BTreeSet<Arc<str>>,
-    /// The keys that others own. Omitting such a key from an apply does not remove it.
+    /// The keys that other managers own. Omitting such a key from an apply does not remove it.
     pub shared: BTreeSet<Arc<str>>,
     /// Other Policy Sync controllers that own at least one key.
     pub others: BTreeSet<Arc<str>>,
 }
 
 impl Owners {
-    /// Reads the owners of the `wanted` keys from `entries`, for the controller that writes as `field_manager`. Every
-    /// such key contains `about`.
+    /// Reads the owners of the `wanted` keys from `entries`, for the controller that writes as `field_manager`. Each of
+    /// these keys contains the text `about`.
     pub(super) fn read(
         entries: &[ManagedFields],
         field_manager: &str,
@@ -52,7 +52,7 @@ impl Owners {
     }
 }
 
-/// The fields that an entry of `managedFields` owns; null if its text does not contain `about`. The test avoids
+/// The fields that an entry of `managedFields` owns; null if its text does not contain `about`. This check avoids
 /// parsing long texts, since most entries own no relevant key.
 pub(super) fn fields(entry: &ManagedFields, about: &str) -> Value {
     let fields = entry.fields_v1.as_deref().map(RawValue::get).filter(|fields| fields.contains(about));

@@ -71,17 +71,17 @@ pub struct Policy {
     pub created: Option<Moment>,
     /// The generation, which changes with the spec.
     pub generation: i64,
-    /// Whether it is terminating.
+    /// Whether the object is terminating.
     pub deleting: bool,
-    /// Whether its status on the hub rejects the current generation.
+    /// Whether the object's status on the hub rejects the current generation.
     pub refused: bool,
-    /// Labels.
+    /// The labels of the object.
     pub labels: Strings,
     /// The annotations, without those that this controller writes and without `last-applied-configuration`.
     pub annotations: Strings,
     /// The spec as JSON text.
     pub spec: RawSpec,
-    /// Its targets.
+    /// The targets of the policy; empty for a resource.
     pub targets: Arc<[Target]>,
     /// The fields of a resource other than its spec, as JSON text; `None` for policies.
     pub others: Option<RawSpec>,
@@ -95,19 +95,19 @@ pub struct Policy {
     pub copy_cache: CacheSlot,
 }
 
-/// The annotations of a policy that this controller writes, as hashes: comparisons need no more.
+/// The annotations of a policy that this controller writes, as hashes, because comparisons need only hashes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFields {
     /// The hash of each annotation, in the order of [`annotations::POLICY_ANNOTATIONS`].
     pub hashes: [Option<Hash>; 4],
-    /// The size of the keys and values of all other annotations, in bytes.
+    /// The size of the keys and values of all annotations that this controller does not write, in bytes.
     pub other_bytes: usize,
-    /// Whether this controller owns at least one of them.
+    /// Whether this controller owns at least one of the annotations in `hashes`.
     pub owned: bool,
-    /// Other Policy Sync controllers that own at least one of them.
+    /// Other Policy Sync controllers that own at least one of the annotations in `hashes`.
     pub other_owners: BTreeSet<Arc<str>>,
-    /// Whether others own each annotation, in the same order. Omitting such an annotation from an apply does not remove
-    /// it.
+    /// For each annotation, in the order of `hashes`, whether another field manager owns it. Omitting such an
+    /// annotation from an apply does not remove it.
     pub shared: [bool; 4],
 }
 
@@ -178,7 +178,7 @@ impl Policy {
         self.uid == other.uid && self.spec == other.spec && self.others == other.others
     }
 
-    /// The Placement that its label names; empty if the label is empty.
+    /// The Placement that the label of the object names; empty if the label is empty.
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str)

@@ -54,8 +54,8 @@ impl Purpose {
 /// bytes. A spoke may write any number of kinds.
 const KINDS_LIMIT: (usize, usize) = (16, 63);
 
-/// A name holds only the beginning of a long kind. The full kind is then taken from the manifests, and the hash in
-/// the name verifies it.
+/// The name of a work holds only the beginning of a long kind. The full kind is then taken from the manifests, and the
+/// hash in the work's name verifies the kind.
 fn is_for_carried_kind(
     name: &WorkName,
     spec: &ManifestWorkSpec,

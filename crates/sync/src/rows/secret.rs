@@ -13,15 +13,15 @@ use policy_sync_mirror::{ObjectRow, Row};
 /// A TLS Secret.
 #[derive(Clone, PartialEq)]
 pub struct Secret {
-    /// Labels.
+    /// The labels of the Secret.
     pub labels: Strings,
-    /// Annotations.
+    /// The annotations of the Secret.
     pub annotations: Strings,
-    /// The data; `None` if it must not be copied, because the Secret has another type or is terminating.
+    /// The data; `None` if the data must not be copied, because the Secret has another type or is terminating.
     pub data: Option<SecretData>,
 }
 
-/// The certificate, its key and its certificate authority, each in base64 under the name of its key.
+/// The values of the Secret in base64, by key: the certificate, its private key, and the certificate of the authority.
 #[derive(Clone, PartialEq)]
 pub struct SecretData(pub BTreeMap<String, String>);
 

@@ -51,7 +51,7 @@ fn report_of(edit: impl FnOnce(&mut Value)) -> AgentReport {
     Arc::unwrap_or_clone(pruned(&work).report.unwrap())
 }
 
-/// The report with one more value.
+/// The report on the work that `json` returns, if the agent also reports `value`.
 fn fed_back(value: &Value) -> AgentReport {
     report_of(|status| values(status).push(value.clone()))
 }

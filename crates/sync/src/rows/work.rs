@@ -38,25 +38,27 @@ pub struct Work {
     pub generation: i64,
     /// The creation time.
     pub created: Moment,
-    /// When its deletion was requested.
+    /// When the deletion of the work was requested.
     pub deleting: Option<Moment>,
-    /// Since when the cluster of a Gateway's work is no longer selected. The spoke's agent may have forged it.
+    /// Since when the cluster of a Gateway's work is no longer selected. The spoke's agent may have forged this time.
     pub unplaced: Option<Moment>,
-    /// Since when its agent has applied the current content; `None` if it has not. The agent may have forged it.
+    /// Since when the agent has applied the current content; `None` if the content is not applied. The agent may have
+    /// forged this time.
     pub applied_since: Option<Moment>,
-    /// Its purpose, derived from name and annotations.
+    /// The purpose of the work, derived from its name and annotations.
     pub purpose: Purpose,
-    /// The hashes of its content.
+    /// The hashes of the work's content.
     pub content: Content,
-    /// The names of the hub Gateways in its annotation. They are not verified; [`crate::View::served`] filters them.
+    /// The names of the hub Gateways in the annotation of the work. They are not verified; [`crate::View::served`]
+    /// filters them.
     pub gateways: Arc<[Arc<str>]>,
-    /// The revision of the copy in it.
+    /// The revision of the copy in the work.
     pub revision: Option<Arc<str>>,
-    /// The number of replicas in the copy, if it has one.
+    /// The number of replicas in the copy, if its spec has this field.
     pub replicas: Option<u64>,
-    /// Whether its labels mark it as the work of a resource. This is not verified.
+    /// Whether the labels mark the work as the work of a resource. This is not verified.
     pub of_resource: bool,
-    /// Whether it belongs to a Gateway and carries ReferenceGrants.
+    /// Whether the work belongs to a Gateway and contains ReferenceGrants.
     pub grants: bool,
     /// When the copy was created on the spoke, by the spoke's clock. The agent reports this time and may have forged
     /// it.
@@ -76,8 +78,8 @@ impl Work {
         let served = metadata.annotations.get(annotations::GATEWAYS);
         let none = Strings::default();
         let compared = match purpose {
-            // An access work is planned without annotations, and patches remove none. So annotations that a spoke adds
-            // do not count as a difference.
+            // An access work is planned without annotations, and patches remove no annotations. So annotations that a
+            // spoke adds do not count as a difference.
             Purpose::Access(_) => &none,
             _ => &metadata.annotations,
         };
@@ -106,7 +108,7 @@ impl Work {
         self.deleting.is_none() && self.report.as_ref().is_some_and(|report| report.applied)
     }
 
-    /// Its origin, if the name of the work verifies it.
+    /// The origin of the work, if the work's name verifies it.
     #[must_use]
     pub fn origin(&self) -> Option<&Arc<Origin>> {
         match &self.purpose {

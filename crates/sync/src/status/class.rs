@@ -17,14 +17,14 @@ use policy_sync_api::text::{join_limited, truncate_bytes};
 /// The status to write to a GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassStatus {
-    /// The uid of the planned class.
+    /// The uid of the class for which this status was planned.
     pub uid: Arc<str>,
     /// The conditions that this controller owns.
     pub conditions: Vec<Condition>,
 }
 
-/// Plans the status of the GatewayClass `key`. `None` if it is up to date, or if its parameters or kinds are not known
-/// yet.
+/// Plans the status of the GatewayClass `key`. `None` if the status is up to date, or if the parameters or kinds of the
+/// class are not known yet.
 #[must_use]
 pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     let class = view.class(key)?;

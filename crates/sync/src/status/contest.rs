@@ -26,15 +26,15 @@ impl Contest {
         Self { others: others.clone(), has_work: view.works_of(origin).next().is_some() }
     }
 
-    /// Whether this controller wins. `manager` is its field manager. `with_works` contains the field managers of the
-    /// other controllers that have works.
+    /// Whether this controller wins. `manager` is the field manager of this controller. `with_works` contains the field
+    /// managers of the other controllers that have works.
     #[must_use]
     pub fn is_won(&self, manager: &str, with_works: &BTreeSet<Arc<str>>) -> bool {
         let ours = (self.has_work, Reverse(manager));
         self.others.iter().all(|other| ours > (with_works.contains(other), Reverse(&**other)))
     }
 
-    /// Whether this controller wins even if all others have works.
+    /// Whether this controller wins even if all other controllers have works for the object.
     #[must_use]
     pub fn is_won_anyway(&self, manager: &str) -> bool {
         self.is_won(manager, &self.others)

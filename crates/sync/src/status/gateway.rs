@@ -49,14 +49,14 @@ const MESSAGE_LIMIT: usize = 32 * 1024;
 /// The changes to make to a Gateway's metadata and status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewayFold {
-    /// The uid of the planned Gateway.
+    /// The uid of the Gateway for which this fold was planned.
     pub uid: Arc<str>,
-    /// All labels and annotations that this controller owns. `None` if they are up to date.
+    /// All labels and annotations that this controller owns. `None` if these labels and annotations are up to date.
     pub metadata: Option<Metadata>,
     /// Set if other Policy Sync controllers own some of these labels and annotations. Contains these controllers, and
     /// the metadata to write if this controller loses the contest.
     pub contest: Option<(Contest, Option<Metadata>)>,
-    /// The part of the status that this controller owns. `None` if it is up to date.
+    /// The part of the status that this controller owns. `None` if this part is up to date.
     pub status: Option<GatewayStatus>,
     /// The conditions to keep if the Gateway no longer belongs to this controller.
     pub final_conditions: Option<Vec<Condition>>,
@@ -73,7 +73,7 @@ pub struct GatewayFold {
     pub works_recheck: Option<Moment>,
 }
 
-/// Plans the metadata and status of the Gateway `key`. Empty if it is gone, terminating or not known yet.
+/// Plans the metadata and status of the Gateway `key`. Empty if the Gateway is gone, terminating or not known yet.
 #[must_use]
 pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold {
     let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {

@@ -1,9 +1,9 @@
 //! Determines which policies override a copy, from the message of the copy's condition `Enforced`.
 //!
 //! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke.
-//! Some of them may be copies of hub policies. The spoke may write any text, so a name counts as a copy only if there
-//! is a work for it on that cluster. The name must also be in the namespace of the overridden copy, because policies of
-//! other namespaces cannot have the same target.
+//! Some of them may be copies of hub policies. The spoke may write any text, so a name counts as a copy only if this
+//! cluster has a work for the hub policy of that name. The name must also be in the namespace of the overridden copy,
+//! because policies of other namespaces cannot have the same target.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl OverridingPolicies {
         for name in names(message, &entry.namespace).take(NAMES_LIMIT) {
             found.add(view, origin, &entry.cluster, name);
         }
-        // Without names in the message no policy of the hub can be identified.
+        // If the message contains no names, no policy of the hub can be identified.
         found.of_cluster |= found.of_hub.is_empty() && found.generated.is_empty();
         Some(found)
     }

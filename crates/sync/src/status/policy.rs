@@ -40,11 +40,13 @@ pub struct FoldPlan {
     pub fold: Fold,
     /// The Events to record.
     pub notices: Vec<Notice>,
-    /// The state for the metrics. `None` if the controller does not handle the policy.
+    /// The state for the metrics. `None` if the policy has no works and no problem, and targets no Gateway of this
+    /// controller.
     pub sync_state: Option<SyncState>,
     /// When the fold changes because time has passed.
     pub recheck: Option<Moment>,
-    /// Whether to plan the policy's works: a work no longer waits for older copies, or waits for a different copy.
+    /// Whether to plan the policy's works: a work no longer waits for copies of older policies, or waits for a
+    /// different copy.
     pub replan_works: bool,
 }
 
@@ -70,16 +72,16 @@ pub enum Fold {
         contest: Contest,
         /// The change if this controller wins.
         ours: Box<Fold>,
-        /// The change if it loses: it removes its ownership of the annotations.
+        /// The change if this controller loses: it gives up its ownership of the annotations.
         theirs: Box<Fold>,
     },
     /// Set exactly these annotations of this controller.
     Write {
-        /// The kind, for the request.
+        /// The resource and version of the policy, for the request.
         gvr: GroupVersionResource,
         /// The `kind` of the object.
         kind: Arc<str>,
-        /// The uid of the planned policy.
+        /// The uid of the policy for which this change was planned.
         uid: Arc<str>,
         /// The annotations.
         annotations: BTreeMap<&'static str, String>,
@@ -195,7 +197,8 @@ fn annotations(
 }
 
 /// Prepares the removal of annotations that another owner also owns. Omitting such an annotation from an apply would
-/// not remove it. So this write changes its value, which makes this controller the only owner. The next write omits it.
+/// not remove the annotation. So this write changes the annotation's value, which makes this controller the only owner.
+/// The next write omits the annotation.
 fn taking_over(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,

@@ -38,7 +38,7 @@ impl NoticeReason {
         }
     }
 
-    /// Whether the state is good.
+    /// Whether the Event reports success: the object is synced or programmed.
     #[must_use]
     pub fn is_good(self) -> bool {
         match self {
@@ -113,11 +113,11 @@ pub(crate) enum GatewayProgrammed {
     Programmed,
     /// Clusters have yet to report, or the Gateway is frozen.
     Pending,
-    /// Its creation on a cluster has waited too long for its policies.
+    /// The creation of the Gateway on a cluster has waited too long for the Gateway's policies.
     PoliciesPending,
     NotProgrammed,
     NotPlaced,
-    /// Its class was deleted, so no controller reports on it.
+    /// The class of the Gateway was deleted, so no controller reports on the Gateway.
     ClassGone,
 }
 

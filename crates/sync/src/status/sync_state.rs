@@ -18,26 +18,27 @@ pub struct SyncState {
     pub awaited: Vec<ClusterName>,
     /// The number of clusters in each state, for a policy.
     pub clusters: BTreeMap<PolicyState, usize>,
-    /// Whether its own annotation pauses it.
+    /// Whether an annotation of the object itself pauses the object.
     pub paused: bool,
 }
 
-/// The overall state. If several of these states apply, it is the first of them.
+/// The overall state of a policy or Gateway. If several states apply, the first one in the order of this enum is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncPhase {
     /// A problem prevents planning.
     Frozen,
-    /// It is planned for no cluster.
+    /// The object is planned for no cluster.
     Unplaced,
-    /// On a cluster, its creation or deletion waits for other objects, or its deletion waits for missing data.
+    /// On a cluster, the creation or deletion of the copy waits for other objects, or its deletion waits for missing
+    /// data.
     Held,
-    /// A cluster has not yet applied it, deleted it or reported on it.
+    /// A cluster has not yet applied the copy, deleted the copy or reported on the copy.
     Pending,
-    /// All clusters have applied it. Policies only.
+    /// All clusters have applied the policy. Gateways do not have this state.
     Synced,
-    /// All clusters have programmed it. Gateways only.
+    /// All clusters have programmed the Gateway. Policies do not have this state.
     Programmed,
-    /// A cluster reports that it is not programmed. Gateways only.
+    /// A cluster reports that the Gateway is not programmed. Policies do not have this state.
     NotProgrammed,
 }
 
@@ -69,7 +70,8 @@ impl SyncState {
     pub const UNKNOWN: Self =
         Self { state: SyncPhase::Pending, awaited: Vec::new(), clusters: BTreeMap::new(), paused: false };
 
-    /// The state of a policy with these planned works and entries. `None` if the controller does not handle it.
+    /// The state of a policy with these planned works and entries. `None` if the policy has no works and no problem,
+    /// and targets no Gateway of this controller.
     pub(super) fn of_policy(works: &WorksPlan, entries: &[Synced]) -> Option<Self> {
         let is_frozen = works.problems.iter().any(Problem::freezes);
         if !works.targeted && entries.is_empty() && !is_frozen {

@@ -236,7 +236,7 @@ pub fn secret(name: &str) -> Object {
     object
 }
 
-/// A ReferenceGrant in `tls` that allows Gateways of `shop` to refer to all Secrets there.
+/// A ReferenceGrant in `tls` that allows Gateways of `shop` to refer to all Secrets in `tls`.
 pub fn grant(name: &str) -> Object {
     Object::new(GRANTS.all(), "tls", name)
         .spec("from", json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": SHOP}]))

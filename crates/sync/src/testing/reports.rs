@@ -130,7 +130,7 @@ impl TestReport {
     }
 }
 
-/// An applied and programmed Gateway, whose listener `http` has a route, at this address.
+/// The Gateway is applied, and programmed at `address`. Its listener `http` has a route.
 pub fn programmed(address: &str) -> TestReport {
     applied()
         .condition("Accepted", "True", "Accepted", "")

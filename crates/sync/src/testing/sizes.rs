@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::objects::{Object, cluster, policy};
 use super::world::{World, shop};
 
-/// The number of clusters. Each has a label of its own.
+/// The number of clusters. Each cluster has a different label.
 pub const CLUSTERS: usize = 64;
 /// A tenth of the largest policy: the sizes of its spec and of its overrides, in bytes.
 pub const TENTH: (usize, usize) = (37_100, 25_400);

@@ -99,7 +99,7 @@ impl World {
         self.apply_as_it_is(&object.source, &json)
     }
 
-    /// Delivers an object with its own version.
+    /// Delivers an object with the resource version that `json` contains.
     pub fn apply_as_it_is(&self, source: &Source, json: &Value) -> Keys {
         self.apply_text(source, &json.to_string())
     }

@@ -112,8 +112,8 @@ pub(super) fn problems() -> Vec<(Problem, Of)> {
     all
 }
 
-/// The cells of a row that the code determines. They contain whether an Event and a metric have this name, the
-/// condition of a Gateway, and the object that `explain` names.
+/// The cells of a row that the code determines. The cells are: whether an Event and a metric have the name of the
+/// problem, the condition of a Gateway, and the object that `explain` names.
 fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     let (origin, kind, subject) = match of {
         Of::Gateways => (gateway_origin("web"), "Gateway", "Gateway shop/web"),

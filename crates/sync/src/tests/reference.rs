@@ -34,7 +34,7 @@ fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     rest.split("\n## ").next().unwrap_or_default()
 }
 
-/// The cells of the rows of the table in `text`, without its head.
+/// The cells of the rows of the table in `text`, without its header row.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let rows = text.lines().filter(|line| line.starts_with('|')).skip(2);
     let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();

@@ -15,9 +15,9 @@ use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTOR_ANNOTATIONS};
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
-    /// A ManagedCluster was created, changed or deleted; `before` is its old row. A Gateway publishes labels of its
-    /// clusters, and has a grace period only on existing clusters. On each cluster it waits only for policies that
-    /// select this cluster.
+    /// The keys that are affected if a ManagedCluster is created, changed or deleted. `before` is its old row. A
+    /// Gateway publishes labels of its clusters, and has a grace period only on existing clusters. On each cluster it
+    /// waits only for policies that select this cluster.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
         if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))

@@ -20,14 +20,14 @@ pub enum ClassParams {
     Valid(Arc<Params>),
     /// The parameters are invalid. The last valid parameters are kept.
     Invalid {
-        /// The fault and its place.
+        /// The fault and its position in the parameters.
         fault: InvalidParams,
         /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
     },
     /// This process has not read the parameters yet.
     Unread {
-        /// The reason, if it is not transient: `parameters shop/params cannot be read: …`.
+        /// The reason, if the reason is not transient: `parameters shop/params cannot be read: …`.
         fault: Option<String>,
         /// The last valid parameters that this process has read.
         known: Option<Arc<Params>>,
@@ -96,13 +96,13 @@ impl<'m> View<'m> {
         ends.filter(|ends| *ends > self.now).min()
     }
 
-    /// The problem that the class `name` is paused, if it is.
+    /// The problem that the class `name` is paused; `None` if the class is not paused.
     pub(crate) fn class_pause(&self, name: &str) -> Option<Problem> {
         let class = self.class(&ObjectKey::new("", name))?;
         Problem::of_pause(&class.paused, PausedObject::Class(name.to_owned()))
     }
 
-    /// The parameters of the class `name`; `None` if it does not exist or belongs to another controller.
+    /// The parameters of the class `name`; `None` if the class does not exist or belongs to another controller.
     #[must_use]
     pub fn class_params(&self, name: &str) -> Option<ClassParams> {
         let key = ObjectKey::new("", name);

@@ -22,9 +22,9 @@ impl<'m> View<'m> {
         self.tables.get(&WORKS, &key)
     }
 
-    /// When new copies on `cluster` begin to be younger, in whole seconds, than the copy in its work `name`; `None` if
-    /// this time has passed. This is one second after the hub saw the creation time of the copy, because the clocks of
-    /// hub and spoke may differ.
+    /// The moment from which new copies on `cluster` get a later creation time, in whole seconds, than the copy in the
+    /// work `name`. `None` if this moment has passed. The moment is one second after the hub saw the creation time of
+    /// the copy, because the clocks of hub and spoke may differ.
     #[must_use]
     pub fn copy_settles(&self, name: &WorkName, cluster: &ClusterName) -> Option<Moment> {
         let seen = self.index.copied.last(&(name.clone(), cluster.clone()));
@@ -77,8 +77,8 @@ impl<'m> View<'m> {
         self.index.work_of(self.tables, origin, cluster)
     }
 
-    /// When the watch last reported that a work of `origin` has been applied in its current generation; `None` if it
-    /// has not.
+    /// When the watch last reported that a work of `origin` has been applied in its current generation; `None` if the
+    /// watch has not reported this.
     #[must_use]
     pub fn last_applied(&self, origin: &Origin) -> Option<Moment> {
         self.index.applied.get(origin).copied()

@@ -124,7 +124,7 @@ impl<'f> Builder<'f> {
     /// reported differences.
     fn apply_reported_resolutions(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
         let by = |from: Locator<'f>| resolved.get(&from.with(None)).filter(|_| from.section.is_some());
-        // The implementation decides whether these references resolve.
+        // The implementation decides whether the references of these routes resolve.
         self.graph.unresolved.retain(|item| by(item.from).is_none());
         let unattached = std::mem::take(&mut self.graph.unattached);
         for item in unattached {

@@ -1,4 +1,5 @@
-//! Leaves: objects that others refer to, of a kind whose objects are unknown. The graph has only their names.
+//! Leaves: objects that other objects refer to, of a kind whose objects are unknown. The graph has only the names of
+//! leaves.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ pub(crate) fn leaves<'f>(
     found.0.into_values()
 }
 
-/// Leaves by their locators.
+/// The leaves, by the text of their locators.
 #[derive(Default)]
 struct Leaves<'f>(BTreeMap<String, (Locator<'f>, Vec<Section<'f>>)>);
 

@@ -8,7 +8,7 @@ use crate::reason::Reason;
 use crate::rows::{Listener, Protocol};
 
 impl<'f> Builder<'f> {
-    /// Links listeners, and returns the nodes of those that are in force.
+    /// Links listeners, and returns the nodes of the listeners that are in force.
     pub(crate) fn attach_listeners(&mut self) -> HashSet<NodeId> {
         let mut in_force = HashSet::new();
         let mut sets = self.sets_by_gateway();

@@ -37,7 +37,7 @@ impl<'f> Builder<'f> {
         self.finish(policies, attached)
     }
 
-    /// The targets of `policy`: those of its references, and those `selected` by its selectors, without
+    /// The targets of `policy`: the targets of its references, and the targets `selected` by its selectors, without
     /// duplicates.
     fn targets(&self, policy: &PolicyNode<'f>, selected: Vec<AttachedTarget<'f>>) -> Vec<AttachedTarget<'f>> {
         let own = policy.locator.namespace;
@@ -148,8 +148,8 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     }
 }
 
-/// The reason why `policy` has no effect. If it is unknown what its selectors select, that is the reason. Otherwise it
-/// is the reason of the first rejected target or selector.
+/// The reason why `policy` has no effect: that the targets of its selectors are unknown, or else the reason of the
+/// first rejected target or selector.
 fn no_effect(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
     if !policy.unknown.is_empty() {
         return (Reason::UnknownTargets, policy.unknown.join("; "));

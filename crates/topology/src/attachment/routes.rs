@@ -57,7 +57,7 @@ impl<'f> Builder<'f> {
             let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
             if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
                 self.reject_parent(&messages, Reason::Conflicted, messages.conflicted());
-                // An implementation that accepts the route serves both routes.
+                // If an implementation accepts a conflicting route, the implementation serves both routes.
                 listeners.retain(|_| accepted_by.is_some());
             } else {
                 listeners.retain(is_there_first);
@@ -97,9 +97,9 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Returns the listeners that a parent reference attaches the route to, each with whether this is certain.
-    /// Conflicts with other routes are not checked. Without a listener, records the reason, or links the route to its
-    /// unknown parent.
+    /// Returns the listeners that a parent reference attaches the route to, each with whether the attachment is
+    /// certain. Conflicts with other routes are not checked. If there is no such listener, records the reason, or links
+    /// the route to its unknown parent.
     fn try_parent(
         &mut self,
         in_force: &HashSet<NodeId>,
@@ -185,9 +185,9 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The routes that conflict with others on a listener. If an HTTPRoute and a GRPCRoute have hosts in common, the
-    /// younger one is rejected. Of equal age, the later one by name is rejected. A rejected route causes no further
-    /// conflicts, and neither does a route whose attachment is uncertain.
+    /// The routes that conflict with other routes on a listener. If an HTTPRoute and a GRPCRoute have hosts in common,
+    /// the younger route is rejected. Of two routes of equal age, the later by name is rejected. A rejected route
+    /// causes no further conflicts, and neither does a route whose attachment is uncertain.
     fn conflicting_routes(
         &self,
         listener: NodeId,
@@ -244,14 +244,14 @@ pub(super) fn protocol_carries(listener: &Listener, kind: RouteKind) -> Option<b
     })
 }
 
-/// Whether `listener` accepts routes of `kind`: by its protocol, and by `allowedRoutes.kinds` if set.
+/// Whether `listener` accepts routes of `kind`: by its protocol, and by `allowedRoutes.kinds` if that field is set.
 fn carries(listener: &Listener, kind: RouteKind) -> bool {
     let by_protocol = protocol_carries(listener, kind) != Some(false);
     let is_named = |kinds: &[crate::locator::Kind]| kinds.iter().any(|named| named.as_ref() == kind.kind());
     by_protocol && listener.kinds.as_deref().is_none_or(is_named)
 }
 
-/// The listeners that one parent reference attaches a route to, unless the route conflicts with another.
+/// The listeners that one parent reference attaches a route to, unless the route conflicts with another route.
 struct RouteAttachment<'w> {
     route: NodeId,
     messages: ParentMessages<'w>,
@@ -296,7 +296,8 @@ impl<'w> ParentMessages<'w> {
         self.parent.port.map(|port| format!(" on port {port}")).unwrap_or_default()
     }
 
-    /// Returns a message about the listener that the reference names, or about all listeners if it names none.
+    /// Returns a message about the listener that the reference names, or about all listeners if the reference names no
+    /// listener.
     fn none(&self, does_not: &str, does: &str) -> String {
         match &self.parent.section {
             Some(name) => format!("listener {name:?} of {} {does_not}", self.parent()),

@@ -23,7 +23,7 @@ impl<'h> HostSet<'h> {
         }
     }
 
-    /// Whether any of `hosts` overlaps with one of these hosts.
+    /// Whether any of `hosts` overlaps with a host in this set.
     pub(super) fn overlap(&self, hosts: &[&str]) -> bool {
         if self.written.is_empty() {
             return false;

@@ -30,7 +30,7 @@ pub(super) struct SelectedTargets<'f> {
     pub(super) targets: Vec<AttachedTarget<'f>>,
     /// The reasons why the selectors may select more targets.
     pub(super) unknown: Vec<String>,
-    /// The reason why the first selector without targets has none.
+    /// The reason why the first selector without a match selects nothing.
     pub(super) refusal: Option<(Reason, String)>,
 }
 

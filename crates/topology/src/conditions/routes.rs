@@ -27,7 +27,7 @@ pub struct ParentConditions {
 #[derive(Debug)]
 pub struct RouteConditions<'g, 'f> {
     graph: &'g Graph<'f>,
-    /// The managed parents: Gateways, and ListenerSets of these.
+    /// The managed parents: the Gateways that `is_ours` accepts, and their ListenerSets.
     parents: HashMap<Locator<'f>, NodeId>,
     /// Each route with a listener that carries it, sorted.
     carriers: Vec<(NodeId, NodeId)>,
@@ -35,7 +35,7 @@ pub struct RouteConditions<'g, 'f> {
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<PolicyId>>,
     rejected: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
-    /// The references of each route that do not resolve, or for which this is unknown.
+    /// The references of each route that do not resolve, or that may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
     /// The policy conditions of routes without policies of their own, by the stacks of policies above them.
     cached: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
@@ -198,8 +198,8 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         ConditionText { name, status: "False", reason, message }
     }
 
-    /// The condition for the backends of a route: whether all exist, and whether the route may refer to them. It is
-    /// Unknown for kinds that are not read.
+    /// The condition for the backends of a route: whether all backends exist, and whether the route may refer to them.
+    /// The status is Unknown for backends of kinds that are not read.
     fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.rejected.get(&route).into_iter().flatten();

@@ -22,13 +22,13 @@ const COMPARED: usize = 16;
 /// A copy that takes precedence over a policy of the spoke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotHonored<'f> {
-    /// The copy.
+    /// The copy that takes precedence.
     pub copy: Locator<'f>,
-    /// The hub policy, `<namespace>/<name>`.
+    /// The hub policy that was copied, `<namespace>/<name>`.
     pub origin: Arc<str>,
-    /// The policy of the spoke.
+    /// The policy of the spoke that does not take precedence.
     pub policy: Locator<'f>,
-    /// Their target.
+    /// The target of both policies.
     pub target: Locator<'f>,
 }
 
@@ -83,7 +83,7 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), TargetPolicie
 }
 
 /// Whether `target` of `policy` exists. This includes a target on which another policy is in force instead. The
-/// controller may report that as `Accepted=False` with the reason `Conflicted`.
+/// controller may report such a policy as `Accepted=False` with the reason `Conflicted`.
 fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
     let is_conflicted = || policy.row.rejected.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
     match &target.node {

@@ -55,7 +55,7 @@ impl<'f> Builder<'f> {
         for kind in BackendKind::ALL {
             add_objects(&mut objects, kind.kind(), graph_input.backends_of(kind), ObjectRow::Backend);
         }
-        // Needed only if some but not all objects of a kind are known.
+        // `known` is needed only if some but not all objects of a kind are known.
         let known: HashSet<Locator<'f>> = if graph_input.is_partial() {
             objects.iter().map(|object| object.locator).collect()
         } else {
@@ -64,7 +64,7 @@ impl<'f> Builder<'f> {
         for (object, sections) in leaves(graph_input, &grants).filter(|(object, _)| !known.contains(object)) {
             objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
         }
-        // Almost sorted already, because the rows of each kind are sorted.
+        // `objects` is almost sorted already, because the rows of each kind are sorted.
         objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
         let mut nodes = nodes(&objects);
         nodes.shrink_to_fit();
@@ -114,7 +114,7 @@ impl<'f> Builder<'f> {
         })
     }
 
-    /// The links so far.
+    /// The links that were added so far.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         self.links.iter().copied()
     }
@@ -158,7 +158,7 @@ impl<'f> Builder<'f> {
         self.graph.topology = std::mem::take(&mut self.graph.topology).with(self.links, policies, attached);
         let unattached = &mut self.graph.unattached;
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
-        // Keep one of two references that are equal except for the port.
+        // If two references are equal except for the port, keep one of them.
         unattached.dedup_by(|later, kept| *later == Unattached { port: later.port, ..kept.clone() });
         let to = |item: &Unresolved<'_>| item.to.map(|to| to.to_string());
         self.graph

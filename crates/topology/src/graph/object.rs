@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::locator::{Locator, Section};
 use crate::rows::{Class, Gateway, Listener, ListenerSet, Route, RouteKind, Service};
 
-/// An object.
+/// An object of a graph.
 #[derive(Debug)]
 pub struct Object<'f> {
-    /// Its kind, namespace and name.
+    /// The object's kind, namespace and name.
     pub locator: Locator<'f>,
     /// The fields that the graph reads.
     pub row: ObjectRow<'f>,
@@ -27,12 +27,12 @@ pub enum ObjectRow<'f> {
     Route(RouteKind, &'f Route),
     /// A Service or another backend.
     Backend(&'f Service),
-    /// An object that others refer to, but whose content is unknown, with the sections that they name.
+    /// An object that other objects refer to, but whose content is unknown, with the sections that references name.
     Leaf(Vec<Section<'f>>),
 }
 
 impl<'f> ObjectRow<'f> {
-    /// Its listeners.
+    /// The listeners of a Gateway or ListenerSet; empty for objects of other kinds.
     #[must_use]
     pub fn listeners(&self) -> &'f [Listener] {
         match self {
@@ -42,7 +42,7 @@ impl<'f> ObjectRow<'f> {
         }
     }
 
-    /// Its labels; `None` if they are not read.
+    /// The object's labels; `None` if they are not read.
     pub fn labels(&self) -> Option<&'f BTreeMap<String, String>> {
         match self {
             Self::Gateway(gateway) => gateway.labels.as_deref(),
@@ -57,7 +57,7 @@ impl<'f> ObjectRow<'f> {
         matches!(self, Self::Class(_) | Self::Gateway(_) | Self::Leaf(_))
     }
 
-    /// The number of sections, at most 65,535. No object of the API has more.
+    /// The number of sections, at most 65,535. No object of the API has more sections.
     pub(super) fn sections(&self) -> usize {
         let count = match self {
             Self::Class(_) => 0,

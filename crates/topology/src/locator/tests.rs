@@ -18,7 +18,7 @@ fn locator((kind, group, namespace, name): &(String, String, String, String)) ->
 }
 
 proptest! {
-    /// Nodes are in the order of their text, so that printed lists are sorted.
+    /// Locators are in the order of their text, so that printed lists are sorted.
     #[test]
     fn locators_compare_as_their_text(left in texts(), right in texts()) {
         let (left, right) = (locator(&left), locator(&right));

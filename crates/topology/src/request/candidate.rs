@@ -231,7 +231,8 @@ struct MatchRank {
 }
 
 impl MatchRank {
-    /// Evaluates the regular expressions of a match whose other conditions hold; `None` if one does not match.
+    /// Evaluates the regular expressions of a match whose other conditions hold; `None` if an expression does not
+    /// match.
     fn new(
         comparisons: &[verdict::ExpressionValues<'_>],
         expressions: &mut Expressions<'_>,

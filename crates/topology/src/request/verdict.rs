@@ -12,7 +12,7 @@ const SIZE_LIMIT: usize = 1 << 20;
 const STATES_LIMIT: usize = 1 << 18;
 /// The maximum number of distinct expressions of one route that are compiled for one request.
 const ROUTE_LIMIT: usize = 64;
-/// The maximum number of such expressions for all routes of one namespace.
+/// The maximum number of distinct expressions of all routes of one namespace that are compiled for one request.
 const NAMESPACE_LIMIT: usize = 512;
 
 /// Whether a match applies to the request.
@@ -26,11 +26,11 @@ pub(super) enum MatchResult {
 /// The reason why a regular expression was not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotEvaluated {
-    /// Its compiled form takes more than 1 MiB.
+    /// The compiled expression takes more than 1 MiB.
     TooLarge,
-    /// It uses a feature that the engine lacks.
+    /// The expression uses a feature that the engine lacks.
     Unsupported,
-    /// 64 other expressions of its route, or 512 of its namespace, were evaluated for the request.
+    /// 64 other expressions of the same route, or 512 of the same namespace, were evaluated for the request.
     TooMany,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Expressions<'b> {
 /// The reason why an expression has no compiled form.
 #[derive(Clone, Copy, Debug)]
 enum CompileError {
-    /// It is invalid: it matches nothing, and the route reports a fault.
+    /// The expression is invalid: it matches nothing, and the route reports a fault.
     Invalid,
     NotEvaluated(NotEvaluated),
 }
@@ -79,8 +79,8 @@ impl<'r> Budget<'r> {
 }
 
 impl Expressions<'_> {
-    /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not
-    /// evaluated.
+    /// Whether each expression matches one of its values. If one expression does not match, the result is a mismatch,
+    /// even if other expressions were not evaluated.
     pub(super) fn match_all(&mut self, comparisons: &[ExpressionValues<'_>]) -> MatchResult {
         let mut verdict = MatchResult::Yes;
         for (expression, values) in comparisons {

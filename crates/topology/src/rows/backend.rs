@@ -33,7 +33,7 @@ impl BackendKind {
         }
     }
 
-    /// The type of the nodes of its ports.
+    /// The type of nodes for ports of backends of this kind.
     #[must_use]
     pub const fn port(self) -> &'static str {
         match self {
@@ -60,12 +60,12 @@ impl BackendKind {
 pub enum Backend {
     /// A kind whose objects are read.
     Known(BackendKind),
-    /// Any other.
+    /// Any other kind.
     Other(Arc<Kind>),
 }
 
 impl Backend {
-    /// Its kind.
+    /// The kind that the reference names.
     #[must_use]
     pub fn kind(&self) -> KindRef<'_> {
         match self {
@@ -80,11 +80,11 @@ impl Backend {
 pub struct BackendReference {
     /// The kind of the backend.
     pub backend: Backend,
-    /// Its namespace; `None` for the route's own.
+    /// The backend's namespace; `None` for the route's namespace.
     pub namespace: Option<Arc<str>>,
-    /// Its name.
+    /// The backend's name.
     pub name: Arc<str>,
-    /// Its port.
+    /// The backend's port.
     pub port: Option<u16>,
 }
 

@@ -19,8 +19,8 @@ const CHECKED_LIMIT: usize = 64;
 /// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its path.
 /// The API server accepts such expressions, and implementations treat them as matching nothing.
 ///
-/// Expressions are parsed but not compiled, and only the first 64 distinct ones of a route. So the author of
-/// a route cannot make reading it expensive. A [request](crate::Request) finds expressions that are too large
+/// Expressions are parsed but not compiled, and only the first 64 distinct expressions of a route are parsed. So the
+/// author of a route cannot make reading it expensive. A [request](crate::Request) finds expressions that are too large
 /// after compilation.
 #[must_use]
 pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {

@@ -20,22 +20,22 @@ use policy_sync_api::object::{HubObject, Metadata};
 pub struct Gateway {
     /// The creation time.
     pub created: Created,
-    /// Its labels.
+    /// The Gateway's labels.
     pub labels: Labels,
-    /// The name of its GatewayClass.
+    /// The name of the Gateway's GatewayClass.
     pub class: Arc<str>,
-    /// The listeners in its spec, without those of ListenerSets.
+    /// The listeners in the Gateway's spec, without listeners of ListenerSets.
     pub listeners: Box<[Listener]>,
     /// The namespaces whose ListenerSets may attach.
     pub sets: AllowedNamespaces,
-    /// Whether it is a copy that a hub delivered.
+    /// Whether the Gateway is a copy that a hub delivered.
     pub copy: bool,
-    /// On a hub: the clusters with a copy, from its annotation.
+    /// On a hub: the clusters with a copy of the Gateway, from an annotation.
     pub clusters: Box<[Arc<str>]>,
 }
 
 impl Gateway {
-    /// The locator of its GatewayClass.
+    /// The locator of the Gateway's GatewayClass.
     #[must_use]
     pub fn class_locator(&self) -> Locator<'_> {
         Locator { kind: GATEWAY_CLASS, namespace: "", name: &self.class, section: None }
@@ -83,11 +83,11 @@ impl Gateway {
 pub struct ListenerSet {
     /// The creation time.
     pub created: Created,
-    /// Its labels.
+    /// The ListenerSet's labels.
     pub labels: Labels,
-    /// The Gateway that it attaches to.
+    /// The Gateway that the ListenerSet attaches to.
     pub parent: ParentReference,
-    /// Its listeners.
+    /// The ListenerSet's listeners.
     pub listeners: Box<[Listener]>,
 }
 

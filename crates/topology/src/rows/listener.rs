@@ -25,19 +25,19 @@ const PROTOCOL_LIMIT: usize = 255;
 /// A listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
-    /// Its name, unique in its object.
+    /// The listener's name, unique in its Gateway or ListenerSet.
     pub name: Arc<str>,
-    /// Its host; `None` for all hosts.
+    /// The listener's host; `None` for all hosts.
     pub hostname: Option<Arc<str>>,
-    /// Its port; 0 if the implementation assigns one.
+    /// The listener's port; 0 if the implementation assigns one.
     pub port: u16,
-    /// Its protocol.
+    /// The listener's protocol.
     pub protocol: Protocol,
-    /// Whether it terminates TLS.
+    /// Whether the listener terminates TLS.
     pub terminates: bool,
     /// The namespaces whose routes may attach.
     pub namespaces: AllowedNamespaces,
-    /// The kinds of routes that may attach; `None` for all that the protocol carries.
+    /// The kinds of routes that may attach; `None` for all kinds that the protocol carries.
     pub kinds: Option<Box<[Kind]>>,
     /// The certificates of a listener that terminates TLS.
     pub certificates: Box<[CertificateReference]>,
@@ -78,7 +78,7 @@ pub enum Protocol {
     Udp,
     /// A protocol of an implementation. The name has a domain as its prefix: `example.com/quic`.
     Other(Arc<str>),
-    /// Neither a core protocol nor one of an implementation. The names of core protocols are case-sensitive.
+    /// Neither a core protocol nor a protocol of an implementation. The names of core protocols are case-sensitive.
     Unsupported(Arc<str>),
 }
 
@@ -143,7 +143,7 @@ impl fmt::Display for Protocol {
 pub enum AllowedNamespaces {
     /// All namespaces.
     All,
-    /// Only the namespace of the object itself.
+    /// Only the namespace of the Gateway or ListenerSet itself.
     #[default]
     Same,
     /// The namespaces whose labels match the selector.

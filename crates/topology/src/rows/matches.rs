@@ -32,7 +32,7 @@ pub struct HttpMatch {
     /// Query parameters. All must match.
     #[serde(default, deserialize_with = "values")]
     pub query_params: Vec<ValueMatch>,
-    /// The method; `None` for any.
+    /// The method; `None` for any method.
     #[serde(default)]
     pub method: Option<Arc<str>>,
 }
@@ -86,7 +86,7 @@ pub struct ValueMatch {
     /// How the value is compared.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub comparison: Comparison,
-    /// Its name.
+    /// The name of the header or query parameter.
     pub name: Arc<str>,
     /// The value or the regular expression.
     pub value: Arc<str>,
@@ -110,7 +110,7 @@ pub struct GrpcMatch {
 /// The service and method of a gRPC call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct MethodMatch {
-    /// How they are compared.
+    /// How the service and the method are compared.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub comparison: Comparison,
     /// The service.

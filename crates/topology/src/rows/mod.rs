@@ -45,7 +45,7 @@ pub struct Class;
 /// A Namespace: its labels, by which listeners select routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its labels.
+    /// The labels of the Namespace.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -71,7 +71,7 @@ fn labels(metadata: &Metadata) -> Labels {
 }
 
 /// The creation time of an object in whole seconds since 1970-01-01 UTC. The default is no creation time, as for an
-/// object from a file. An object without a creation time is younger than all others.
+/// object from a file. An object without a creation time is younger than all objects with a creation time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Created(i64);
 

@@ -45,12 +45,12 @@ pub enum Parent {
     Gateway,
     /// A ListenerSet.
     ListenerSet(SetKind),
-    /// Any other kind. Other controllers handle such references.
+    /// Any other kind. Other controllers handle references to parents of this kind.
     Other(Arc<Kind>),
 }
 
 impl Parent {
-    /// Its kind.
+    /// The kind that the reference names.
     #[must_use]
     pub fn kind(&self) -> KindRef<'_> {
         match self {
@@ -67,11 +67,11 @@ impl Parent {
 pub struct ParentReference {
     /// The kind of the parent.
     pub parent: Parent,
-    /// Its namespace; `None` for the namespace of the referring object.
+    /// The parent's namespace; `None` for the namespace of the referring object.
     pub namespace: Option<Arc<str>>,
-    /// Its name.
+    /// The parent's name.
     pub name: Arc<str>,
-    /// The name of one listener.
+    /// The name of one listener of the parent; `None` for all listeners.
     pub section: Option<Arc<str>>,
     /// The port, if the reference selects listeners by port.
     pub port: Option<u16>,

@@ -1,7 +1,7 @@
 //! The entries of implementations in `status.parents` of a route.
 //!
-//! Other controllers write them, including those of a spoke. Only bounded parts are read, and invalid entries
-//! are skipped.
+//! Controllers other than this project's write these entries, including controllers on a spoke. Only bounded parts are
+//! read, and invalid entries are skipped.
 
 use std::sync::Arc;
 
@@ -37,9 +37,9 @@ pub struct ParentStatus {
 /// A condition that is `True` or `False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionStatus {
-    /// Whether it is `True`.
+    /// Whether the condition is `True`.
     pub holds: bool,
-    /// Its reason, shortened to 64 characters.
+    /// The condition's reason, shortened to 64 characters.
     pub reason: Arc<str>,
 }
 

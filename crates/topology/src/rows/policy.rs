@@ -26,16 +26,16 @@ const SELECTORS_LIMIT: usize = 64;
 pub struct Policy {
     /// The creation time.
     pub created: Created,
-    /// Whether it is being deleted.
+    /// Whether the policy is being deleted.
     pub deleting: bool,
     /// The reason and message of `Accepted=False` for the current generation, if the status has this
     /// condition.
     pub rejected: Option<Box<str>>,
-    /// Its target references.
+    /// The policy's target references.
     pub targets: Box<[Target]>,
-    /// Its target selectors.
+    /// The policy's target selectors.
     pub selectors: Box<[TargetSelector]>,
-    /// Its spec, as JSON.
+    /// The policy's spec, as JSON.
     pub spec: Arc<str>,
     /// For a copy that a hub delivered: the hub's policy, `<namespace>/<name>`, from its annotation.
     pub origin: Option<Arc<str>>,
@@ -46,7 +46,7 @@ pub struct Policy {
 pub struct TargetSelector {
     /// The kind of the targets. The default group is that of Gateway API.
     pub kind: Kind,
-    /// The labels of the targets.
+    /// The labels that targets must have.
     pub labels: Selector,
     /// Whether the targets may be in other namespaces.
     pub other_namespaces: bool,
@@ -57,9 +57,9 @@ pub struct TargetSelector {
 pub struct Target {
     /// The kind of the target.
     pub kind: Kind,
-    /// Its namespace; `None` for the policy's own.
+    /// The target's namespace; `None` for the policy's namespace.
     pub namespace: Option<Arc<str>>,
-    /// Its name.
+    /// The target's name.
     pub name: Arc<str>,
     /// The name of a section, such as a listener.
     pub section: Option<Arc<str>>,

@@ -27,15 +27,15 @@ const LIMIT: usize = 16;
 pub struct Route {
     /// The creation time.
     pub created: Created,
-    /// Its labels.
+    /// The route's labels.
     pub labels: Labels,
-    /// Its parent references.
+    /// The route's parent references.
     pub parents: Arc<[ParentReference]>,
-    /// Its hosts; empty for all hosts.
+    /// The route's hosts; empty for all hosts.
     pub hostnames: Box<[Arc<str>]>,
-    /// Its rules.
+    /// The route's rules.
     pub rules: Box<[Rule]>,
-    /// The entries of implementations in its status. Empty for the controller and the web page, which do not
+    /// The entries of implementations in the route's status. Empty for the controller and the web page, which do not
     /// read them.
     pub statuses: Box<[ParentStatus]>,
 }
@@ -43,7 +43,7 @@ pub struct Route {
 /// Values that many routes repeat, each stored once.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    /// Names and regular expressions.
+    /// Names, and matches with their regular expressions.
     pub texts: Interned<str>,
     parents: Interned<[ParentReference]>,
     backends: Interned<[BackendReference]>,
@@ -52,11 +52,11 @@ pub struct Shared {
 /// A rule of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// Its name, unique in the route.
+    /// The rule's name, unique in the route.
     pub name: Option<Arc<str>>,
-    /// Its matches, as JSON; `None` without any.
+    /// The rule's matches, as JSON; `None` without matches.
     pub matches: Option<Arc<str>>,
-    /// The backends.
+    /// The backends to which the rule sends requests.
     pub backends: Arc<[BackendReference]>,
     /// The backends of the `RequestMirror` filters of the rule and of its backends.
     pub mirrors: Arc<[BackendReference]>,

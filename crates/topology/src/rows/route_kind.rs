@@ -33,7 +33,7 @@ impl RouteKind {
         }
     }
 
-    /// The type of the nodes of its rules.
+    /// The type of nodes for rules of routes of this kind.
     #[must_use]
     pub const fn rule(self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ const PEM: &[u8] = b"-----BEGIN ";
 /// The fields that the graph reads of a Secret. The row has no part of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secret {
-    /// Whether it is of the type `kubernetes.io/tls`.
+    /// Whether the Secret is of the type `kubernetes.io/tls`.
     pub is_tls: bool,
     /// The first of `tls.crt` and `tls.key` whose value is not PEM.
     pub malformed: Option<&'static str>,

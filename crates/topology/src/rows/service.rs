@@ -12,21 +12,22 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_api::text::excerpt;
 
-/// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as a Service without ports.
+/// The fields of a Service or a ServiceImport that the graph reads. A Backend of Envoy Gateway is read as a Service
+/// without ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Its ports, in the order of its spec.
+    /// The ports, in the order of the spec.
     pub ports: Box<[ServicePort]>,
-    /// Whether its type is `ExternalName`: a DNS name without endpoints.
+    /// Whether the Service's type is `ExternalName`: a DNS name without endpoints.
     pub is_external: bool,
 }
 
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name. Only a Service with one port may omit it.
+    /// The port's name. Only a Service with one port may omit the name.
     pub name: Option<Arc<str>>,
-    /// Its number.
+    /// The port's number.
     pub port: u16,
 }
 

@@ -1,5 +1,5 @@
-//! The values in objects of Gateway API. Each is validated as the API server does; a fault has the path of
-//! the invalid value.
+//! The values in objects of Gateway API. Each value is validated like in the API server. A fault has the path of the
+//! invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +20,8 @@ pub(super) fn text(object: &HubObject) -> &str {
     object.spec.as_deref().map_or("{}", |spec| spec.get())
 }
 
-/// Longer texts are not parsed again to find the path of an error: the second parser is several times slower.
+/// The maximum length of a text that is parsed again to find the path of an error. The second parser is several times
+/// slower.
 const LOCATED_ERROR_LIMIT: usize = 64 * 1024;
 
 /// Parses the spec `text` of an object.
@@ -115,7 +116,7 @@ fn checked(text: String, is: impl Fn(&str) -> bool, what: &str) -> Result<Arc<st
     if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is not a valid {what}", excerpt(&text))) }
 }
 
-/// The name of an object, or of a section of one.
+/// The name of an object, or of a section of an object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Name(pub(super) Arc<str>);

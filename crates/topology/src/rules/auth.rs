@@ -1,5 +1,5 @@
-//! The rules of Kuadrant's AuthPolicy: one for each entry of its scheme, one for each pattern, and one for
-//! the conditions.
+//! The rules of Kuadrant's AuthPolicy: one for each entry of its scheme, one for each named pattern (`patterns`), and
+//! one for the conditions.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 pub(super) fn rules(block: &Block<'_>) -> Result<Vec<PolicyRule>, Fault> {
     let mut rules = block.entries("patterns", Expected::ObjectOrList)?;
     for pattern in &mut rules {
-        // Patterns have no effect without rules that refer to them.
+        // A named pattern has no effect without rules that refer to it.
         pattern.is_rule = false;
     }
     rules.extend(block.list("when", "conditions#")?);

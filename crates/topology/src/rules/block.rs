@@ -69,7 +69,7 @@ impl<'s> Block<'s> {
         Self { place, fields, others: &[], strategy }
     }
 
-    /// Its fields.
+    /// The fields that contain rules.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'s String, &'s Value)> {
         self.fields.iter().filter(|(key, _)| !self.others.contains(&key.as_str()))
     }

@@ -11,7 +11,7 @@ use policy_sync_api::params::{Level, Merge};
 /// The configuration of a kind in parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeConfig {
-    /// The most specific level that its policies may target.
+    /// The most specific level that policies of the kind may target.
     pub level: Level,
     /// The fields with rules: the key and the path of each. If empty, each field is a rule.
     pub rules: Vec<(String, Vec<String>)>,

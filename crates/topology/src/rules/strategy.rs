@@ -1,4 +1,4 @@
-//! How a policy is merged with more specific ones.
+//! How a policy is merged with more specific policies.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use crate::merge::{
     AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy, has_key, union,
 };
 
-/// How a policy is merged with more specific ones, as in GEP-713 and Kuadrant's RFC 0009.
+/// How a policy is merged with more specific policies, as in GEP-713 and Kuadrant's RFC 0009.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// It is not merged.
+    /// The policy is not merged.
     #[default]
     None,
     /// The policy applies if no more specific policy has rules.
@@ -48,8 +48,8 @@ impl fmt::Display for Strategy {
 }
 
 impl Strategy {
-    /// The implementation of the strategy. With `has_path_keys`, the keys of rules are paths in a spec;
-    /// otherwise they are independent of each other.
+    /// The implementation of the strategy. With `has_path_keys`, the keys of rules are paths in a spec. Otherwise the
+    /// keys are independent of each other.
     pub(crate) fn implementation(self, has_path_keys: bool) -> &'static dyn MergeStrategy {
         match (self, has_path_keys) {
             (Self::None | Self::JsonMerge | Self::StrategicMerge, _) => &MostSpecific,
@@ -64,7 +64,7 @@ impl Strategy {
     }
 }
 
-/// Policies are not merged: the most specific one applies.
+/// Policies are not merged: the most specific policy applies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MostSpecific;
 

@@ -41,10 +41,11 @@ pub struct ClustersReport {
     pub request: Option<Request>,
     /// The limitations of the report.
     pub unknown: Vec<String>,
-    /// The faults of policies, in the specs that they have on the clusters.
+    /// The faults of policies, in the specs that the policies have on the clusters.
     #[serde(skip)]
     pub faults: BTreeSet<ObjectFault>,
-    /// Whether, on some cluster, several policies of a kind apply on one target and it is unknown which is older there.
+    /// Whether, on some cluster, several policies of a kind apply on one target and it is unknown which of them is
+    /// older there.
     #[serde(skip)]
     has_unknown_ages: bool,
 }
@@ -58,7 +59,7 @@ pub struct ClusterResult {
     pub hostnames: Vec<String>,
     /// The effective policies, in the order of kinds.
     pub effective: Vec<EffectivePolicyReport>,
-    /// The clusters.
+    /// The clusters with this result.
     pub clusters: Vec<ClusterName>,
     /// Whether the result is certain.
     pub certain: bool,
@@ -79,8 +80,8 @@ struct GatewayPolicy<'o> {
 }
 
 impl ClustersReport {
-    /// Reports on the listeners in `scope`; with a `request`, only on those that accept it. `objects` are
-    /// those of the hub.
+    /// Reports on the listeners in `scope`. With a `request`, reports only on the listeners that accept the request.
+    /// `objects` are the objects of the hub.
     #[must_use]
     pub fn new(
         objects: &Objects,
@@ -191,8 +192,8 @@ fn groups<'o>(
 }
 
 /// The order of creation on a cluster, for each pair of policies whose rules are merged there. Only pairs of one kind
-/// with a common target are included, in the order of `on`; `None` if the order is unknown. Names decide between two
-/// policies of the same second, as on the hub.
+/// with a common target are included. An order is `None` if it is unknown. Names decide between two policies of the
+/// same second, as on the hub.
 type AgeOrders = Vec<Option<Ordering>>;
 
 /// The [`AgeOrders`] among `on`, the policies on `cluster` that target the Gateway `key`.
@@ -285,7 +286,7 @@ impl ClusterGroup<'_> {
         })
     }
 
-    /// Inserts the name of the cluster if the group has only one.
+    /// Inserts the name of the cluster if the group has only one cluster.
     fn named(&self, (word, text): (&'static str, String)) -> (&'static str, String) {
         match &*self.clusters {
             [cluster] => (word, text.replace(CLUSTER_PLACEHOLDER, &cluster.0)),
@@ -313,7 +314,7 @@ fn with_reason(mut json: Value, reason: Option<&(&'static str, String)>) -> Valu
     json
 }
 
-/// The keys are sorted.
+/// Serializes the result with sorted keys.
 impl Serialize for ClusterResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);

@@ -22,11 +22,12 @@ pub enum Detail {
     Listeners,
     /// GatewayClasses and Gateways.
     Gateways,
-    /// GatewayClasses and the first Gateways by name: the number shown, and the number of all.
+    /// GatewayClasses and the first Gateways by name. Contains the number of Gateways shown, and the number of all
+    /// Gateways.
     First(usize, usize),
 }
 
-/// The value in annotations.
+/// Formats the detail as in the annotation `kuadrant.io/topology-detail`.
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -21,7 +21,7 @@ const UNKNOWN_LIMIT: usize = 16;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectiveReport {
-    /// One for each path.
+    /// One result for each path.
     pub answers: Vec<PathResult>,
     /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,20 +50,20 @@ pub struct UnknownMatch {
     /// Always `Unknown`.
     #[serde(rename = "match")]
     pub outcome: &'static str,
-    /// The reason.
+    /// The reason why the expression was not evaluated.
     pub reason: &'static str,
 }
 
 /// The effective policies along a path.
 #[derive(Debug)]
 pub struct PathResult {
-    /// Its nodes.
+    /// The path's nodes.
     pub path: Vec<NodeLabel>,
     /// The hosts that the path serves.
     pub hostnames: Vec<String>,
     /// The effective policies, in the order of kinds.
     pub effective: Vec<EffectivePolicyReport>,
-    /// For a request: why the rule of this path serves it.
+    /// For a request: why the rule of this path serves the request.
     pub chosen: Option<RuleChoice>,
 }
 
@@ -72,7 +72,7 @@ pub struct PathResult {
 pub struct RuleChoice {
     /// Whether the choice depends on a regular expression, which implementations may evaluate differently.
     pub implementation_specific: bool,
-    /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
+    /// The deciding criterion, and the rule that came second. `None` if no other rule matches.
     pub decided: Option<(Criterion, NodeLabel)>,
 }
 
@@ -81,7 +81,7 @@ pub struct RuleChoice {
 pub struct EffectivePolicyReport {
     /// The kind: `AuthPolicy.kuadrant.io`.
     pub kind: String,
-    /// Equal if equal rules come from the same policies.
+    /// A hash. Two effective policies have the same hash if equal rules come from the same policies.
     pub id: String,
     /// Whether the merge is assumed.
     pub assumed: bool,
@@ -98,16 +98,16 @@ pub struct EffectivePolicyReport {
 pub struct EffectiveRule {
     /// The identity of the rule: of two rules with the same key, only one applies.
     pub key: String,
-    /// The policy that it comes from.
+    /// The policy from which the rule comes.
     pub source: NodeLabel,
     /// The value in the policy.
     pub value: Value,
-    /// The number of paths on which it is in force; `None` if unknown.
+    /// The number of paths on which the rule is in force; `None` if unknown.
     pub shared_by: Option<u64>,
 }
 
 impl EffectiveReport {
-    /// Reports on the paths of `graph` in `scope`; with a `request`, only on those that serve it.
+    /// Reports on the paths of `graph` in `scope`. With a `request`, reports only on the paths that serve the request.
     #[must_use]
     pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, mut unknown: Vec<String>) -> Self {
         let mut cache = EffectiveCache::new(graph);
@@ -164,7 +164,7 @@ impl EffectiveReport {
         Self { is_partial, ..self }
     }
 
-    /// Whether the report has no paths, and it is unknown whether any exist.
+    /// Whether the report has no paths, and it is unknown whether any path exists.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         let is_partial = self.is_partial || self.has_unknown_attachments || !self.unknown_matches.is_empty();
@@ -290,7 +290,7 @@ impl EffectivePolicyReport {
     }
 }
 
-/// An effective policy as JSON. The field `lost` is present only if a policy lost.
+/// An effective policy as JSON. The field `lost` is present only if a policy has no rule in force.
 pub(super) fn json_of(
     path: &[NodeLabel],
     hostnames: &[String],
@@ -310,7 +310,7 @@ fn ids(named: &[NodeLabel]) -> Vec<&str> {
     named.iter().map(|named| named.id.as_str()).collect()
 }
 
-/// The keys are sorted.
+/// Serializes the result with sorted keys.
 impl Serialize for PathResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);

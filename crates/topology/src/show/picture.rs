@@ -22,8 +22,8 @@ const BOXES: usize = 100;
 /// The maximum number of rows in a box for sections without faults and policies. Rows for listeners are not limited,
 /// because an object of a hub has at most 64 listeners.
 const ROWS: usize = 4;
-/// If at least this many listeners of one object carry the same route, a single line from the object replaces their
-/// lines.
+/// If at least this many listeners of one object carry the same route, a single line from the object replaces the lines
+/// from these listeners.
 const LISTENERS: usize = 4;
 
 /// The columns of a picture.
@@ -39,12 +39,12 @@ pub enum Column {
     Routes,
     /// Services and other backends of rules.
     Backends,
-    /// Policies without effect, and those whose targets are unknown.
+    /// Policies without effect, and policies whose targets are unknown.
     Policies,
 }
 
 impl Column {
-    /// The name of its content, for use in a sentence.
+    /// The name of the column's content, for use in a sentence.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Column {
 /// A row of a box: its title or a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The text.
+    /// The text of the row.
     pub text: String,
     /// The tooltip, which may be longer.
     pub title: String,
@@ -93,14 +93,14 @@ pub struct Row {
     pub faulty: bool,
 }
 
-/// A box.
+/// A box in a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// The object; `None` for the box that counts omitted objects.
     pub object: Option<NodeLabel>,
-    /// Its title, followed by its sections.
+    /// The object's title, followed by its sections.
     pub rows: Vec<Row>,
-    /// Its faults: why it is not attached or has no effect, each with the reason first.
+    /// The object's faults: why it is not attached or has no effect, each with the reason first.
     pub faults: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ impl Picture {
 /// A box under construction.
 struct TileDraft {
     node: NodeId,
-    /// The nodes of its rows: the object and the sections to show.
+    /// The nodes of the box's rows: the object and the sections to show.
     rows: Vec<NodeId>,
     /// The number of omitted sections.
     more: usize,
@@ -147,7 +147,7 @@ struct PictureBuilder<'r, 'g, 'f> {
     routes: String,
     /// The reasons why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
-    /// The reasons why references of sections do not resolve, each with whether it is a fault.
+    /// The reasons why references of sections do not resolve, each with whether the reason is a fault.
     unresolved: HashMap<Locator<'f>, Vec<(bool, String)>>,
     /// Other faults of objects, by their locators.
     faults: HashMap<&'r str, Vec<String>>,
@@ -199,15 +199,15 @@ impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
         [object].into_iter().chain(self.graph.sections(object)).any(|node| self.is_faulty(node))
     }
 
-    /// The objects in the report, and those that the report omits because they do not attach.
+    /// The objects in the report, and the objects that the report omits because they do not attach.
     fn objects(&self) -> impl Iterator<Item = NodeId> {
         let refused: HashSet<Locator<'f>> = self.unattached.keys().map(|from| from.with(None)).collect();
         let nodes = self.graph.object_nodes();
         nodes.filter(move |node| self.report.shows(*node) || refused.contains(&self.graph.locator(*node)))
     }
 
-    /// Selects the objects to show: those with faults first. Of backends, only those with policies and those of shown
-    /// routes.
+    /// Selects the objects to show. Objects with faults are selected first. Backends are shown only if they have
+    /// policies, or if shown routes refer to them.
     fn choose(&mut self) {
         let mut nodes: BTreeMap<Column, Vec<NodeId>> = BTreeMap::new();
         for node in self.objects() {

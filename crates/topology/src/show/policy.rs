@@ -21,7 +21,7 @@ use policy_sync_api::text::named;
 pub struct PolicyReport {
     /// Whether the policy has an effect; `None` if its targets are unknown.
     pub has_effect: Option<bool>,
-    /// Whether the merge of its kind is assumed.
+    /// Whether the merge of the policy's kind is assumed.
     pub assumed: bool,
     /// The reason why the policy has no effect: a code and a sentence.
     pub no_effect: Option<(&'static str, String)>,
@@ -34,7 +34,7 @@ pub struct PolicyReport {
 /// The effect of a policy along some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathsEffect {
-    /// The effect.
+    /// The effect of the policy along the paths.
     pub effect: PolicyEffect,
     /// The number of paths.
     pub paths: u64,
@@ -45,13 +45,13 @@ pub struct PathsEffect {
 /// How much of a policy is in force.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolicyEffect {
-    /// All of its rules are in force.
+    /// All rules of the policy are in force.
     InForce,
-    /// Some of its rules are in force.
+    /// Some rules of the policy are in force.
     Partial(Replacement),
-    /// None of its rules is in force.
+    /// No rule of the policy is in force.
     Lost(Replacement),
-    /// It has no rules.
+    /// The policy has no rules.
     NoRules,
 }
 
@@ -207,7 +207,7 @@ fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<PathsEffect>
     if at.is_empty() { None } else { Some(PathsEffect { effect: PolicyEffect::InForce, paths: 0, at }) }
 }
 
-/// The keys are sorted.
+/// Serializes the report with sorted keys.
 impl Serialize for PolicyReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ids =

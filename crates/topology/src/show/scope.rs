@@ -9,7 +9,7 @@ use policy_sync_api::names::GroupResource;
 /// The selected part of a graph. Empty fields select everything.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    /// The namespace.
+    /// The namespace of the selected objects.
     pub namespace: Option<String>,
     /// The name of a Gateway.
     pub gateway: Option<String>,

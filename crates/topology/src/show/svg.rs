@@ -1,6 +1,5 @@
-//! Writes a picture as [SVG](https://www.w3.org/TR/SVG2/). It has only shapes and text in the current color
-//! of the page, so that it is readable in light and dark mode. Text is cut to its box; the tooltip has the
-//! whole text.
+//! Writes a picture as [SVG](https://www.w3.org/TR/SVG2/). The SVG has only shapes and text in the current color of the
+//! page, so that it is readable in light and dark mode. Text is cut to its box; the tooltip has the whole text.
 
 use std::fmt::{self, Write};
 
@@ -16,7 +15,7 @@ const ROW: usize = 20;
 const BETWEEN: usize = 14;
 const HEADING: usize = 28;
 const PADDING: usize = 8;
-/// The maximum width of a character at this font size, for monospaced fonts.
+/// The maximum width of a character at the picture's font size, for monospaced fonts.
 const CHARACTER: usize = 8;
 const SIZE: usize = 12;
 
@@ -196,7 +195,7 @@ fn fitting(text: &str, columns: usize) -> (String, usize) {
     (cut, width)
 }
 
-/// Text for XML content and attributes.
+/// Escapes text for XML content and attributes.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -44,13 +44,13 @@ pub enum TopologyStatus {
     Faulty,
     /// No fault was found, but something is unknown.
     Unknown {
-        /// The reason.
+        /// The reason why the result is unknown.
         cause: &'static str,
     },
 }
 
 impl<'g, 'f> TopologyReport<'g, 'f> {
-    /// Reports on the part of `graph` in `scope`, with the `faults` of its objects.
+    /// Reports on the part of `graph` in `scope`, with the `faults` of the graph's objects.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>, scope: Scope, mut faults: Vec<ObjectFault>) -> Self {
         let mut cache = EffectiveCache::new(graph);
@@ -106,7 +106,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         has_unknown.then_some("policies select targets by unknown labels")
     }
 
-    /// The faults of its objects.
+    /// The faults of the objects in the report.
     #[must_use]
     pub fn faults(&self) -> &[ObjectFault] {
         &self.faults
@@ -129,7 +129,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         self.shown[node.index()]
     }
 
-    /// The policies to show: those with a target that is shown, and those named in the scope.
+    /// The policies to show: policies with a target that is shown, and policies named in the scope.
     pub fn policies(&self) -> impl Iterator<Item = &'g PolicyNode<'f>> {
         let is_shown = self.is_shown();
         self.graph.policies().iter().filter(move |policy| {
@@ -267,7 +267,7 @@ fn lost(path: &Path<'_, '_>, cache: &EffectiveCache<'_, '_>) -> Option<Value> {
     (!lost.is_empty()).then_some(lost.into())
 }
 
-/// The locators of policies.
+/// The locators of the policies `numbers`, as JSON.
 fn locators(cache: &EffectiveCache<'_, '_>, numbers: &[PolicyId]) -> Value {
     numbers.iter().map(|number| cache.policy(*number).locator.to_string()).collect()
 }

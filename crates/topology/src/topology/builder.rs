@@ -44,7 +44,7 @@ pub enum BuildError {
 #[derive(Default)]
 pub struct TopologyBuilder<'o> {
     nodes: Vec<Node<'o>>,
-    /// From parents to children.
+    /// The links, from parents to children.
     links: Vec<(Locator<'o>, Locator<'o>)>,
     policies: Vec<&'o dyn Policy>,
 }
@@ -68,7 +68,7 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
     /// dashed edge leads from each policy to its targets. Policies that are attached to nothing are included.
     #[must_use]
     pub fn dot(&self) -> String {
-        // Without a limit there is always room.
+        // Without a limit, the lines always fit.
         self.lines().map(DotLines::sorted).unwrap_or_default()
     }
 
@@ -95,8 +95,8 @@ impl<'o> Topology<Node<'o>, &'o dyn Policy> {
 }
 
 impl<'o> TopologyBuilder<'o> {
-    /// Adds objects that policies can target. All objects of a call have one Rust type; for several types, call it
-    /// several times.
+    /// Adds objects that policies can target. All objects of a call have one Rust type. For several types, call this
+    /// method several times.
     ///
     /// A section, such as a listener, is a separate node: add it, and link its object to it. Otherwise policies that
     /// target the section are not attached.
@@ -118,7 +118,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds objects that policies cannot target, such as Secrets. A policy that targets one is not attached to it:
+    /// Adds objects that policies cannot target, such as Secrets. A policy that targets such an object is not attached
+    /// to it:
     /// [`Topology::policies_of`] returns no policies.
     #[must_use]
     pub fn objects<T: Object + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
@@ -152,15 +153,15 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds a link. It is ignored if the topology does not have both objects; then it is not in [`Topology::links`].
+    /// Adds a link. If the topology does not have both objects, the link is ignored, and is not in [`Topology::links`].
     #[must_use]
     pub fn link(mut self, parent: Locator<'o>, child: Locator<'o>) -> Self {
         self.links.push((parent, child));
         self
     }
 
-    /// Adds policies, of one kind or of several. All policies of a call have one Rust type; for several types, call it
-    /// several times, or pass `&[&dyn Policy]`.
+    /// Adds policies, of one kind or of several. All policies of a call have one Rust type. For several types, call
+    /// this method several times, or pass `&[&dyn Policy]`.
     ///
     /// Targets that the topology does not have are ignored; see [`Policy::targets`].
     #[must_use]
@@ -205,7 +206,7 @@ impl<'o> TopologyBuilder<'o> {
     }
 }
 
-/// The order of locators as texts.
+/// Compares two locators by their text.
 fn by_text(left: &Locator<'_>, right: &Locator<'_>) -> Ordering {
     left.cmp_object(right).then_with(|| match (&left.section, &right.section) {
         (Some(left), Some(right)) => left.cmp_text(right),

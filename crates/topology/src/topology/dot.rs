@@ -27,22 +27,22 @@ impl DotLines {
         Some(Self { text: String::with_capacity(reserved), places: Vec::new(), remaining })
     }
 
-    /// Adds an object of the topology. Like the methods below, returns `None` if the line exceeds the limit.
+    /// Adds an object of the topology. Returns `None` if the line exceeds the limit.
     pub(crate) fn object(&mut self, object: &Locator<'_>, label: &str) -> Option<()> {
         self.push(format_args!("  {} [label={label} shape=box];", id(object)))
     }
 
-    /// Adds a policy.
+    /// Adds a policy. Returns `None` if the line exceeds the limit.
     pub(crate) fn policy(&mut self, policy: &Locator<'_>, label: &str) -> Option<()> {
         self.push(format_args!("  {} [label={label} shape=note];", id(policy)))
     }
 
-    /// Adds the edge from a policy to its target.
+    /// Adds the edge from a policy to its target. Returns `None` if the line exceeds the limit.
     pub(crate) fn target(&mut self, policy: &Locator<'_>, target: &Locator<'_>) -> Option<()> {
         self.push(format_args!("  {} -> {} [style=dashed];", id(policy), id(target)))
     }
 
-    /// Adds the edge from a parent to its child.
+    /// Adds the edge from a parent to its child. Returns `None` if the line exceeds the limit.
     pub(crate) fn link(&mut self, parent: &Locator<'_>, child: &Locator<'_>) -> Option<()> {
         self.push(format_args!("  {} -> {};", id(parent), id(child)))
     }
@@ -71,7 +71,7 @@ impl DotLines {
     }
 }
 
-/// A label of several lines.
+/// A quoted label with several lines.
 pub(crate) fn label(lines: &[&str]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
     format!("\"{}\"", lines.join("\\n"))
@@ -82,7 +82,7 @@ fn id(locator: &Locator<'_>) -> String {
     format!("\"{}\"", escaped(&locator.to_string()))
 }
 
-/// `text` for the inside of quotes. A backslash begins an escape in a label, and a line break would end the line.
+/// Escapes `text` for use between quotes. A backslash begins an escape in a label, and a line break would end the line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

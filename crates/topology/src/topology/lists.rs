@@ -37,7 +37,7 @@ impl AdjacencyLists {
         &self.numbers
     }
 
-    /// The same pairs the other way around, if the numbers are nodes.
+    /// Lists with each pair reversed: from the number to the node. The numbers must be nodes.
     pub(super) fn inverted(&self) -> Self {
         let nodes = self.ends.len();
         let of = |node: u32| self.of(node as usize).iter().map(move |number| (*number, node));

@@ -11,7 +11,7 @@ const fn node(name: &str) -> Locator<'_> {
     Locator::new(KindRef { group: "", kind: "Node" }, "ns", name)
 }
 
-/// A policy with one rule, on nodes.
+/// A policy with one rule and any targets.
 struct Limits {
     name: &'static str,
     targets: Vec<Locator<'static>>,

@@ -17,7 +17,7 @@ use policy_sync_report::fleet::{ChangedPart, Live};
 
 /// The minimum time between two events.
 const EVENT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the first change waits for others.
+/// How long the first change waits for further changes.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// The minimum time between two events about pages of clusters, which are expensive to render.
 const CLUSTER_EVENT_INTERVAL: Duration = Duration::from_secs(5);

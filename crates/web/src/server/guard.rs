@@ -1,5 +1,5 @@
-//! Authentication of `policy-sync web`: requests need the printed key, and must come from its own pages on
-//! this machine.
+//! Authentication of `policy-sync web`. Requests need the printed key. They must come from the pages of `policy-sync
+//! web` on this machine.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// The key for the pages; each run has a new one.
+/// The key for the pages. Each run has a new key.
 #[derive(Clone)]
 pub struct Key(Arc<str>);
 
@@ -152,7 +152,7 @@ impl Guard {
         )
     }
 
-    /// Sets the key as a cookie, and redirects to the address without it.
+    /// Sets the key as a cookie, and redirects to the address without the key.
     fn log_in(&self) -> GuardDecision {
         let mut response = text_response(StatusCode::SEE_OTHER, "");
         let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.text.as_str());
@@ -165,7 +165,7 @@ impl Guard {
         GuardDecision::Respond(Box::new(response))
     }
 
-    /// Compares hashes, in constant time.
+    /// Whether `text` is the key. Compares hashes, in constant time.
     fn is_key(&self, text: &str) -> bool {
         blake3::hash(text.as_bytes()) == self.key
     }

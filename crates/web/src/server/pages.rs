@@ -38,7 +38,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Pages about the objects in `live`. `change_events` announces changes; `settings` are those of the sync.
+    /// Pages about the objects in `live`. `change_events` announces changes; `settings` are the settings of the sync.
     #[must_use]
     pub fn new(live: Arc<Live>, change_events: ChangeEvents, settings: Settings) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Pages {
     }
 }
 
-/// The error page, with its status.
+/// The error page, with its HTTP status.
 pub(super) type ErrorPage = (StatusCode, Page);
 
 /// A rendered page.

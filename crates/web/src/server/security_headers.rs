@@ -1,4 +1,4 @@
-//! Adds the security headers to responses that hyper sends itself, for malformed requests. These bypass the
+//! Adds the security headers to responses that hyper sends itself, for malformed requests. Such responses bypass the
 //! guard.
 
 use std::io::{self, IoSlice};
@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::guard::HEADERS;
 
-/// A header of these responses, which have no body.
+/// The header of a response without body, as hyper sends it for a malformed request.
 const EMPTY_BODY: &[u8] = b"\r\ncontent-length: 0\r\n";
-/// The start of these responses.
+/// The start of a response's status line.
 const STATUS_LINE_START: &[u8] = b"HTTP/1.";
 
-/// A stream that adds the security headers to these responses.
+/// A stream that adds the security headers to responses that hyper sends itself.
 #[derive(Debug)]
 pub(super) struct WithSecurityHeaders<S> {
     stream: S,
@@ -41,8 +41,8 @@ impl<S: AsyncWrite + Unpin> WithSecurityHeaders<S> {
     }
 }
 
-/// `response` with the headers, if it is a complete response without body and lacks them. The responses of pages have
-/// them already, and no page contains the bytes that end an HTTP header section.
+/// `response` with the security headers, if `response` is complete, has no body and lacks these headers. Responses with
+/// a page have the headers already, and no page contains the bytes that end an HTTP header section.
 fn add_security_headers(response: &[u8]) -> Option<Vec<u8>> {
     let has = |text: &[u8]| response.windows(text.len()).any(|window| window == text);
     let is_bare =

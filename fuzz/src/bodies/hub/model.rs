@@ -15,7 +15,7 @@ use super::{Hub, START, is_name};
 const SETTLES: i64 = 5_000;
 
 impl Hub {
-    /// The clusters of the works whose annotation names `origin` and that `holds` accepts.
+    /// The clusters of works that `holds` accepts and whose annotation names `origin`.
     pub(in crate::bodies) fn clusters_of(
         &self,
         origin: &Origin,

@@ -30,7 +30,7 @@ pub(super) fn denied(namespace: &str, index: usize) -> Value {
     pod
 }
 
-/// Waits until the API server denies the denied pod in `namespace`.
+/// Waits until the API server denies a pod that violates the Rego policies.
 pub(super) async fn until_denied(hub: &Client, namespace: &str) -> Result<()> {
     let pod = serde_json::to_vec(&denied(namespace, 0))?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };

@@ -15,7 +15,7 @@ use crate::sample::Sample;
 const GROWTH: usize = 10;
 /// Goal for the duration with ten times as many documents, as a multiple of the duration with fewer.
 const DOCUMENTS_GOAL: f64 = 1.2;
-/// Goal for a review with a join, as a fraction of OPA's.
+/// Goal for a review with a join, as a fraction of OPA's duration.
 const JOIN_GOAL: f64 = 0.5;
 
 /// Measures reviews.

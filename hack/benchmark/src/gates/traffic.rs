@@ -37,7 +37,7 @@ const LONGER: usize = 5;
 const SLOWER: usize = 4;
 /// Interval of policy changes.
 const CHANGES: Duration = Duration::from_secs(1);
-/// Goal for the growth of memory, as a multiple.
+/// Goal for memory at the end of the run, as a multiple of the memory at the beginning.
 const MEMORY_GOAL: f64 = 1.1;
 
 /// A request with an expected result.

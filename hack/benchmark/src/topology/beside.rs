@@ -13,7 +13,7 @@ const TIME_GOAL: f64 = 1.05;
 /// Goal for the additional memory, in MiB.
 const MEMORY_GOAL: f64 = 1.0;
 
-/// Measurements of one arm.
+/// Measurements with the topology, or without it.
 #[derive(Default)]
 struct ArmMeasurements {
     fan_out: Vec<std::time::Duration>,
@@ -21,7 +21,7 @@ struct ArmMeasurements {
     settled: Vec<f64>,
 }
 
-/// Fan-outs, restarts and settled memory, in turns.
+/// Measures fan-outs, restarts and settled memory with the topology and without it, in turns.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let mut arms = [ArmMeasurements::default(), ArmMeasurements::default()];
     for run in 1..=options.runs {

@@ -21,7 +21,8 @@ const EACH_FILE: usize = 100;
 /// Goals: peak memory in MiB, and the time until the first byte in seconds. Reading the files does not count.
 const PEAK_GOAL: f64 = 200.0;
 const FIRST_GOAL: f64 = 1.0;
-/// Time limit for reading the output. The output has gigabytes, and the memory does not grow after its beginning.
+/// Time limit for reading the output. The output has gigabytes, and memory use does not grow after the beginning of the
+/// output.
 const READ_FOR: Duration = Duration::from_secs(60);
 
 /// Measures peak memory, and the time until the first byte.

@@ -23,7 +23,7 @@ use crate::usage::Memory;
 const NAMESPACE: &str = "shop";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes";
 const PENDING: &str = "policy_sync_topology_status_writes_pending";
-/// Goals: the first two, of T3, in MiB; then, of T5, a ratio, statuses per second, and seconds.
+/// Two goals of T3 in MiB, then three goals of T5: a ratio, statuses per second, and seconds.
 const ROWS_GOAL: f64 = 6.0;
 const BUILD_GOAL: f64 = 8.0;
 const ARRIVE_GOAL: f64 = 1.1;

@@ -23,7 +23,7 @@ const CLUSTERS: usize = 3;
 /// Poll interval for the page.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Starts and lists in turns.
+/// Measures starts of the web server and raw lists in turns.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let policies = hub.policies;
     progress(&format!("{} policies", options.objects));
@@ -46,7 +46,7 @@ async fn start(hub: &MeasuredHub) -> Result<Duration> {
     let shown = pages(hub, None).await;
     let all = format!("{} policies", hub.policies);
     loop {
-        // A filter that matches no policies, for the smallest page with the total.
+        // A filter that matches no policies gives the smallest page that shows the total.
         let page = shown.get("/?namespace=nobody").await?;
         if page.body.contains(&all) && !page.body.contains("Still being read") {
             return Ok(began.elapsed());

@@ -21,7 +21,7 @@ pub(super) const EMPTY: &str = "default";
 /// One in this many policies is faulty on one cluster.
 const FAULTY: usize = 10;
 
-/// Starts `policy-sync web` for one namespace of the hub, or for all.
+/// Starts `policy-sync web` for one namespace of the hub, or for all namespaces.
 pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
     let mut command = Command::new(hub.binary());
     command.args(["web", "--kubeconfig"]).arg(hub.hub().kubeconfig());

@@ -21,7 +21,8 @@ pub struct AgentConfig {
     pub hub_kubeconfig: PathBuf,
     /// Kubeconfig for the spoke, with the rights of a klusterlet.
     pub spoke_kubeconfig: PathBuf,
-    /// Must stay the same over restarts: an agent evicts objects that were applied under another id.
+    /// The id of the agent, which must stay the same over restarts: an agent evicts objects that were applied under
+    /// another id.
     pub agent_id: String,
     /// Whether lists, objects and fractions are reported as JSON: the feature gate `RawFeedbackJsonString`.
     pub raw_feedback: bool,

@@ -59,7 +59,7 @@ const WORKERS: usize = 10;
 pub struct StandInConfig {
     /// The cluster's name, and its namespace on the hub.
     pub cluster: String,
-    /// Must stay the same over restarts.
+    /// The id of the agent, which must stay the same over restarts.
     pub agent_id: String,
     /// The hub's URL. The names of AppliedManifestWorks contain its hash.
     pub hub_url: String,
@@ -174,7 +174,7 @@ impl StandIn {
     /// Stops the agent without cleanup, as a crash would, and returns when its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A panic has ended the task as well.
+        // If the task has panicked, it has ended as well.
         let _ = self.task.await;
     }
 }

@@ -85,8 +85,8 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("service-cluster-ip-range", "10.0.0.0/24".into()),
                 // There are no pods, and no controller that creates the `default` ServiceAccount.
                 ("disable-admission-plugins", "ServiceAccount".into()),
-                // Otherwise it would publish 127.0.0.1 as endpoint of the Service `kubernetes`, which the API
-                // rejects.
+                // By default, the API server would publish 127.0.0.1 as endpoint of the Service `kubernetes`, and
+                // reject this address.
                 ("endpoint-reconciler-type", "none".into()),
                 ("audit-policy-file", audit::POLICY_FILE.into()),
                 ("audit-log-path", audit::LOG_FILE.into()),
@@ -102,7 +102,7 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                         .into(),
                 ),
                 ("leader-elect", "false".into()),
-                // Its HTTP server is not used.
+                // The HTTP server of the controller manager is not used.
                 ("secure-port", "0".into()),
                 // With the default of 20 requests per second, tests would wait for the deletion of namespaces.
                 ("kube-api-qps", "200".into()),

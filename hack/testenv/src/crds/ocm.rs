@@ -52,9 +52,9 @@ fn generate<K: CustomResourceExt>() -> Result<Crd> {
     Crd::new(value)
 }
 
-/// Aligns a schema of schemars with one of controller-gen. Removes `nullable` of `Option` fields, which the published
-/// CRDs lack. With the published CRDs, a server drops `null` from fields with a default, and rejects it in other
-/// fields.
+/// Aligns a schema of schemars with a schema of controller-gen. Removes `nullable` of `Option` fields, which the
+/// published CRDs lack. With the published CRDs, a server drops `null` from fields with a default, and rejects it in
+/// other fields.
 fn as_controller_gen_would(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,16 +1,17 @@
-//! Rego modules that must not affect decisions of others: too large, too many, rejected, or costly to evaluate.
+//! Rego modules that must not affect decisions about other users' objects: too large, too many, rejected, or costly to
+//! evaluate.
 //!
-//! No placement query reads their packages. Otherwise a rejected module among them would, by design, make placement
-//! reject every object. Modules that are slow to check are not included, because tests in paused time check modules in
-//! their own process, without limits.
+//! No placement query reads the packages of these modules. Otherwise, a rejected module would, by design, make
+//! placement reject every object. Modules that are slow to check are not included, because tests in paused time check
+//! modules in their own process, without limits.
 
 use serde_json::{Map, Value, json};
 
 use super::Hostile;
 
-/// The size of a large module in bytes. Three exceed the limit of a bundle.
+/// The size of a large module in bytes. Three such modules exceed the limit of a bundle.
 const LARGE: usize = 900_000;
-/// Number of modules in a ConfigMap with many small ones.
+/// Number of small modules in one ConfigMap.
 const MANY: usize = 60;
 /// The label of an object whose review by the module of [`Hostile::costly_carrier`] exceeds a limit.
 pub const COSTLY: &str = "costly";

@@ -1,8 +1,8 @@
 //! Objects that are small but expensive to read, each paired with a plain object of the same kind and about the
 //! same size.
 //!
-//! API servers accept these objects. Each attacks an operation whose cost grows faster than the object: compiling
-//! an expression, comparing all pairs of items, or hashing or searching a long text once for every item.
+//! API servers accept these objects. Each object attacks an operation whose cost grows faster than the object. Such
+//! operations compile an expression, compare all pairs of items, or hash or search a long text once for every item.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_rego::carrier::DATA_LABEL;
 use serde_json::{Map, Value, json};
 
-/// An expensive object and a plain one.
+/// An expensive object and a plain object.
 #[derive(Clone, Debug)]
 pub struct CostlyObject {
     /// The part of the object that is expensive.
@@ -21,7 +21,7 @@ pub struct CostlyObject {
     pub plural: &'static str,
     /// The expensive object.
     pub hostile: Value,
-    /// The plain object. It may be smaller than the expensive object. Comparisons scale its cost by size.
+    /// The plain object. It may be smaller than the expensive object. Comparisons scale the cost by size.
     pub plain: Value,
 }
 
@@ -42,13 +42,13 @@ pub const EXPRESSIONS: [fn(usize) -> String; 6] = [
     |number| format!("{}{number}{}", "[a&&".repeat(100), "]".repeat(100)),
 ];
 
-/// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 different expressions.
+/// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 different regular expressions.
 #[must_use]
 pub fn route_of_expressions(namespace: &str, name: &str, expression: fn(usize) -> String) -> Value {
     route("HTTPRoute", (namespace, name), "RegularExpression", &expression)
 }
 
-/// `rules` rules for an HTTPRoute, each with 256 different expressions.
+/// `rules` rules for an HTTPRoute, each with 256 different regular expressions.
 #[must_use]
 pub fn rules_of_expressions(rules: usize, expression: fn(usize) -> String) -> Vec<Value> {
     rules_of_headers(rules, "RegularExpression", &expression)
@@ -72,7 +72,7 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: 
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-/// All pairs.
+/// All pairs of an expensive and a plain object.
 #[must_use]
 pub fn costly() -> Vec<CostlyObject> {
     let mut all = routes();
@@ -112,7 +112,7 @@ fn routes() -> Vec<CostlyObject> {
     all
 }
 
-/// GRPCRoutes with expressions for headers and methods.
+/// GRPCRoutes with regular expressions for headers and methods.
 fn calls() -> Vec<CostlyObject> {
     let of = |comparison: &str, value: &dyn Fn(usize) -> String| {
         let mut calls = route("GRPCRoute", ("mob", "r"), comparison, value);
@@ -291,7 +291,7 @@ fn carriers() -> Vec<CostlyObject> {
     vec![of("modules", modules(20_000), modules(500)), of("data", data(20_000), data(500))]
 }
 
-/// Works, where an agent can change everything.
+/// Works, whose fields an agent can change without limits.
 fn works() -> Vec<CostlyObject> {
     let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits");
     let name = WorkName::planned(&CONTROLLER, "RateLimitPolicy", &origin).to_string();

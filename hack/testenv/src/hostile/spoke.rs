@@ -104,8 +104,8 @@ impl Hostile {
         }
     }
 
-    /// Changes the status of a work. Usually it has the values that the work's feedback rules request, with other
-    /// content.
+    /// Changes the status of a work. Usually, the status has the values that the work's feedback rules request, with
+    /// other content.
     pub fn respond(&mut self, work: &mut Value) {
         let (spec, generation) = (work["spec"].clone(), work["metadata"]["generation"].as_i64().unwrap_or(1));
         match self.below(8) {

@@ -24,7 +24,7 @@ const NAMES: [&str; 6] = ["web", "api", "all", "edge", "limits", "one"];
 /// Valid and invalid cluster selectors.
 const SELECTORS: [&str; 7] =
     ["region=eu", "region!=us", "", "region in (eu", "region in (eu,us),tier", "=", "kuadrant.io/a1"];
-/// Classes of the tenant's Gateways; the first is the shared one.
+/// Classes of the tenant's Gateways; the first class is shared with other tenants.
 const CLASSES: [&str; 3] = ["shop", "nobody", "istio"];
 /// A finalizer that only the tenant removes.
 const FINALIZER: &str = "example.com/never";

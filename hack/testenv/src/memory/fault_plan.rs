@@ -26,7 +26,7 @@ pub const REQUEST_FAULTS: [(&str, RequestOutcome); 13] = [
     ("500", RequestOutcome::Refused { code: 500, retry_after: None }),
     ("503", RequestOutcome::Refused { code: 503, retry_after: None }),
     ("30 s late", RequestOutcome::Late(Duration::from_secs(30))),
-    // Later than the timeout of any write: the client has sent it again by then.
+    // Longer than the timeout of any write: by then, the client has sent the write again.
     ("45 s late", RequestOutcome::Late(Duration::from_secs(45))),
     ("response 20 s late", RequestOutcome::ResponseLate(Duration::from_secs(20))),
 ];
@@ -52,7 +52,7 @@ const EXPIRED_AFTER_CUT: &str = "cut, then expired";
 /// The stream reports an expired version, and the list that follows fails.
 const LIST_FAILS: &str = "expired, then 500";
 
-/// Number of access reviews with faults. It covers all reviews at the start, and some later ones.
+/// Number of access reviews with faults. The number covers all reviews at the start, and some later reviews.
 const REVIEWS: usize = 20;
 /// Time limit of a write in the controller.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const WATCH_DURATION: Duration = Duration::from_secs(290);
 /// Poll interval while waiting for the end of a fault.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How much longer a fault may seem to last, because unrelated requests may be in progress at a poll.
+/// Tolerance for the duration of a fault, because unrelated requests may be in progress at a poll.
 const END_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Prefix of the names of events.
@@ -222,7 +222,7 @@ impl Interposer for Faults {
             return RequestOutcome::Refused { code: 500, retry_after: None };
         }
         let fault = self.fault(&state, &at);
-        // Access reviews are repeated periodically; the first ones suffice.
+        // Access reviews are repeated periodically; the first reviews suffice.
         if request.resource != "selfsubjectaccessreviews" || request.ordinal <= REVIEWS {
             state.requests.push(at);
         }

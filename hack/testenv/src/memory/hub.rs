@@ -62,7 +62,7 @@ impl MemoryServer {
     }
 }
 
-/// A minimal definition of a Gateway API kind, because the published ones require a download with Go.
+/// A minimal definition of a Gateway API kind, because the published definitions require a download with Go.
 fn gateway_api(plural: &str, kind: &str, scope: &str, version: &str) -> Result<Crd> {
     let conditions: Value = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],

@@ -1,4 +1,4 @@
-//! The kinds that a server in memory serves: a few built-in ones, and those of CustomResourceDefinitions.
+//! The kinds that a server in memory serves: a few built-in kinds, and the kinds of CustomResourceDefinitions.
 
 use serde_json::Value;
 

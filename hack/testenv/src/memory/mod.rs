@@ -6,11 +6,11 @@
 //!                           tests           no I/O
 //! ```
 //!
-//! It implements the parts of the API that this project uses. Lists have pages and continue tokens. Watches start
-//! at a version, and have bookmarks and the error 410. Patches are JSON, merge and apply patches, with field
+//! The server implements the parts of the API that this project uses. Lists have pages and continue tokens. Watches
+//! start at a version, and have bookmarks and the error 410. Patches are JSON, merge and apply patches, with field
 //! managers. Further parts are preconditions, finalizers, generations, the status subresource, and
-//! CustomResourceDefinitions. `tests/memory` runs the same scenarios on it and on a real server. It has no
-//! schemas: it neither prunes nor defaults nor validates. It has no garbage collector, and deleting a Namespace
+//! CustomResourceDefinitions. `tests/memory` runs the same scenarios on this server and on a real server. This server
+//! has no schemas: it neither prunes nor defaults nor validates. It has no garbage collector, and deleting a Namespace
 //! does not delete its objects.
 //!
 //! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event
@@ -90,7 +90,7 @@ struct Inner {
     disturbances: Arc<AtomicUsize>,
 }
 
-/// A fault that has not ended. The counter includes it until it is dropped.
+/// A fault that has not ended. The server's counter includes the fault until this value is dropped.
 pub(crate) struct Disturbance(Arc<AtomicUsize>);
 
 impl Disturbance {

@@ -7,33 +7,33 @@ use super::request::RequestInfo;
 /// Outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestOutcome {
-    /// It is processed, and the response arrives.
+    /// The request is processed, and the response arrives.
     Served,
-    /// It is lost without notice: the connection stays silent until the client's transport gives up.
+    /// The request is lost without notice: the connection stays silent until the client's transport gives up.
     Lost,
-    /// It is not processed, and the connection is reset.
+    /// The request is not processed, and the connection is reset.
     Reset,
-    /// It is processed, then the connection is reset.
+    /// The request is processed, then the connection is reset.
     ResponseLost,
-    /// It is processed at once, and the response is delayed.
+    /// The request is processed at once, and the response is delayed.
     ResponseLate(Duration),
-    /// It is rejected with this status code.
+    /// The request is rejected with this status code.
     Refused {
         /// The status code.
         code: u16,
         /// The header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// It is processed after a delay, even if the client no longer waits.
+    /// The request is processed after a delay, even if the client no longer waits.
     Late(Duration),
 }
 
 /// Outcome of a watch event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventOutcome {
-    /// It is sent.
+    /// The event is sent.
     Sent,
-    /// It is sent twice.
+    /// The event is sent twice.
     Twice,
     /// The stream ends before the event.
     Cut,
@@ -45,10 +45,10 @@ pub enum EventOutcome {
     Garbled,
     /// From this event on the stream is silent like a dead connection, until the client's transport gives up.
     Stalled,
-    /// Instead of this event and later ones, the stream sends only bookmarks for earlier events, until it times
-    /// out.
+    /// Instead of this event and all later events, the stream sends only bookmarks for earlier events, until the watch
+    /// times out.
     BookmarksOnly,
-    /// This event and later ones are delayed.
+    /// This event and all later events are delayed.
     Late(Duration),
     /// Events during this time are not sent. Then the stream reports an expired version.
     Dropped(Duration),

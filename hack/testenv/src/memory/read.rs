@@ -84,7 +84,7 @@ pub(super) fn shown(kind: &Kind, request: &Request, object: &Value) -> Value {
     object
 }
 
-/// Reviews access: allowed unless [`MemoryServer::deny`](super::MemoryServer::deny) was called for it.
+/// Reviews access: allowed unless [`MemoryServer::deny`](super::MemoryServer::deny) was called for the verb and kind.
 pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, StatusError> {
     let mut review: Value =
         serde_json::from_slice(body).map_err(|error| StatusError::bad_request(&error.to_string()))?;
@@ -138,7 +138,7 @@ pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<V
     }
 }
 
-/// Aggregated discovery: all groups with their kinds, for the core group or for the others.
+/// Aggregated discovery: all groups with their kinds, either of the core group or of all other groups.
 fn all(store: &Store, core: bool) -> Value {
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
     for kind in store.kinds.values().filter(|kind| kind.group.is_empty() == core) {

@@ -13,7 +13,7 @@ use super::status_error::StatusError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selector {
     labels: Labels,
-    /// Path, whether the field must be equal, and text.
+    /// Requirements on fields: a path, whether the field must equal the text or differ from it, and the text.
     fields: Vec<(String, bool, String)>,
 }
 

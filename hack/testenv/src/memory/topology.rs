@@ -88,8 +88,8 @@ pub fn check_topology(
     compare_statuses(&graph, found, controller, |_| true)
 }
 
-/// Reads the objects into the input of a graph. If ReferenceGrants were unknown, a tenant's policy on a Gateway of others
-/// would be in the expected conditions.
+/// Reads the objects into the input of a graph. ReferenceGrants count as known: otherwise, a tenant's policy on another
+/// tenant's Gateway would be in the expected conditions.
 fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -> Result<Objects> {
     let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRANT].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());

@@ -117,7 +117,7 @@ impl Tables {
         }
     }
 
-    /// Handles a failed watch. A kind that is not served counts as empty, so that it does not block others.
+    /// Handles a failed watch. A kind that is not served counts as empty, so that it does not block other kinds.
     pub(super) fn failed(&mut self, source: Source) {
         if source == Source::Gateways {
             self.gateways.ready = true;

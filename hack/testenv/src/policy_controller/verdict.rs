@@ -217,7 +217,7 @@ impl Verdict {
         targets.flat_map(|target| CONTROLLERS.map(|controller| entry(target, controller))).collect()
     }
 
-    /// Builds the conditions; those with an unchanged status keep their transition time.
+    /// Builds the conditions. Conditions with an unchanged status keep their transition time.
     fn renewed(&self, wanted: &Conditions, known: &[Condition], now: Timestamp) -> Vec<Condition> {
         let renew = |(kind, status, reason, message): &(&str, &str, &str, String)| {
             let same = known.iter().find(|known| known.type_ == *kind && known.status == *status);

@@ -1,7 +1,7 @@
 //! Tests a spoke's work agent as a producer of works uses it: the built-in agent, or OCM's agent if
 //! `POLICY_SYNC_WORK_AGENT` names it.
 //!
-//! The tests share a fleet and use separate namespaces. Each reads only its own objects on a spoke.
+//! The tests share a fleet and use separate namespaces. Each test reads only its own objects on a spoke.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_api::params::Params;
@@ -86,9 +86,9 @@ enum FeedbackResult {
     Reported(serde_json::Value),
 }
 
-/// Feedback paths that parameters reject, and their results in OCM's agent: an error, the first of several
-/// values, or a value that differs from RFC 9535. The built-in agent supports fewer paths, and reports an error
-/// for the others.
+/// Feedback paths that parameters reject, and their results in OCM's agent: an error, the first of several values, or a
+/// value that differs from RFC 9535. The built-in agent supports fewer paths, and reports an error for the unsupported
+/// paths.
 #[tokio::test]
 async fn rejected_paths_evaluate_as_expected() {
     let fixture = SpokeFixture::on("eu-1", "refused").await;

@@ -141,7 +141,7 @@ async fn user_has_only_the_rights_of_its_roles() {
     assert!(error.to_string().contains(r#"User "nobody" cannot list"#), "{error}");
 }
 
-/// The kubeconfig of one control plane must not work with another.
+/// The kubeconfig of one control plane must not work with another control plane.
 #[tokio::test]
 async fn trusts_only_its_own_authority() {
     let (ours, theirs) = tokio::join!(start("ours"), start("theirs"));

@@ -1,4 +1,4 @@
-//! Collects the violations found by an audit. Counts all violations and keeps the first ones, within fixed memory.
+//! Collects the violations found by an audit. Counts all violations, and keeps the first violations in fixed memory.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl Findings {
         &self.kept
     }
 
-    /// The number of all violations, including those not kept.
+    /// The number of all violations, including violations that are not kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.counts.values().sum()

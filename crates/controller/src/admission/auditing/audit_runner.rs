@@ -42,7 +42,7 @@ impl AuditRunner {
         self.auditor.not_ready_reason()
     }
 
-    /// Whether placement policies are loaded. Only the leader knows which objects violate them.
+    /// Whether placement policies are loaded. Only the leader knows which objects violate placement policies.
     #[must_use]
     pub fn has_placement_policies(&self) -> bool {
         self.auditor.has_placement_policies()

@@ -21,7 +21,7 @@ impl AuditMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let factory = metrics.factory();
         let violations = factory.gauges(

@@ -44,7 +44,7 @@ pub(super) enum Key {
     Run,
     /// Compares the findings with the reports on the hub.
     Reports,
-    /// Writes the report of a namespace, or of the cluster if empty.
+    /// Writes the report of this namespace. An empty string means the report of cluster-scoped objects.
     Report(Arc<str>),
 }
 
@@ -111,7 +111,7 @@ enum ReportChange {
 struct StoredReport {
     uid: String,
     version: String,
-    /// The hash of its content, from its annotation.
+    /// The hash of the report's content, from an annotation of the report.
     hash: String,
 }
 

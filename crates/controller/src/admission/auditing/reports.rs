@@ -59,7 +59,7 @@ impl ByNamespace {
 /// A desired report.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
-    /// A hash of the content.
+    /// The hash of the report's content.
     pub hash: String,
     /// The Report or ClusterReport resource.
     pub object: Value,

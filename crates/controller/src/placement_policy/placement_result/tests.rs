@@ -23,7 +23,7 @@ fn other_values_become_compact_json_and_null_removes_a_key() {
     assert_eq!(placement_result.labels, labels.map(|(key, value)| (key.to_owned(), value)).into());
     assert_eq!(placement_result.errors, ["a", "b"]);
     assert_eq!(read(json!({})), Ok(PlacementResult::default()));
-    // Partial rules produce sets.
+    // Partial rules of Rego produce sets.
     let set = Value::from(std::collections::BTreeSet::from([Value::from("b"), Value::from("a")]));
     let placement_result =
         PlacementResult::read(&std::collections::BTreeMap::from([(Value::from("errors"), set)]).into())
@@ -54,7 +54,7 @@ fn invalid_results_are_rejected_with_their_location() {
     ] {
         assert_eq!(read(placement_result.clone()), Err(expected.to_owned()), "{placement_result}");
     }
-    // Users and placement policies may set this annotation.
+    // Users and placement policies may set `kuadrant.io/cluster-selector`.
     assert!(read(json!({"annotations": {"kuadrant.io/cluster-selector": "zone=eu"}})).is_ok());
     let fault = read(json!({"annotations": ["x".repeat(10_000)]})).unwrap_err();
     assert!(fault.len() < 200, "{} bytes", fault.len());

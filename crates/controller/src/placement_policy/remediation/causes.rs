@@ -2,8 +2,8 @@
 //! placement policies. A *document* is an object that placement policies read.
 //!
 //! If an object with unchanged content ceases to comply, then placement policies or documents have changed. A document
-//! whose changes move objects too often, such as a ManagedCluster whose agent flips a label, is *flapping*. For a while
-//! its changes move no objects; other moves continue.
+//! whose changes move objects too often, such as a ManagedCluster whose agent flips a label, is *flapping*. For a
+//! while, changes of a flapping document move no objects. Changes of other documents still do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use policy_sync_api::shrink::shrink_if_sparse;
 
 /// The time after which a move no longer counts.
 const FLAP_WINDOW: Duration = Duration::from_secs(600);
-/// A document is flapping once this number of its changes has moved objects within that time.
+/// A document is flapping once this number of its changes has moved objects within [`FLAP_WINDOW`].
 const MAX_MOVES: usize = 3;
 /// The maximum number of stored changes of documents.
 const MAX_CHANGES: usize = 4_096;
@@ -57,7 +57,7 @@ pub(super) struct Causes {
 }
 
 impl Causes {
-    /// The number of the latest change.
+    /// The number of the latest recorded change.
     pub(super) fn latest(&self) -> u64 {
         self.latest
     }
@@ -150,9 +150,9 @@ impl Causes {
 /// The next step for an object that does not comply while documents are flapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Apply this change.
+    /// Apply this change to the object.
     Change(Change),
-    /// No change until the documents are no longer flapping.
+    /// Leave the object unchanged until the documents are no longer flapping.
     Hold,
 }
 
@@ -162,8 +162,8 @@ pub(super) enum Step {
 /// - If `without` equals `change`, the result does not depend on the documents, and the change is applied.
 /// - If all of the documents are ManagedClusters, the object gets the result without them, as if these clusters had
 ///   left the fleet. The object is left unchanged if that result changes nothing or rejects the object.
-/// - If there are other documents, the object is left unchanged. A placement policy may need facts from them that their
-///   writers have no right to change.
+/// - If a document is not a ManagedCluster, the object is left unchanged. Without that document, placement policies
+///   might permit clusters that the document forbids.
 pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
     let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
     match without {

@@ -10,17 +10,17 @@ use policy_sync_mirror::{self as mirror, Priority};
 pub(super) enum Key {
     /// Update the set of watched kinds.
     Kinds,
-    /// All objects, because placement policies or their data changed.
+    /// Like `All`, but also records that placement policies or their data changed.
     InputsChanged,
-    /// All objects.
+    /// A pass over all objects of all kinds.
     All,
-    /// All objects of a kind.
+    /// A pass over all objects of a kind.
     Kind(GroupResource),
     /// Objects of a kind that may have values set by former placement policies (traces).
     Traces(GroupResource),
-    /// All objects of a Namespace.
+    /// A check of all objects of a Namespace.
     Namespace(Arc<str>),
-    /// One object.
+    /// A check of one object.
     Object(Object),
 }
 

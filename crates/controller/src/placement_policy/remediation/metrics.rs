@@ -8,7 +8,7 @@ use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 /// The results of patches.
 const RESULTS: [&str; 3] = ["patched", "conflict", "failed"];
 
-/// Metrics of remediation. Clones share them.
+/// Metrics of remediation. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct RemediationMetrics {
     patches: IntCounterVec,
@@ -21,7 +21,7 @@ impl RemediationMetrics {
     ///
     /// # Errors
     ///
-    /// When they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let factory = metrics.factory();
         let patches = factory.counters(

@@ -43,7 +43,7 @@ impl Remediator {
         if let Some(time_to_next_pass) = time_to_next_pass {
             return self.queue.add_after(key.clone(), time_to_next_pass);
         }
-        // This kind or Namespaces may not be listed yet. The next pass starts once both are listed.
+        // `kind` or Namespaces may not be listed yet. The next pass starts once `kind` and Namespaces are listed.
         let (Ok(all), Ok(spaces)) =
             (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
         else {
@@ -76,10 +76,11 @@ impl Remediator {
             for ((name, _), Evaluation { compliance, content }) in batch.results {
                 let object = Object { kind: kind.clone(), key: name };
                 let is_known = match compliance {
-                    // The loader reports this in the status of the placement policies. It starts another pass once
-                    // these can be evaluated.
+                    // The loader reports this error in the status of the placement policies. It starts another pass
+                    // once the placement policies can be evaluated.
                     Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return,
-                    // The same for this namespace only. Objects of others are evaluated.
+                    // Documents of this object's namespace are left out, which the loader reports. Objects in other
+                    // namespaces are evaluated.
                     Err(RegoQueryError::DocumentsOmitted(_)) => true,
                     Err(RegoQueryError::Unreachable(why)) => {
                         debug!(%kind, why, "placement policies cannot be evaluated");

@@ -10,12 +10,12 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
 use policy_sync_sync::desired::covered::ControllerScope;
 
-/// After a change of placement policies or their data, the API server may still store objects that were placed before
-/// the change. This is the time until it no longer does. It covers the API server's timeouts for reviews and storage,
-/// and the lag between replicas.
+/// The time after a change of placement policies or their data for which the API server may still store objects that
+/// were placed before the change. It covers the API server's timeouts for reviews and storage, and the lag between
+/// replicas.
 const SETTLE_TIME: Duration = Duration::from_secs(75);
 
-/// The kept kinds and the results of checks for traces of former placement policies.
+/// The kinds kept in memory, and the results of checks for traces of former placement policies.
 #[derive(Clone, Debug)]
 pub(super) struct Passes {
     kept: BTreeSet<GroupResource>,
@@ -34,22 +34,22 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    /// No kind is kept yet. The time of the last change is assumed to be `now`.
+    /// Creates the state in which no kind is kept in memory yet. The time of the last change is assumed to be `now`.
     #[must_use]
     pub(super) fn new(now: Moment) -> Self {
         let (kept, clean, covered, traces, classes, next_pass_at) = Default::default();
         Self { kept, clean, covered, traces, classes, moved: now, next_pass_at }
     }
 
-    /// The kinds that are kept.
+    /// The kinds that are kept in memory.
     #[must_use]
     pub(super) fn kept(&self) -> &BTreeSet<GroupResource> {
         &self.kept
     }
 
-    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without placement policies, a kind
-    /// is kept while it has traces. A kind that was kept also stays until a check has found no traces. Returns the
-    /// kinds that require a pass: newly kept kinds, and Gateways if the covered classes changed.
+    /// Updates the kinds that are kept in memory. With placement policies, all covered kinds are kept. Without
+    /// placement policies, a kind is kept while it has traces. A kind that was kept also stays until a check has found
+    /// no traces. Returns the kinds that require a pass: newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
     pub(super) fn keep(&mut self, covered: &ControllerScope, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
@@ -159,7 +159,7 @@ mod tests {
         let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
         let mut passes = Passes::new(now);
         let both = ["namespaces", "a.apps", "b.apps"];
-        // An earlier process may have left traces, and an object that it placed last may not be stored yet.
+        // An earlier process may have left traces, and an object that the process placed last may not be stored yet.
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert_eq!(
             (passes.settle_time(now), passes.settle_time(now.after(SETTLE_TIME))),

@@ -11,12 +11,12 @@ use policy_sync_api::shrink::shrink_if_sparse;
 
 /// The time after which a patch no longer counts.
 const PATCH_WINDOW: Duration = Duration::from_secs(600);
-/// The maximum number of patches of one object in that period.
+/// The maximum number of patches of one object within [`PATCH_WINDOW`].
 const MAX_PATCHES: usize = 3;
 /// Expired entries are not removed while there are at most this many objects.
 const MIN_CLEANUP_SIZE: usize = 1_024;
 
-/// Recent patches.
+/// The times of recent patches, by object.
 #[derive(Debug)]
 pub(super) struct RecentPatches(Mutex<PatchHistory>);
 

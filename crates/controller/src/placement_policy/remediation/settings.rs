@@ -14,7 +14,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Whether objects and Namespaces may choose [`Mode::Manual`] by their annotation.
     pub allows_manual: bool,
-    /// Exempt objects.
+    /// The objects that remediation does not change.
     pub exemptions: Exemptions,
 }
 

@@ -37,7 +37,7 @@ pub struct Remediation {
     causes: Arc<Mutex<Causes>>,
 }
 
-/// The objects that do not comply. Clones share them.
+/// The objects that do not comply. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct RemediationStatus {
     metrics: RemediationMetrics,
@@ -67,7 +67,7 @@ impl RemediationStatus {
 /// An object that does not comply.
 #[derive(Clone, Debug)]
 pub struct ObjectViolation {
-    /// Its kind.
+    /// The object's kind.
     pub kind: GroupResource,
     /// The name and namespace.
     pub key: ObjectKey,

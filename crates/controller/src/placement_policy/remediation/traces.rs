@@ -46,7 +46,7 @@ impl Remediator {
         }
         let Some((gvr, _)) = self.loaded.gvr_and_version(kind) else {
             match self.loaded.objects(kind) {
-                // The hub has no such kind.
+                // The hub does not serve the kind.
                 Ok(_) => self.record_no_traces(kind),
                 Err(_) => self.queue.add_after(key.clone(), FIRST_CHECK_DELAY),
             }

@@ -53,7 +53,7 @@ fn app_gets_annotations_from_policy_and_forbidden_choice_is_denied() {
     let original = app(json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#}));
     let denied = (403, "shop handles card data: cluster c2 is not certified for it".to_owned());
     assert_eq!(written(&snapshot, &original, &Value::Null), Err(denied.clone()));
-    // The object is rejected even if it replaces one that the placement policy has placed.
+    // The object is rejected even if it replaces an object that the placement policy has placed.
     assert_eq!(written(&snapshot, &original, &stored), Err(denied));
     let other = app(json!({"requires-pci": "false"}));
     assert_eq!(written(&snapshot, &other, &Value::Null).unwrap(), other);
@@ -126,8 +126,8 @@ fn failed_evaluations_and_invalid_results_are_denied() {
 
 #[test]
 fn values_of_earlier_policies_are_not_taken_for_the_original() {
-    // The same case occurs with the controller, with a user of `placement apply`, and with a client that resends an
-    // older version.
+    // The controller and `placement apply` send the object with updated values. A client may also resend an older
+    // version.
     let rego = "package io.k8s.federation.admission\nimport rego.v1\nannotations.a := \
                 sprintf(\"%s in %s\", [input.metadata.annotations.a, data.kubernetes.clusters.c1.metadata.labels.zone])";
     let mut moved = fleet();

@@ -1,5 +1,5 @@
-//! Determines which requests are denied because a Rego policy is unavailable (fail closed): those that its package may
-//! affect.
+//! Determines which requests are denied because a Rego policy is unavailable (fail closed). These are the requests that
+//! the package of the Rego policy may affect.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str
 fn unavailable_reason(verdict: &Verdict, now: Moment) -> Option<String> {
     match &verdict.outcome {
         _ if verdict.in_force.is_some() => None,
-        // A loaded module without a text in force has the same rules as another module, which is evaluated instead.
+        // A loaded module without a text in force has the same rules as another module. That other module is evaluated.
         LoadOutcome::Loaded => None,
         LoadOutcome::Pending(_) if verdict.ignored_until().is_some_and(|until| now < until) => None,
         LoadOutcome::Pending(awaited) => Some(waiting_message(awaited)),
@@ -45,7 +45,7 @@ pub(super) fn waiting_message(awaited: &[PendingDependency]) -> String {
     format!("it waits for {}", awaited.join(", "))
 }
 
-/// The purposes that a module of `package` may affect; all if the package is unknown.
+/// The purposes that a module of `package` may affect: all purposes if the package is unknown.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return PURPOSES.to_vec() };
     let is_affected = |queried: &str| verdicts.bundle.refers(queried, package);

@@ -53,7 +53,7 @@ pub(in crate::rego_loading) fn relist(
 ) -> bool {
     let before = relisted.clone();
     for (kind, is_stopped) in relisted.iter_mut() {
-        // Once its watch has stopped, a kind is watched again.
+        // Once its watch has stopped, a kind is watched again, which lists the kind.
         *is_stopped |= !view.is_watched(&documents(kind));
     }
     relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
@@ -71,7 +71,7 @@ pub(in crate::rego_loading) fn relist(
     *relisted != before
 }
 
-/// The time of the next check whether `parts` fit the limits; `None` if there are none.
+/// The time of the next check whether `parts` fit the limits; `None` if `parts` is empty.
 #[must_use]
 pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<NamespacedKind, Moment>) -> Option<Moment> {
     parts.values().min().map(|since| since.after(RECHECK_INTERVAL))

@@ -50,8 +50,8 @@ pub(super) fn candidates(
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
         let known = carried.texts.first().and_then(|text| checked.get(text.id.carrier()));
-        // If a module crashes the check, other modules of its object may be rejected unread. So these results are
-        // discarded after any change of the object.
+        // If a module crashes the check, other modules of its object may be rejected without being parsed. So the
+        // results of these modules are discarded after any change of the object.
         let is_same =
             known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_checked(&text));
         for text in &carried.texts {
@@ -99,7 +99,7 @@ pub(super) fn plurals<'k>(
     plurals
 }
 
-/// The plurals that modules read, and those of the `kept` kinds.
+/// The plurals that modules read, and the plurals of the `kept` kinds.
 fn watched<'k>(
     settings: &Settings,
     verdicts: &Verdicts,
@@ -110,13 +110,13 @@ fn watched<'k>(
     plurals
 }
 
-/// The plurals that modules read, and those in `--replicate`.
+/// The plurals that modules read, and the plurals in `--replicate`.
 pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// The kinds to watch: those that modules read and the `kept` ones. Excludes kinds with too many objects. Also excludes
-/// kinds whose watch must stop, so that they can be listed again.
+/// The kinds to watch: the kinds that modules read, and the `kept` kinds. Excludes kinds with too many objects. Also
+/// excludes kinds whose watch must stop, so that they can be listed again.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,

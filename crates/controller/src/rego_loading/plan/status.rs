@@ -27,15 +27,15 @@ use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::queries::PLACEMENT;
 use policy_sync_rego::selection::LoadOutcome;
 
-/// The type of the condition.
+/// The type of the condition on RegoPolicies.
 pub(crate) const LOADED: &str = "Loaded";
 /// Maximum size of a condition's message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024;
 /// The maximum size of an annotation with warnings and notes, in bytes. In JSON, a control character may take six
 /// bytes.
 const MAX_ANNOTATION_BYTES: usize = 128 << 10;
-/// The maximum number of warnings, and of notes, in an annotation. All annotations of an object together are limited to
-/// 256 KiB.
+/// The maximum number of warnings in an annotation, and also of notes. All annotations of an object together are
+/// limited to 256 KiB.
 const MAX_WARNINGS: usize = 20;
 /// The combined state of a carrier's modules.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,12 +54,12 @@ pub(crate) struct CarrierState {
     pub warnings: Vec<Fault>,
     /// Conflicts between patches of these Rego policies and patches of older Rego policies.
     pub conflicts: Vec<Fault>,
-    /// Information for the owner.
+    /// Notes for the owner of the carrier.
     pub notes: BTreeSet<String>,
 }
 
-/// The combined state of the modules of `carrier`. `None` if it carries nothing, or if one of its texts is not checked
-/// yet.
+/// The combined state of the modules of `carrier`. `None` if `carrier` has neither modules nor data, or if one of its
+/// texts is not checked yet.
 #[must_use]
 pub(in crate::rego_loading) fn carrier_state(
     carrier: &Carrier,

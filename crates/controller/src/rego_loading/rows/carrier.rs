@@ -20,7 +20,7 @@ pub(crate) struct Carrier {
     pub created: Option<Timestamp>,
     /// The generation; 0 for a ConfigMap.
     pub generation: i64,
-    /// The modules and data; `None` if it carries none.
+    /// The modules and data; `None` if the object has neither.
     pub carried: Option<CarrierContents>,
     /// The number of ignored keys.
     pub ignored: usize,

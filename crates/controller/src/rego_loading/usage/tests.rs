@@ -23,7 +23,7 @@ fn many(namespace: &str, count: usize) -> Vec<Json> {
     (0..count).map(|number| pod(namespace, &format!("p{number}"))).collect()
 }
 
-/// The documents in `data` by namespace, the parts that are left out, and the estimated memory.
+/// For each namespace, the number of documents in `data`. Also the parts that are left out, and the estimated memory.
 fn found(hub: &Hub) -> (BTreeMap<String, usize>, Vec<String>, usize) {
     let guard = hub.0.read();
     let view = guard.view(NOW);
@@ -43,7 +43,7 @@ fn only_the_namespace_at_ten_times_its_share_loses_documents() {
     hub.documents("pods", &others);
     let (before, left_out, quiet) = found(&hub);
     assert_eq!((before.len(), left_out), (8, Vec::new()));
-    // The greedy namespace sorts before, among and after the others.
+    // The greedy namespace sorts before, among and after the other namespaces.
     for greedy in ["a", "n45", "z"] {
         let mut all = others.clone();
         all.extend(many(greedy, 10 * BUDGET / 9 / 2_000));
@@ -164,7 +164,7 @@ fn measured(count: usize, form: impl Fn(usize) -> Json) -> (usize, usize) {
     (usage.kept(), usize::try_from(took.bytes_current).unwrap())
 }
 
-/// A realistic pod; `tag` makes it different from others.
+/// A realistic pod; `tag` makes it different from other pods.
 fn pod_of_template(tag: usize) -> Json {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -30,8 +30,8 @@ use policy_sync_rego::evaluation_slots::{EvaluationSlots, Requester};
 
 /// The maximum number of concurrent reviews of tokens that were accepted before.
 const MAX_READERS: usize = 8;
-/// The maximum number of concurrent reviews of other tokens. Client addresses take turns for these slots, and at most
-/// 256 requests wait.
+/// The maximum number of concurrent reviews of tokens that were not accepted before. Client addresses take turns for
+/// these slots, and at most 256 requests wait.
 const MAX_UNKNOWN_CALLERS: usize = 4;
 /// How long a request waits for a slot, and how long the API server may take to respond.
 const TIMEOUT: Duration = Duration::from_secs(3);

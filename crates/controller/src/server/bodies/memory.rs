@@ -4,10 +4,11 @@
 //! sender can hold memory for as long as its body may take to arrive. The rules are:
 //!
 //! - An address may hold at most as much memory as it leaves free. So there is always memory for another address.
-//! - Bodies of one address are served in the order of arrival. So each address has one next body. Of all next bodies,
-//!   the one whose address would hold the least memory comes first.
-//! - If there is too little memory for that body, the address that holds the most loses its oldest body that is still
-//!   arriving. If this would not free enough memory, the next body is served.
+//! - Bodies of one address are served in the order of arrival, so each address has one *next body*. Of the next bodies
+//!   of all addresses, the body whose address would hold the least memory is served first.
+//! - If there is too little memory for that body, the address that holds the most memory loses its oldest body that is
+//!   still arriving. If this would not free enough memory, nothing is evicted, and the next body of another address is
+//!   considered.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -27,7 +28,7 @@ pub(super) struct BodyMemory(Arc<Mutex<MemoryState>>);
 pub(in crate::server) struct Reservation {
     memory: BodyMemory,
     body: u64,
-    /// Cancelled when the body must give up its memory.
+    /// Cancelled to request that the body gives up its memory.
     evicted: CancellationToken,
 }
 
@@ -134,8 +135,8 @@ impl MemoryState {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
-    /// How much memory must be free so that `address` may reserve `size` more. Afterwards, `address` must leave as much
-    /// free as it holds.
+    /// How much memory must be free so that `address` may reserve `size` more. After the reservation, the free memory
+    /// must be at least what `address` holds.
     fn needed(&self, address: Address, size: usize) -> usize {
         self.held_by(address) + 2 * size
     }
@@ -149,7 +150,7 @@ impl MemoryState {
             held.size = size;
             self.free -= size;
             *self.by_address.entry(address).or_default() += size;
-            // If the receiver was dropped, so is the body's reservation, which frees the memory.
+            // If the receiver was dropped, the body's reservation was dropped too, which frees the memory.
             let _ = granted.send(());
         }
     }

@@ -32,7 +32,7 @@ impl WebhookMetrics {
     ///
     /// # Errors
     ///
-    /// If they are registered already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
         let factory = metrics.factory();
         let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));

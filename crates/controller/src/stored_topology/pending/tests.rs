@@ -136,7 +136,7 @@ fn status_overwritten_since_is_written_again() {
     write(&mut pending, 5);
     let _ = replace(&mut pending, Some("new"), 4);
     assert!(pending.next(&route()).is_none(), "the watch is behind");
-    // The watch has delivered a newer version of the object, which another client has written.
+    // The watch has delivered a newer version of the object, written by another client.
     let _ = replace(&mut pending, Some("new"), 5);
     assert!(pending.next(&route()).is_some());
 }

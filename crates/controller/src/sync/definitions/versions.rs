@@ -88,7 +88,7 @@ async fn check_one(
 
 /// Watches a kind while it can be synced. Checks the kind again when its definition changes, when the watch fails, and
 /// at intervals. If the last full check succeeded, the check at an interval covers only permissions, because a running
-/// watch continues even if they are revoked. Otherwise it is a full check.
+/// watch continues even after permissions are revoked. If the last full check failed, the check is a full check.
 pub(crate) fn watch_while_resolved(
     followed: SourceWatcher,
     client: Client,

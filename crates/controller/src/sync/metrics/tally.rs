@@ -34,7 +34,7 @@ struct ObjectState {
     awaited: Vec<PendingCluster>,
     /// The number of clusters in each state; only for policies.
     clusters: Box<[(PolicyState, usize)]>,
-    /// Whether its own annotation pauses it.
+    /// Whether the object's own annotation pauses it.
     paused: bool,
     /// The time of the fold that determined this state. `None` if the state is only assumed.
     at: Option<Moment>,
@@ -45,7 +45,7 @@ struct ObjectState {
 struct PendingCluster {
     cluster: ClusterName,
     since: Moment,
-    /// Whether the work exists.
+    /// Whether the cluster's work for the object exists.
     sent: bool,
 }
 

@@ -287,7 +287,7 @@ fn status_delay_runs_from_a_report_until_it_is_written() {
         measured.hub.reported(&world.mirror.change(change, Moment(world.now + at)));
     };
     answer(0);
-    // The same report a second time does not count.
+    // A repeated identical report does not count.
     answer(900);
     measured.hub.status_written(&origin, Some(Moment(world.now + 1_200)));
     measured.hub.status_written(&origin, Some(Moment(world.now + 5_000)));

@@ -1,7 +1,8 @@
 //! Limits the memory for large works while they are sent to the hub.
 //!
 //! A work that is not kept in memory is built when it is sent. Such works are built one at a time, on a blocking
-//! thread. So a large policy of one tenant takes neither memory nor threads from other tenants. Small works never wait.
+//! thread. So a large policy of one tenant takes neither memory nor threads from other tenants. Small works do not wait
+//! for memory.
 
 use http::Request;
 use kube::core::request;

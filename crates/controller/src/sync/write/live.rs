@@ -30,7 +30,7 @@ const LIST_THRESHOLD: usize = 16;
 /// For each requested object, a list may return this number of objects. Objects missing from the first page are read
 /// one by one.
 const LIST_LIMIT_FACTOR: usize = 4;
-/// The number of batches that may run at once, so that a slow batch does not block the others.
+/// The number of batches that may run at once, so that a slow batch does not block other batches.
 const CONCURRENT_BATCHES: usize = 4;
 
 /// Confirms the causes of deletes for all keys of a worker. Stops when dropped.
@@ -109,7 +109,7 @@ async fn reply(requests: &Requests, controller: &ControllerName, batch: Vec<Chec
     futures::join!(join_all(readings.values().cloned()), join_all(replies));
 }
 
-/// Futures that read each of `targets`, from a list or one by one. Checks share these futures.
+/// Futures that read each of `targets`, from a list or one by one. Checks of the same target share a future.
 fn readings(requests: &Requests, targets: BTreeSet<ReadTarget>) -> BTreeMap<ReadTarget, SharedRead> {
     let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
     for group in targets.iter().filter_map(ReadTarget::group) {

@@ -56,9 +56,9 @@ pub enum WriteError {
     /// A work of the planned name does not belong to this controller.
     #[error("cluster {cluster} has a ManifestWork {name} of another owner: it is not changed")]
     ForeignWork {
-        /// The cluster.
+        /// The cluster of the work.
         cluster: String,
-        /// The work.
+        /// The name of the work.
         name: String,
     },
     /// Several of a key's writes failed.
@@ -113,7 +113,7 @@ impl WriteError {
     /// Combines the errors of a key's writes. `None` without errors.
     fn from_all(mut errors: Vec<Self>) -> Option<Self> {
         let count = errors.len();
-        // Errors that need a fix come first. Then errors are sorted by text, so that the same errors give the same
+        // Errors that need a fix come first. Errors are also sorted by text, so that equal errors give an equal
         // message.
         errors.sort_by_cached_key(|error| (error.refusal().is_none(), error.to_string()));
         let first = errors.into_iter().next()?;

@@ -48,7 +48,7 @@ pub(super) struct OtherControllerLookup {
     /// The start of each pending lookup.
     pending: Mutex<HashMap<Origin, Instant>>,
     found: Mutex<LookupResults>,
-    /// Held during a list; contains the start of the last list.
+    /// The start of the last list. The lock is held during a list.
     last_list: tokio::sync::Mutex<Option<Instant>>,
 }
 

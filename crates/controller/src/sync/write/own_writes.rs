@@ -115,8 +115,8 @@ impl Expectation for OwnWrites {
 }
 
 /// The clusters on which pending writes of the key `other` block a write of `origin`. The create of a Gateway's work
-/// waits for deletes of works of policies in the same namespace. The delete of a policy's work waits for creates of
-/// works of Gateways in the same namespace.
+/// waits for deletes of policies' works in the same namespace. The delete of a policy's work waits for creates of
+/// Gateways' works in the same namespace.
 #[must_use]
 pub fn conflicting_clusters(
     view: View<'_>,

@@ -55,8 +55,8 @@ pub struct PolicySync {
     refused: RejectedWorks,
     shares: PlannedShares,
     waits: Waits,
-    /// Serializes decisions on creates and deletes that may block each other, until these writes are recorded in
-    /// `expectations`.
+    /// Serializes decisions on creates and deletes of different keys that may have to wait for each other. Held until
+    /// the writes are recorded in `expectations`.
     transition_lock: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
@@ -78,7 +78,7 @@ pub struct PolicySyncOptions {
     pub others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
     /// Publishes the set of synced kinds.
     pub covered: watch::Sender<Option<ControllerScope>>,
-    /// Supervises its tasks; a panic ends the process.
+    /// Supervises the tasks of the sync; a panic ends the process.
     pub tasks: Tasks,
     /// The metrics about the hub.
     pub hub_metrics: HubMetrics,
@@ -192,7 +192,7 @@ impl PolicySync {
             }
             drop(slot.take());
             let _turn = self.large_works.turn().await;
-            // The previous owner of the turn may have built the same parts.
+            // Another key may have built these parts while this key waited for its turn.
             if self.large_works.build(unbuilt()).await.is_err() {
                 return true;
             }

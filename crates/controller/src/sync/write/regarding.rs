@@ -6,7 +6,7 @@ use policy_sync_api::names::Origin;
 use policy_sync_api::{cluster, gateway};
 use policy_sync_sync::{Key, View};
 
-/// The policy, Gateway, GatewayClass or ManagedCluster that `key` concerns; `None` if it does not exist.
+/// The policy, Gateway, GatewayClass or ManagedCluster that `key` concerns; `None` if the object does not exist.
 pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectReference> {
     let origin = match key {
         Key::Works(origin) | Key::Fold(origin) => origin,

@@ -121,7 +121,7 @@ impl Reports {
     }
 
     /// Observes the propagation time of a policy: from its change at `since` until the last cluster applied it at
-    /// `applied`. Counts each generation once, and only changes that this process observed.
+    /// `applied`. Counts each generation once. Changes that this process did not observe do not count.
     pub(super) fn applied(
         &self,
         origin: &Origin,

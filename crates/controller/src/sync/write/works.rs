@@ -147,8 +147,8 @@ pub enum ExistingWork {
     Foreign,
     /// The work belongs to this controller, and the watch has not delivered it yet.
     Lagging,
-    /// The work belongs to this controller, but lacks labels by which the watch selects works. The request restores
-    /// them.
+    /// The work belongs to this controller, but lacks labels by which the watch selects works. The request restores the
+    /// labels.
     Unlabelled(Box<BuiltRequest>),
 }
 

@@ -24,11 +24,12 @@ impl<T> Default for EventQueue<T> {
 }
 
 impl<T> EventQueue<T> {
-    /// Adds an event and returns the dropped one, if any.
+    /// Adds an event. Returns the event that is dropped for it, if any.
     ///
     /// - If the tenant has used up its share, the new event is dropped.
     /// - If the queue is full, the newest event of the tenant with the most events is dropped.
-    /// - If no other tenant has more events than this tenant would have, the new event is dropped instead.
+    /// - If the queue is full and no tenant has more events than the new event's tenant would have, the new event is
+    ///   dropped.
     pub(super) fn push(&mut self, tenant: Tenant, event: T) -> Option<T> {
         let tenant: Arc<str> = tenant.into();
         let own = self.events.count(&tenant);

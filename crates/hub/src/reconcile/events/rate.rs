@@ -15,7 +15,7 @@ const REFILL_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of remembered tenants.
 const MAX_TENANTS: usize = 1_024;
 
-/// By tenant, the time when its burst is fully available again (the generic cell rate algorithm, ITU-T I.371).
+/// For each tenant, the time when its burst is fully available again (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug, Default)]
 pub(super) struct EventRateLimiter(HashMap<Arc<str>, Instant>);
 

@@ -42,7 +42,7 @@ pub struct Elector {
     observed: ObservedLease,
     /// The Lease as this process last wrote it.
     held: Option<Lease>,
-    /// The last logged error, so that a repeated one is not logged again.
+    /// The last logged error, so that a repeated error is not logged again.
     last_error: Option<String>,
 }
 
@@ -197,7 +197,7 @@ impl Elector {
     }
 
     async fn with_timeout<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
-        // An attempt that hangs must leave time for another one within the term.
+        // An attempt that hangs must leave time for another attempt within the term.
         let limit = self.options.duration / 4;
         Ok(tokio::time::timeout(limit, request).await.map_err(|_| LeaseError::Timeout)??)
     }

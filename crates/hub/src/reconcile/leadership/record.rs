@@ -15,8 +15,8 @@ pub(super) fn holder(lease: &Lease) -> Option<&str> {
 
 /// The last change that a follower saw in another process's Lease.
 ///
-/// The times in a Lease come from the holder's clock and are not compared with any other. A change of the Lease shows
-/// that its holder is alive.
+/// The times in a Lease come from the holder's clock and are not compared with any other clock. A change of the Lease
+/// shows that its holder is alive.
 #[derive(Debug, Default)]
 pub(super) struct ObservedLease {
     last: Option<(LeaseSpec, Instant)>,

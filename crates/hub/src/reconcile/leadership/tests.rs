@@ -22,7 +22,7 @@ fn taken_after(observed: &mut ObservedLease, lease: &Lease, seconds: u64, start:
 #[test]
 fn lease_is_taken_if_unchanged_for_its_duration() {
     let (start, mut observed) = (Instant::now(), ObservedLease::default());
-    // By the holder's clock, the renewal is years ago, or years ahead.
+    // By the holder's clock, the renewal is years in the past or in the future.
     for renewed in [0, 10_000_000_000] {
         let lease = held_by("other", renewed);
         assert!(!taken_after(&mut observed, &lease, 100, start));

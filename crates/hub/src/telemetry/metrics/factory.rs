@@ -22,7 +22,7 @@ impl MetricFactory<'_> {
     ///
     /// # Errors
     ///
-    /// If the name is invalid or already registered. The same holds for the other functions.
+    /// If the name is invalid or already registered.
     pub fn counter(self, name: &str, help: &str) -> MetricResult<IntCounter> {
         self.put(IntCounter::new(name, help)?)
     }

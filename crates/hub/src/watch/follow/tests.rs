@@ -65,7 +65,7 @@ impl Script {
         self.answer(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
     }
 
-    /// Servers send an event's type before its object, and the decoder of raw specs relies on that.
+    /// Servers send an event's type before its object. The decoder of raw specs relies on this order.
     fn watch(self, events: &[(&str, Value)]) -> Self {
         let lines: Vec<String> = events
             .iter()
@@ -158,7 +158,7 @@ async fn restored_hub_ends_the_process_after_five_minutes() {
     tokio::time::advance(RESTORE_TIMEOUT - Duration::from_secs(1)).await;
     fails(old());
     assert_eq!(fixture.tasks.check(), Ok(()));
-    // A current list resets the time.
+    // A list that is not outdated resets the time.
     fixture.play(&Script::default().list("21", None, &["web"])).await;
     fails(old());
     tokio::time::advance(RESTORE_TIMEOUT / 2).await;

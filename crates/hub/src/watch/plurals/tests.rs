@@ -35,7 +35,7 @@ fn plurals_resolve_as_in_kubectl() {
         ("events.events.k8s.io", of("events.k8s.io", "v1", "events")),
         ("gateways", of("gateway.networking.k8s.io", "v1", "gateways")),
         ("gateways.networking.istio.io", of("networking.istio.io", "v1", "gateways")),
-        // The hub serves this kind only in a version that is not the preferred one.
+        // The hub serves `grants` only in a version that is not the preferred version.
         ("grants", of("gateway.networking.k8s.io", "v1beta1", "grants")),
         ("bindings", ResolvedPlural::NotWatchable),
         ("Pod", ResolvedPlural::NotServed),

@@ -142,7 +142,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// All elements, which are sequences.
+    /// All remaining elements; `None` unless each of them is a sequence.
     pub(super) fn sequences(self) -> Option<Vec<Self>> {
         self.all(Self::sequence)
     }
@@ -157,7 +157,7 @@ impl<'d> Fields<'d> {
         self.element(CONTEXT, true, tag).map(|element| Self(element.contents))
     }
 
-    /// All elements, each read by `read`.
+    /// All remaining elements, each parsed by `read`.
     pub(super) fn all<T>(mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut items = Vec::new();
         while !self.0.is_empty() {
@@ -223,12 +223,12 @@ impl<'d> Fields<'d> {
 #[derive(Debug)]
 pub(super) struct Algorithm<'d> {
     pub(super) name: Oid,
-    /// The element with the parameters; empty without them.
+    /// The element with the parameters; empty if there are none.
     pub(super) parameters: &'d [u8],
 }
 
 impl Raw<'_> {
-    /// The value in Go's JSON; `None` if it is invalid.
+    /// The value of the element in Go's JSON; `None` if the element is invalid.
     pub(super) fn attribute_value(self, writer: &mut json::Writer) -> Option<AttributeValue> {
         use AttributeValue::{Other, Text};
         if self.is_constructed || self.class != UNIVERSAL {

@@ -42,10 +42,10 @@ pub(super) struct Certificate<'d> {
     pub(super) raw_subject: &'d [u8],
     pub(super) raw_issuer: &'d [u8],
     pub(super) signature: Vec<u8>,
-    /// Go's number of the algorithm.
+    /// Go's number of the signature algorithm.
     pub(super) signature_algorithm: i64,
     pub(super) public_key: PublicKey,
-    /// 1 to 3, or `i64::MIN` after an overflow.
+    /// The version: 1 to 3, or `i64::MIN` after an overflow.
     pub(super) version: i64,
     serial_number: BigInt,
     issuer: Name,
@@ -132,13 +132,13 @@ impl<'d> Certificate<'d> {
         })
     }
 
-    /// The value of the extension with this number below 2.5.29.
+    /// The value of the extension with the object identifier 2.5.29.`number`.
     pub(super) fn extension(&self, number: u32) -> Option<&'d [u8]> {
         let is = |extension: &&Extension<'d>| extension.name == [2, 5, 29, number];
         self.extensions.iter().find(is).map(|extension| extension.value)
     }
 
-    /// The fields of Go's `Certificate`, and OPA's `URIStrings` with `uri_strings`.
+    /// The fields of Go's `Certificate`. If `uri_strings`, also OPA's `URIStrings`.
     pub(super) fn value(&self, writer: &mut Writer, uri_strings: bool) -> Value {
         let [raw, tbs, key, subject, issuer, signature] = [
             self.raw,
@@ -181,7 +181,7 @@ fn algorithm(mut fields: Reader<'_>) -> Option<Algorithm<'_>> {
     Some(Algorithm { name, parameters })
 }
 
-/// Extensions without duplicates.
+/// The extensions in `list`; `None` if one is invalid or occurs twice.
 fn extensions(mut list: Reader<'_>) -> Option<Vec<Extension<'_>>> {
     let mut extensions = Vec::new();
     let mut names = BTreeSet::new();

@@ -89,9 +89,9 @@ impl<'d> Constraints<'d> {
     }
 }
 
-/// Constraints of each type; `None` without a constraint of the type.
+/// The constraints on each type of names; `None` if there is no constraint on the type.
 struct Names<'d> {
-    /// Networks of IPv4 and those of IPv6.
+    /// The networks of IPv4, and the networks of IPv6.
     ips: Option<[Vec<Network<'d>>; 2]>,
     dns: Option<Domains<'d>>,
     uris: Option<Domains<'d>>,
@@ -165,8 +165,8 @@ enum Domains<'d> {
     Of {
         /// The names, sorted by their characters from the last to the first.
         sorted: Vec<&'d str>,
-        /// For excluded names: each name in lowercase, without its first label. An excluded name also excludes the
-        /// pattern `*` with the same remaining labels.
+        /// For excluded names: each name in lowercase, without its first label. An excluded name such as
+        /// `a.example.com` also excludes `*.example.com`.
         parents: BTreeSet<String>,
     },
 }

@@ -55,7 +55,7 @@ impl<'d> Bits<'d> {
         is_valid.then_some(Self { bytes, unused: *unused })
     }
 
-    /// Whether this bit is set, counted from the first.
+    /// Whether the bit with this number is set. The first bit has the number 0.
     pub(super) fn is_set(self, bit: usize) -> bool {
         let is_used = bit + usize::from(self.unused) < 8 * self.bytes.len();
         is_used && self.bytes[bit / 8] >> (7 - bit % 8) & 1 == 1

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use num_bigint::BigUint;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
 
-/// The name of a curve.
+/// A curve that Go supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extensions) enum Curve {
     P224,
@@ -26,7 +26,8 @@ impl Curve {
         }
     }
 
-    /// The name in a JWK ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-6.2.1.1)), which P-224 lacks.
+    /// The name in a JWK ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-6.2.1.1)); `None` for P-224, which
+    /// has no such name.
     pub(super) fn jwk(self) -> Option<&'static str> {
         match self {
             Self::P224 => None,
@@ -108,7 +109,7 @@ impl Curve {
     }
 }
 
-/// P-224 ([SP 800-186](https://doi.org/10.6028/NIST.SP.800-186)): the maintained crates lack it.
+/// P-224 ([SP 800-186](https://doi.org/10.6028/NIST.SP.800-186)), which the maintained crates lack.
 static CURVE: LazyLock<P224> = LazyLock::new(|| {
     let number = |digits: &[u8]| BigUint::parse_bytes(digits, 16).unwrap_or_default();
     P224 {
@@ -238,8 +239,8 @@ impl Point {
     }
 }
 
-/// The public key of this private key of X25519 ([RFC 7748](https://www.rfc-editor.org/rfc/rfc7748#section-5)). `ring`
-/// creates only new keys.
+/// The public key of this private key of X25519 ([RFC 7748](https://www.rfc-editor.org/rfc/rfc7748#section-5)). It is
+/// computed here, because `ring` accepts only private keys that it has created.
 pub(super) fn x25519_public(private: &[u8; 32]) -> [u8; 32] {
     let prime = (BigUint::from(1_u8) << 255_u8) - 19_u8;
     let minus = |one: &BigUint, other: &BigUint| (&prime + one - other) % &prime;

@@ -12,14 +12,14 @@ use super::json::{self, Writer};
 use super::names::LargeOid;
 use super::urls::Url;
 
-/// Numbers of extensions below 2.5.29.
+/// Object identifiers of extensions: the numbers after 2.5.29.
 pub(super) const SUBJECT_ALTERNATIVE_NAME: u32 = 17;
 pub(super) const NAME_CONSTRAINTS: u32 = 30;
 const AUTHORITY_INFORMATION: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 1, 1];
 const OCSP: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 48, 1];
 const ISSUERS: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 48, 2];
 
-/// Tags of names.
+/// Tags of alternative names.
 const EMAIL: u8 = context(1);
 const DNS: u8 = context(2);
 const URI: u8 = context(6);
@@ -113,7 +113,7 @@ impl<'d> AlternativeNames<'d> {
 /// An address range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network<'d> {
-    /// Four or 16 bytes, as the mask.
+    /// The address, of four or 16 bytes. The mask has the same length.
     pub(super) ip: &'d [u8],
     pub(super) mask: &'d [u8],
 }
@@ -166,7 +166,7 @@ impl<'d> Subtrees<'d> {
     }
 }
 
-/// Whether `mask` has ones and then zeros.
+/// Whether `mask` consists of ones followed by zeros.
 fn is_mask(mask: &[u8]) -> bool {
     let end = mask.iter().position(|byte| *byte != 0xff).unwrap_or(mask.len());
     let is_last = |byte: &u8| byte.leading_ones() + byte.trailing_zeros() >= 8;
@@ -186,7 +186,7 @@ pub(super) struct Details<'d> {
     pub(super) unknown_usages: Vec<Oid>,
     /// Whether the certificate belongs to an authority, if stated.
     pub(super) is_authority: Option<bool>,
-    /// -1 without a limit, and 0 without the extension.
+    /// The path length: -1 without a limit, and 0 without the extension.
     pub(super) path_length: i64,
     pub(super) subject_key: Option<&'d [u8]>,
     pub(super) authority_key: Option<&'d [u8]>,
@@ -197,10 +197,10 @@ pub(super) struct Details<'d> {
     pub(super) permitted: Subtrees<'d>,
     pub(super) excluded: Subtrees<'d>,
     revocation_lists: Vec<&'d [u8]>,
-    /// The policies, if the certificate has the extension.
+    /// The certificate policies, if the certificate has the extension for them.
     pub(super) policies: Option<Vec<LargeOid<'d>>>,
-    /// The number of further certificates in the chain to which the constraint does not apply yet; `None` without the
-    /// constraint. This also holds for the two fields below.
+    /// The number of further certificates in the chain to which the constraint does not apply yet. `None` if the
+    /// certificate has no such constraint. This also holds for the two fields below.
     pub(super) inhibit_any_policy: Option<i64>,
     pub(super) inhibit_policy_mapping: Option<i64>,
     pub(super) require_explicit_policy: Option<i64>,
@@ -209,7 +209,7 @@ pub(super) struct Details<'d> {
 }
 
 impl<'d> Details<'d> {
-    /// The details in `extensions`; `None` if one is invalid.
+    /// The details in `extensions`; `None` if an extension is invalid.
     pub(super) fn parse(extensions: &[Extension<'d>]) -> Option<Self> {
         let mut details = Self {
             key_usage: 0,
@@ -249,7 +249,7 @@ impl<'d> Details<'d> {
         Some(details)
     }
 
-    /// Reads the extension with this number below 2.5.29. Returns whether Go handles the whole extension.
+    /// Reads the extension with the object identifier 2.5.29.`number`. Returns whether Go handles the whole extension.
     fn read(&mut self, number: u32, extension: &Extension<'d>) -> Option<bool> {
         let mut value = Reader(extension.value);
         match number {

@@ -15,7 +15,7 @@ pub(super) fn is_domain(name: &[u8], is_constraint: bool) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mailbox {
     local: Vec<u8>,
-    /// In lowercase.
+    /// The domain in lowercase.
     pub(super) domain: String,
 }
 
@@ -36,7 +36,7 @@ impl Mailbox {
     }
 }
 
-/// The local part of a mailbox after its opening quote, and the rest.
+/// The quoted local part of a mailbox after its opening quote, and the rest.
 fn quoted_local(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut local = Vec::new();
     loop {
@@ -55,7 +55,7 @@ fn quoted_local(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// The local part of a mailbox, and the rest.
+/// The unquoted local part of a mailbox, and the rest.
 fn local(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut local = Vec::new();
     while let Some((byte, after)) = rest.split_first() {
@@ -104,7 +104,7 @@ pub(super) fn is_for_host(host: &str, names: &[&str], addresses: &[&[u8]]) -> bo
     })
 }
 
-/// Whether `host` is a valid name. With `*` as its first label, it is valid only as a pattern.
+/// Whether `host` is a valid name. A name whose first label is `*` is valid only if `is_pattern`.
 fn is_host(host: &str, is_pattern: bool) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()

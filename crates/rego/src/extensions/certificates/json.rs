@@ -39,7 +39,7 @@ impl Writer {
         }
     }
 
-    /// The text of bytes that are not necessarily UTF-8.
+    /// Converts bytes that are not necessarily UTF-8 to a text.
     pub(super) fn lossy(&mut self, text: &[u8]) -> Value {
         let text = lossy(text);
         self.text(&text)
@@ -70,7 +70,7 @@ pub(super) fn oid(oid: &[u32]) -> Value {
     oid.iter().map(|component| u64::from(*component).into()).collect::<Vec<Value>>().into()
 }
 
-/// A list of the elements. Go writes `null` for a list that was never created.
+/// A list of the elements; `null` if there are none, because Go does not create such a list.
 pub(super) fn list<T>(items: &[T], value: impl FnMut(&T) -> Value) -> Value {
     match items {
         [] => Value::Null,

@@ -126,7 +126,7 @@ pub(in crate::extensions) enum PublicKey {
 }
 
 impl PublicKey {
-    /// The key of this algorithm; `None` if it is invalid.
+    /// The key of this algorithm in `bits`; `None` if the key is invalid.
     pub(super) fn parse(algorithm: &Algorithm<'_>, bits: Bits<'_>) -> Option<Self> {
         let bytes = bits.right_aligned();
         let parameters = algorithm.parameters;
@@ -154,7 +154,7 @@ impl PublicKey {
         }
     }
 
-    /// Go's number of the algorithm.
+    /// Go's number of the key's algorithm.
     pub(super) fn number(&self) -> i64 {
         match self {
             Self::Unknown => 0,

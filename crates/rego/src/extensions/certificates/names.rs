@@ -12,7 +12,7 @@ pub(super) const T61_STRING: u8 = 0x14;
 pub(super) const IA5_STRING: u8 = 0x16;
 pub(super) const BMP_STRING: u8 = 0x1e;
 
-/// Attribute types below 2.5.4.
+/// Object identifiers of attribute types: the numbers after 2.5.4.
 const COMMON_NAME: u32 = 3;
 const SERIAL_NUMBER: u32 = 5;
 const LISTS: [(u32, &str); 7] = [
@@ -70,7 +70,7 @@ impl Name {
         Some(Self(attributes))
     }
 
-    /// The texts of the attributes of this type below 2.5.4.
+    /// The texts of the attributes of the type 2.5.4.`kind`.
     fn texts(&self, kind: u32) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(move |attribute| match &attribute.value {
             AttributeValue::Text(text) if attribute.kind == [2, 5, 4, kind] => Some(text.as_str()),

@@ -101,7 +101,7 @@ impl<'d> Graph<'d> {
         self.leaf(ANY).is_some() || self.strata.iter().flat_map(BTreeMap::values).any(is_valid)
     }
 
-    /// Adds the policies of `certificate`.
+    /// Adds the `policies` of the next certificate of the chain.
     fn add(&mut self, policies: &[LargeOid<'d>], may_have_any: bool) {
         self.descend();
         let parent_with_any = self.parents().find(|(policy, _)| *policy == ANY).map(|(_, node)| node);
@@ -128,7 +128,7 @@ impl<'d> Graph<'d> {
         self.prune();
     }
 
-    /// Applies mappings of policies; `None` if one is invalid.
+    /// Applies mappings of policies; `None` if a mapping is invalid.
     fn map(&mut self, mappings: &[[LargeOid<'d>; 2]], may_map: bool) -> Option<()> {
         let mut subjects: BTreeMap<LargeOid<'d>, Vec<LargeOid<'d>>> = BTreeMap::new();
         for [issuer, subject] in mappings {

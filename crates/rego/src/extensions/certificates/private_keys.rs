@@ -39,7 +39,7 @@ pub(super) struct Rsa {
     private: BigUint,
     /// At least two primes.
     primes: Vec<BigUint>,
-    /// The private exponent for each of the first two primes, and the inverse of the second modulo the first.
+    /// The private exponent for each of the first two primes, and the inverse of the second prime modulo the first.
     residues: [BigUint; 3],
     /// For each prime after the second: the private exponent, the inverse of the product of the previous primes, and
     /// that product.
@@ -50,7 +50,7 @@ pub(super) struct Rsa {
 ///
 /// # Errors
 ///
-/// When it is too large.
+/// When the key is too large.
 type Parsed = Result<Option<PrivateKey>>;
 
 /// Parses PKCS #1, PKCS #8 or SEC 1, as Go's TLS does.
@@ -108,7 +108,7 @@ fn pkcs1_numbers(der: &[u8]) -> Option<Numbers> {
     for mut other in others {
         let mut number = || cryptobyte::integer(other.contents(INTEGER)?);
         primes.push(number()?);
-        // The exponent and the coefficient are recomputed.
+        // The exponent and the coefficient are not used, because Go recomputes them.
         number().and(number())?;
     }
     let positive = |number: BigInt| (number.sign() == Sign::Plus).then(|| number.into_parts().1);
@@ -182,8 +182,7 @@ fn two_primes(
     is_inverse.then_some([of_first, of_second, inverse])
 }
 
-/// The values for the first two primes, and the values for each further prime. `None` if two primes have a common
-/// factor.
+/// The values of the fields `residues` and `others` of an RSA key. `None` if two primes have a common factor.
 fn many_primes(private: &BigUint, primes: &[BigUint]) -> Option<([BigUint; 3], Vec<[BigUint; 3]>)> {
     let one = BigUint::from(1_u8);
     if primes.iter().any(|prime| *prime <= one) {
@@ -254,7 +253,7 @@ pub(super) fn sec1(der: &[u8], curve: Option<Oid>) -> Option<PrivateKey> {
 }
 
 impl PrivateKey {
-    /// Whether `public` is the public part of this key, for a signature algorithm.
+    /// Whether `public` is the public part of this key. False for keys of algorithms that cannot sign.
     pub(super) fn has_public(&self, public: &PublicKey) -> bool {
         match (self, public) {
             (Self::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {

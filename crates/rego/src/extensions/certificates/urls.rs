@@ -139,7 +139,7 @@ impl Url {
         Some(url)
     }
 
-    /// The fields of Go's `URL`. A user is an empty object, because the fields of Go's `Userinfo` are private.
+    /// The fields of Go's `URL`. The user is an empty object, because the fields of Go's `Userinfo` are private.
     pub(super) fn value(&self, writer: &mut Writer) -> Value {
         let user = self.user.as_ref().map_or(Value::Null, |_| Value::new_object());
         let [opaque, host, path, raw_path, raw_query, fragment, raw_fragment] = [
@@ -229,7 +229,7 @@ fn encoded(part: UrlComponent, raw: &[u8], text: &[u8]) -> Vec<u8> {
     if is_valid {
         return raw.to_vec();
     }
-    // Go writes this path unchanged.
+    // Go writes the path `*` unchanged.
     if part == UrlComponent::Path && text == b"*" {
         return text.to_vec();
     }

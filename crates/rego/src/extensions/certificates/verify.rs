@@ -21,9 +21,9 @@ const MODULUS: u64 = 8_192;
 pub(super) struct Options {
     /// The name or address of a host; empty for any host.
     pub(super) host: String,
-    /// The time in nanoseconds since the epoch.
+    /// The time at which the chain must be valid, in nanoseconds since the epoch.
     pub(super) time: i128,
-    /// Go's numbers of extended key usages; if empty, that of a TLS server.
+    /// Go's numbers of extended key usages; if empty, the usage of a TLS server.
     pub(super) usages: Vec<i64>,
 }
 
@@ -49,8 +49,8 @@ struct Search<'c, 'd> {
     chains: Vec<Chain<'c, 'd>>,
 }
 
-/// The first valid chain that begins with the last certificate and ends with the first one. All other certificates may
-/// be between them. `None` if there is no valid chain.
+/// The first valid chain that begins with the last of `certificates` and ends with the first of them. All others may be
+/// between them. `None` if there is no valid chain.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub(super) fn chain<'c, 'd>(
 }
 
 impl<'c, 'd> Search<'c, 'd> {
-    /// Adds all chains that begin with `chain`.
+    /// Adds to `chains` all chains that begin with `chain`.
     fn extend(&mut self, chain: &Chain<'c, 'd>) -> Result<()> {
         let Some(child) = chain.last().copied() else { return Ok(()) };
         let roots = self.parents(&[self.root], child).into_iter().map(|parent| (Kind::Root, parent));
@@ -119,8 +119,8 @@ impl<'c, 'd> Search<'c, 'd> {
         Ok(())
     }
 
-    /// The certificates among `pool` that may have issued `child`. Certificates with the key id that `child` names come
-    /// first.
+    /// The certificates among `pool` that may have issued `child`. Certificates that have the authority key id of
+    /// `child` come first.
     fn parents(&self, pool: &[&'c Certificate<'d>], child: &Certificate<'d>) -> Vec<&'c Certificate<'d>> {
         let rank = |parent: &&Certificate<'d>| {
             let named = child.details.authority_key.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The syntax trees of documents. Their JSON has the names of gqlparser's structs.
 //!
 //! Encoding omits null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored,
-//! null is the default, and a value of another type is an error.
+//! null becomes the default, and a value of the wrong type is an error.
 //!
 //! Decoding rejects two things that Go accepts: fields that only validation sets, and names that differ in case.
 
@@ -167,7 +167,7 @@ macro_rules! plain {
     )* };
 }
 
-/// A comment of a node. For some nodes, gqlparser does not decode it from JSON.
+/// A comment that gqlparser writes to JSON, but does not read from JSON.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EncodeOnlyComment(pub(super) Option<CommentGroup>);
 

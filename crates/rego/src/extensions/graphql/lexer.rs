@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
     ///
     /// # Errors
     ///
-    /// If it is invalid.
+    /// If the token is invalid.
     pub(super) fn token(&mut self) -> Result<Token, DocumentError> {
         self.skip_spaces();
         let start = self.at;
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         accepted
     }
 
-    /// The number of digits skipped.
+    /// Skips digits, and returns their number.
     fn digits(&mut self) -> usize {
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         self.at += digits;

@@ -1,5 +1,5 @@
-//! Parses documents like gqlparser's `parser` package, with its deviations from the specification and its places for
-//! comments.
+//! Parses documents like gqlparser's `parser` package. Deviations from the specification, and the places of comments in
+//! the tree, are those of gqlparser.
 
 mod query;
 mod schema;
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         Ok(self.peek_kind()? == Kind::Mark(mark))
     }
 
-    /// Whether the next token has this text. As in gqlparser, it may be a string.
+    /// Whether the next token has this text. As in gqlparser, the token may be a string.
     fn has_text(&mut self, text: &str) -> Result<bool, DocumentError> {
         Ok(self.peek()?.text == text)
     }

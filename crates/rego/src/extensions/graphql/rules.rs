@@ -1,8 +1,8 @@
 //! Validates operations against a schema by the default rules of gqlparser's `validator/rules` package.
 //!
-//! Only the verdict matters, so the first violation ends the validation. gqlparser stores the definitions of nodes in
-//! the tree. Here, functions pass the definitions as arguments, because a definition depends only on the place of a
-//! node.
+//! The first violation ends the validation, because the result only states whether a document is valid. gqlparser
+//! stores the definitions of nodes in the tree. Here, functions pass the definitions as arguments, because a definition
+//! depends only on the place of a node.
 
 mod overlaps;
 mod values;
@@ -23,7 +23,7 @@ use super::{DocumentError, Steps, VALIDATION_LEVELS};
 ///
 /// # Errors
 ///
-/// If it is invalid or the check exceeds a limit.
+/// If the document is invalid or the check exceeds a limit.
 pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) -> Result<(), DocumentError> {
     let typename = FieldDefinition {
         name: "__typename".into(),
@@ -252,7 +252,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The definition of a field of this type.
+    /// The definition of `field` in the type `parent`.
     fn definition(
         &'a self,
         field: &Field,
@@ -297,7 +297,7 @@ impl<'a> Walker<'a> {
         state.overlaps.borrow_mut().check(self, selected)
     }
 
-    /// Whether the two types have an object type in common.
+    /// Checks that the two types have an object type in common. Unknown types are accepted.
     fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), DocumentError> {
         let (Some(parent), Some(fragment)) = (parent, self.schema.get(condition)) else { return Ok(()) };
         if !is_composite(parent) || !is_composite(fragment) {

@@ -58,7 +58,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// If it is invalid or the check exceeds a limit.
+    /// If the document is invalid or the check exceeds a limit.
     pub(super) fn new(document: SchemaDocument, steps: &Steps) -> Result<Self, DocumentError> {
         static PARSED: LazyLock<Option<SchemaDocument>> = LazyLock::new(|| {
             let mut prelude = parser::schema(PRELUDE).ok()?;

@@ -26,7 +26,7 @@ pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
     Some(json(values)?.saturating_add(indented.saturating_mul(GROWTH)))
 }
 
-/// The nesting depth of a value. [`copied`] has limited it already.
+/// The nesting depth of a value. Callers call [`copied`] first, which limits the depth of this recursion.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -36,7 +36,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The nodes of a YAML document, and their values. Values of aliases are checked when they are created.
+/// The nodes of a YAML document, and their values. Values of aliases are not included: the memory limit is checked when
+/// they are created.
 pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
     /// The bytes for the nodes of a key and its value, with the positions of scalars.
     const NODE_BYTES: usize = 10 * ELEMENT;
@@ -81,7 +82,8 @@ fn tokens(text: &str) -> usize {
     starts.count() + 1
 }
 
-/// Schemas and documents in the form for validation. Parsed schemas and errors are checked when they are created.
+/// Schemas and documents in the form for validation. Parsed schemas and errors are not included: the memory limit is
+/// checked when they are created.
 pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     /// The bytes for a key and a number.
     const VALUE: usize = 3 * ELEMENT;
@@ -133,7 +135,7 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
     Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
 }
 
-/// The paths in the form for the engine, and as given.
+/// The paths in the form for the engine, and the original paths.
 pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
     let mut bytes = 0_usize;
     let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));

@@ -31,7 +31,8 @@ pub(super) fn lossy(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(4))
 }
 
-/// A text in uppercase or lowercase. There, a letter of two bytes may have three bytes, or become several letters.
+/// A text in uppercase or lowercase. A change of case may turn a letter of two bytes into three bytes, or into several
+/// letters.
 pub(super) fn cased(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
@@ -143,7 +144,7 @@ pub(super) fn encoded(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// The parameters of a query. A key is repeated for each of its values.
+/// The encoded parameters of a query. A key is repeated for each of its values.
 pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
     let Some(Value::Object(fields)) = values.first() else { return Some(0) };
     let mut bytes = 0_usize;
@@ -162,7 +163,7 @@ pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
     grown(bytes)
 }
 
-/// The parameters of a query.
+/// The decoded parameters of a query.
 pub(super) fn parameters(values: &[Value]) -> Option<usize> {
     let Some(Value::String(query)) = values.first() else { return Some(0) };
     let count = query.matches('&').count() + 1;

@@ -13,7 +13,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// The number of `value`, if it is one.
+    /// `value` as a decimal; `None` if it is not a number.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let Value::Number(number) = value else { return None };
         if let Some(big) = number.as_big() {
@@ -45,7 +45,7 @@ impl Decimal {
         self.digits.sign() == Sign::Plus
     }
 
-    /// The integer of 64 bits, if it is one.
+    /// The number as an integer; `None` unless it is an integer of 64 bits.
     pub(super) fn as_i64(&self) -> Option<i64> {
         let exponent = u32::try_from(self.exponent).ok()?;
         i64::try_from(&self.digits).ok()?.checked_mul(10_i64.checked_pow(exponent)?)
@@ -56,7 +56,7 @@ impl Decimal {
         format!("{}e{}", self.digits, self.exponent).parse().ok().filter(|float: &f64| float.is_finite())
     }
 
-    /// The digits of both numbers with the same exponent.
+    /// The digits of both numbers, scaled to the smaller of their exponents.
     fn aligned(&self, other: &Self) -> (BigInt, BigInt) {
         let exponent = self.exponent.min(other.exponent);
         let digits = |number: &Self| &number.digits * power(number.exponent - exponent);

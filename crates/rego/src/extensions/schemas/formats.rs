@@ -14,7 +14,7 @@ use crate::re2::PatternError;
 ///
 /// # Errors
 ///
-/// Ends the evaluation if the engine cannot decide this.
+/// Ends the evaluation if `text` has a construct that this crate cannot check.
 pub(super) fn is_of(format: &str, text: &str) -> Result<bool> {
     Ok(match format {
         "date" => date(text) == Some(""),

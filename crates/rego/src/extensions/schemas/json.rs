@@ -25,7 +25,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// If it has more than [`LEVELS`] levels or a number beyond 64-bit floating point.
+    /// If the value has more than [`LEVELS`] levels or a number beyond 64-bit floating point.
     pub(super) fn of(builtin: &str, value: &Value, level: usize) -> Result<Self> {
         ensure!(level <= LEVELS, "{builtin}: a value with more than {LEVELS} levels is not supported");
         let item = |value: &Value| Self::of(builtin, value, level + 1);

@@ -67,7 +67,7 @@ pub(super) struct SchemaNode {
     pub(super) reference: Option<Id>,
     pub(super) properties: BTreeMap<String, Id>,
     pub(super) additional_properties: BoolOrSchema,
-    /// The schemas of properties whose names match a pattern.
+    /// The schemas of properties whose names match a regular expression.
     pub(super) pattern_properties: Vec<(Pattern, Id)>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
@@ -96,7 +96,7 @@ pub(super) struct SchemaNode {
     pub(super) otherwise: Option<Id>,
 }
 
-/// A schema with all its nested schemas. The first is the root.
+/// A schema with all its nested schemas. The first schema is the root.
 pub(super) struct Schema {
     pub(super) nodes: Vec<SchemaNode>,
 }
@@ -107,7 +107,7 @@ type Fields = BTreeMap<String, Json>;
 struct Parser<'j> {
     document: &'j Json,
     pool: Pool,
-    /// The draft of the document, if it has one.
+    /// The draft that the document names in `$schema`, if any.
     draft: Option<Draft>,
     nodes: Vec<SchemaNode>,
     references: HashMap<String, Id>,

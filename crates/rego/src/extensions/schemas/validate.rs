@@ -528,7 +528,7 @@ impl<'s> Validation<'s> {
         Ok(())
     }
 
-    /// Whether a pattern matches the property `name`.
+    /// Validates the property `name` against the schemas whose patterns match it. Returns whether a pattern matches.
     fn patterns(
         &mut self,
         node: &'s SchemaNode,

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 /// The default precision of `%e` and `%f`.
 const PRECISION: usize = 6;
-/// The smallest exponent that `%g` without a precision shows.
+/// The smallest positive exponent that `%g` without a precision writes as an exponent.
 const EXPONENT: i64 = 6;
 /// The number of stored mantissa bits, and the exponent of the last bit.
 const MANTISSA: u32 = 52;
@@ -77,7 +77,8 @@ pub(super) fn with_point(number: &str, verb: char, precision: Option<usize>) -> 
     format!("{mantissa}{point}{}{tail}", "0".repeat(missing))
 }
 
-/// The significant digits of `float`, `count` of them or as many as necessary, and its decimal exponent.
+/// The significant digits of `float`, and its decimal exponent. Without a `count`, there are as many digits as
+/// necessary.
 fn digits(float: f64, count: Option<usize>) -> (String, i64) {
     let text = match count {
         Some(count) => format!("{:.*e}", count - 1, float.abs()),

@@ -60,9 +60,9 @@ const OTHER_ALGORITHMS: [&str; 28] = [
 /// A key.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// The key ID; empty without one.
+    /// The key ID; empty if the key has none.
     pub(super) id: String,
-    /// The algorithm of the key; empty without one.
+    /// The algorithm of the key; empty if the key names none.
     pub(super) algorithm: String,
     material: Material,
     is_private: bool,
@@ -84,7 +84,7 @@ pub(super) enum Material {
 }
 
 impl Key {
-    /// The key of a `secret`.
+    /// Creates a key from the bytes of `secret`.
     pub(super) fn of_secret(secret: &str) -> Self {
         Self {
             id: String::new(),
@@ -142,11 +142,11 @@ impl Key {
     }
 }
 
-/// The keys in `text`; `None` if it is invalid.
+/// The keys in `text`; `None` if the text is invalid.
 ///
 /// # Errors
 ///
-/// If there are too many.
+/// If there are too many keys.
 pub(super) fn parse(builtin: &str, text: &str) -> Result<Option<Vec<Key>>> {
     if let Some((block, rest)) = pem::first_block(text) {
         let material = match block.label {
@@ -188,7 +188,7 @@ fn material(key: PublicKey) -> Material {
     }
 }
 
-/// Returns `key`, unless its algorithm has another purpose.
+/// Returns `key`, unless its algorithm is not for signatures of tokens.
 fn listed(key: Key) -> Option<Key> {
     (key.algorithm.is_empty() || ALGORITHMS.contains(&key.algorithm.as_str())).then_some(key)
 }

@@ -13,7 +13,7 @@ const BASE64: GeneralPurpose =
 
 /// A PEM block.
 pub(in crate::extensions) struct Block<'t> {
-    /// For example `CERTIFICATE`.
+    /// The label, for example `CERTIFICATE`.
     pub(in crate::extensions) label: &'t str,
     pub(in crate::extensions) bytes: Vec<u8>,
 }

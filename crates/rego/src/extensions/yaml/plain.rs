@@ -146,7 +146,8 @@ fn time(text: &str) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-/// The number at the start of `text`, with `least` to `most` digits and at most `largest`, and the text after it.
+/// The number at the start of `text`, and the text after it. The number has `least` to `most` digits and is at most
+/// `largest`.
 fn number(text: &str, least: usize, most: usize, largest: u32) -> Option<(u32, &str)> {
     let length = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(length);

@@ -1,7 +1,8 @@
 //! Parses YAML documents.
 //!
 //! go-yaml parses YAML 1.1 in the way of [libyaml](https://pyyaml.org/wiki/LibYAML), whereas the parser of this process
-//! implements YAML 1.2. They agree on usual documents. Constructs with different meanings are not supported.
+//! implements YAML 1.2. The two versions agree on usual documents. Constructs with different meanings are not
+//! supported.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use crate::memory::{self, OverLimit};
 /// The maximum nesting of a document.
 const LEVELS: usize = 100;
 
-/// Why a document has no value.
+/// The reason why a document has no value.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Error {
     Invalid,
@@ -35,7 +36,7 @@ impl From<OverLimit> for Error {
 
 /// A node of a document.
 pub(crate) struct Node {
-    /// The number of its anchor; 0 without one.
+    /// The number of the node's anchor; 0 without an anchor.
     pub anchor: usize,
     pub content: Content,
 }
@@ -334,7 +335,7 @@ impl<'t> Events<'t> {
             ScalarStyle::Literal | ScalarStyle::Folded => {}
             _ => return Ok(()),
         }
-        // The range begins at the text or at the line break before it.
+        // The range of a block scalar begins at its text, or at the line break before its text.
         let header_end = text[..range.start].trim_end().len();
         let header = text[..header_end].lines().last().unwrap_or_default();
         let header = header.split(" #").next().unwrap_or_default();
@@ -460,7 +461,7 @@ impl<'n> Decoder<'n> {
         value
     }
 
-    /// An object. Of equal keys, the last one is used.
+    /// Converts `fields` to an object. If several keys are equal, the last of them is used.
     fn map(&mut self, fields: &[(Node, Node)]) -> Result<Value> {
         let mut last = BTreeMap::new();
         for (key, value) in fields {
@@ -480,7 +481,7 @@ impl<'n> Decoder<'n> {
 }
 
 impl Node {
-    /// The text of the key in an object.
+    /// The node as a key of an object, which is a text in JSON.
     fn key(&self) -> Result<String> {
         let (text, is_plain) = match &self.content {
             Content::Scalar { text, is_plain } => (text, *is_plain),
@@ -498,7 +499,7 @@ impl Node {
             Plain::Float(number) if number.is_nan() => Ok(".nan".to_owned()),
             Plain::Float(f64::INFINITY) => Ok(".inf".to_owned()),
             Plain::Float(f64::NEG_INFINITY) => Ok("-.inf".to_owned()),
-            // With an exponent, Go formats numbers differently.
+            // Go formats numbers with an exponent differently.
             Plain::Float(number) if number == 0.0 || (1e-4..1e6).contains(&number.abs()) => {
                 Ok((number as f32).to_string())
             }

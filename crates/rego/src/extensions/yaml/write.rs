@@ -13,7 +13,7 @@ const SIMPLE: usize = 128;
 /// The maximum number of characters of a key in JSON. OPA writes a value as JSON, which go-yaml then parses.
 const KEY: usize = 1_024;
 
-/// Why a value has no document.
+/// The reason why a value cannot be written as YAML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Error {
     /// The value has a character or a key that go-yaml rejects.
@@ -30,7 +30,7 @@ enum Style {
     Literal,
 }
 
-/// The document of `value`.
+/// The YAML document for `value`.
 pub(super) fn document(value: &Value) -> Result<String, Error> {
     check(value)?;
     let mut writer = Writer { out: String::new(), column: 0, is_after_blank: true, is_indented: true };
@@ -157,7 +157,7 @@ impl Writer {
         (self.column, self.is_indented) = (0, true);
     }
 
-    /// Begins a line with this indentation, or continues the current one after an indicator.
+    /// Begins a line with this indentation, or continues the current line after an indicator.
     fn start_line(&mut self, indentation: usize) {
         let is_at = self.column == indentation && !self.is_after_blank;
         if !self.is_indented || self.column > indentation || is_at {
@@ -175,7 +175,7 @@ impl Writer {
         self.is_indented &= is_of_indentation;
     }
 
-    /// Writes a blank, unless the line ends with one.
+    /// Writes a blank, unless the line ends with a blank.
     fn blank(&mut self) {
         if !self.is_after_blank {
             self.put(' ');

@@ -45,7 +45,7 @@ pub(super) struct Secrets {
     pub(super) problems: Vec<Problem>,
 }
 
-/// The copies of the Secrets to which the listeners of the Gateway `key` refer. `spec` is its spec.
+/// The copies of the Secrets to which the listeners of the Gateway `key` refer. `spec` is the spec of the Gateway.
 ///
 /// # Errors
 ///

@@ -24,7 +24,7 @@ pub(in crate::desired) struct PolicyCopies {
     recipes: Vec<Recipe>,
     /// The keys of all current copies. Other cached copies are removed.
     current: BTreeSet<Hash>,
-    /// An upper bound of their total size in bytes.
+    /// An upper bound of the total size of the copies to build, in bytes.
     pub(in crate::desired) bytes: usize,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Variant<'t> {
     pub(super) gateways: Vec<&'t ObjectKey>,
     /// The overrides that match the clusters.
     pub(super) selected_overrides: OverrideIndexes,
-    /// The share of the replicas, if they are split.
+    /// The number of replicas of the copy, if replicas are split among clusters.
     pub(super) replicas: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct TargetGateway {
     pub(super) eligibility: GatewayEligibility,
     pub(super) placed: Placed,
     pub(super) params: Option<Arc<HashedParams>>,
-    /// The problem that its class is paused, if it is.
+    /// The problem that the class of the Gateway is paused; `None` if it is not paused.
     pub(super) pause: Option<Problem>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Outline<'t> {
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
     /// The clusters whose works are kept, because they depend on unknown labels.
     pub(super) kept: BTreeSet<ClusterName>,
-    /// The namespace of its copies on the spokes.
+    /// The namespace of the copies on the spokes.
     pub(super) downstream: String,
     /// An upper bound of the total size of the distinct copies, in bytes.
     pub(super) bytes: usize,
@@ -158,13 +158,13 @@ impl Planner<'_> {
         }
         outline.frozen = problems.iter().any(Problem::freezes);
         if outline.frozen || outline.own.as_ref().is_some_and(|own| own.known.is_err()) {
-            // Replicas of an object that is not planned are not split either.
+            // If no works are planned, the replicas are not split among clusters.
             outline.plan.shares = None;
         }
         outline.plan.problems = problems;
     }
 
-    /// The problems that the object is paused, or the class that lists it as a resource.
+    /// A problem if the object is paused, and a problem if the class that lists its kind as a resource is paused.
     fn pauses(&self) -> Vec<Problem> {
         let own = Problem::of_pause(&Pause::read(&self.policy.annotations), PausedObject::Itself);
         let classes = self.view.listing();
@@ -267,14 +267,14 @@ impl Planner<'_> {
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
     }
 
-    /// A problem for each reference into another namespace. The existence of the Gateway there is neither checked nor
-    /// disclosed.
+    /// A problem for each reference into another namespace. Whether the Gateway in the other namespace exists is
+    /// neither checked nor disclosed.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
         self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
     }
 
-    /// The clusters of the policy, each with the Gateways that are placed there, and the clusters that its selector
-    /// excludes.
+    /// The clusters of the policy, each with the Gateways that are placed on it. Also returns the clusters that the
+    /// policy's selector excludes.
     fn clusters<'t>(
         &self,
         outline: &Outline<'t>,
@@ -323,7 +323,7 @@ impl Outline<'_> {
         let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
         // All overrides are in one annotation: an error in one of them freezes all copies.
         let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
-        // All clusters share this outcome, because a problem may contain long user input.
+        // All clusters share one outcome in memory, because a problem may contain long user input.
         let all_kept = bad.map(|problem| Outcome::Kept(KeepReason::by([*problem])));
         let each: BTreeMap<&Variant<'_>, Outcome> = works
             .iter()

@@ -46,8 +46,8 @@ pub(in crate::desired) struct CommonInputs {
     /// The prefix of namespaces on the spokes, for the object's own namespace and for its references.
     pub(super) prefix: String,
     pub(super) schema: WorkSchema,
-    /// The hosts of the listeners of each targeted Gateway, by the Gateway's name. Only for kinds whose feedback has
-    /// values for each host.
+    /// The hosts of the listeners of each targeted Gateway, by the Gateway's name. Empty for kinds whose feedback has
+    /// no values for each host.
     pub(super) hosts: BTreeMap<Arc<str>, BTreeSet<String>>,
 }
 
@@ -99,20 +99,20 @@ impl HashedParams {
 #[derive(Clone, Debug)]
 pub(in crate::desired) struct Recipe {
     pub(super) common: Arc<CommonInputs>,
-    /// The targeted Gateways that are placed on its clusters.
+    /// The targeted Gateways that are placed on the clusters of the copy.
     pub(super) gateways: Vec<ObjectKey>,
-    /// The parameters of their classes.
+    /// The parameters of the classes of these Gateways.
     pub(super) params: Vec<Arc<HashedParams>>,
-    /// The overrides that match its clusters.
+    /// The overrides that match the clusters of the copy.
     pub(super) selected_overrides: OverrideIndexes,
-    /// Its share of the replicas, if they are split.
+    /// The number of replicas of the copy, if replicas are split among clusters.
     pub(super) replicas: Option<u64>,
 }
 
 /// The properties of a copy that was built.
 #[derive(Clone, Debug)]
 pub(super) struct BuiltCopy {
-    /// The hash of the spec of its work.
+    /// The hash of the spec of the copy's work.
     spec: Hash,
     revision: String,
     bytes: usize,
@@ -161,7 +161,7 @@ impl Recipe {
             annotations,
             self.content(spec)?,
         );
-        // If classes disagree, existing fields of the spoke's users are kept.
+        // If the classes configure different `conflicts`, fields that the spoke's users have set are kept.
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
         let conflicts = if overwrite { Conflicts::Overwrite } else { Conflicts::Keep };
         let names = self.names();

@@ -17,7 +17,7 @@ use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::Hash;
 use policy_sync_api::schema::Schema;
 
-/// The results of parsing a text are cached if it has at least this length in bytes.
+/// The results of parsing a text are cached if the text has at least this length in bytes.
 const CACHE_MIN_BYTES: usize = 16 * 1024;
 
 /// The results of parsing the spec and the overrides.

@@ -99,7 +99,7 @@ impl Targets {
         if let Some(Value::Array(references)) = fields.get_mut("targetRefs") {
             references.retain(|_| stay.next().unwrap_or_default());
             references.iter_mut().for_each(|reference| rewrite(reference, downstream_namespace));
-            // A policy with an empty list would be invalid; here the singular reference remains.
+            // A policy with an empty list would be invalid, so the list is removed. The singular reference remains.
             if references.is_empty() {
                 fields.remove("targetRefs");
             }

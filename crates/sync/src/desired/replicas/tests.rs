@@ -29,7 +29,7 @@ fn sizes(split: &Split) -> Vec<u64> {
 
 const ABC: [&str; 3] = ["a", "b", "c"];
 
-/// The scenarios of *Federated ReplicaSets*, except those about capacity.
+/// This test and the following tests check the scenarios of *Federated ReplicaSets*, except those about capacity.
 #[test]
 fn scenario_1_replicas_are_spread_evenly() {
     let evenly = r#"{"rebalance": true, "clusters": {"*": {"weight": 1}}}"#;

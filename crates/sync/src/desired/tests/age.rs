@@ -16,7 +16,7 @@ const WAIT: i64 = 10_000;
 const LIMIT: i64 = WAIT + 1_000;
 const NOTHING: [&str; 0] = [];
 
-/// The policy `name`, created in this second.
+/// The policy `name`, created in the second `second`.
 fn of(name: &str, second: u32) -> Object {
     aged(policy(name).targets("web"), second)
 }
@@ -55,7 +55,7 @@ fn created(second: u32) -> TestReport {
     applied().created(&format!("2026-01-01T00:01:{second:02}Z"))
 }
 
-/// Reports that the cluster created the copy of `name` in this second.
+/// Reports that the cluster created the copy of `name` in the second `second`.
 fn copied(world: World, name: &str, second: u32) -> World {
     world.with_policy_report(name, "eu-1", &created(second))
 }
@@ -122,7 +122,7 @@ fn waits_of_several_runs_end_together() {
     let names = ["f", "e", "d", "c", "b", "a"];
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let world = written(world, &names).after(LIMIT);
-    // Reports that the copies of `e` and `f` cannot be applied make no difference.
+    // The result is the same if the cluster reports that the copies of `e` and `f` cannot be applied.
     let failing = |world: World, name: &str| world.with_policy_report(name, "eu-1", &refused("no such kind"));
     let world = failing(failing(written(world, &["e"]), "f"), "e");
     for name in &names[2..] {
@@ -200,7 +200,7 @@ fn names_in_the_order_of_the_hub_are_created_together() {
 
 #[test]
 fn a_run_waits_for_the_one_before_it() {
-    // The runs b d | a c | b2, by age.
+    // The policies, sorted by age. Their runs are `b d | a c | b2`.
     let names = ["b", "d", "a", "c", "b2"];
     let world = world(names.iter().zip(0..).map(|(name, second)| self::of(name, second)));
     let waiting = |world: &World| names.map(|name| waits(world, name).map(|(older, _)| older));
@@ -230,7 +230,7 @@ fn policies_that_are_not_placed_there_are_not_awaited() {
     listener["sectionName"] = json!("https");
     does_not_wait(aged(policy("zzz").spec("targetRef", listener), 0));
 
-    // A policy that is not placed here is skipped: `aaa` waits for the run before it.
+    // A policy that is not placed on the cluster is skipped: `aaa` waits for the run before it.
     let skipped = world([of("zzz", 0), of("yyy", 3).annotation(CLUSTER_SELECTOR, "team=none"), of("aaa", 5)]);
     assert_eq!(waits(&skipped, "aaa").unwrap().0, "zzz");
 }
@@ -324,8 +324,8 @@ fn a_copy_without_the_target_on_the_cluster_does_not_count() {
     assert_eq!((out_of_order(&world, "zzz"), out_of_order(&world, "both")), (vec![], vec![]));
 }
 
-/// The milliseconds until the Gateway `web` checks again. `None` if the plan creates the Gateway. `Some(None)` if it
-/// waits without a limit for a work that is about to be created.
+/// The milliseconds until the Gateway `web` checks again. `None` if the plan creates the Gateway. `Some(None)` if the
+/// Gateway waits without a limit for a work that is about to be created.
 fn gateway_waits(world: &World) -> Option<Option<i64>> {
     let plan = world.plan_of(&gateway_origin("web"));
     plan.waiting().next()?;

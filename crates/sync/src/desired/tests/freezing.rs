@@ -169,7 +169,7 @@ fn oldest_class_decides_between_served_versions() {
     let fault = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
                  list the same version in all classes";
     assert_eq!((world.writes("more"), world.problems("more")), (vec![], vec![fault.to_owned()]));
-    // Among classes of the same age the first by name decides, otherwise the oldest.
+    // The oldest class decides. Of several classes with the same age, the first by name decides.
     let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
     let older = served()
         .with(created("multi", "2026-01-02T00:00:00Z"))

@@ -64,8 +64,8 @@ fn gateway_writes(world: &World) -> Vec<String> {
     world.writes_of(&gateway_origin("web"))
 }
 
-/// The clusters where the Gateway waits, each with the policies and whether the wait exceeds the maximum of the
-/// class.
+/// The clusters where the Gateway waits, each with the policies that it waits for, and whether the wait exceeds the
+/// maximum of the class.
 fn waits(world: &World) -> Vec<String> {
     let plan = world.plan_of(&gateway_origin("web"));
     let text = |(cluster, waiting): (&ClusterName, &WaitReason)| {

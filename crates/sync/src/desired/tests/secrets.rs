@@ -13,7 +13,7 @@ use crate::testing::objects::{Object, gateway, gateway_origin, grant, secret};
 use crate::testing::world::{World, shop};
 use policy_sync_mirror::Source;
 
-/// The Gateway `web` with these references.
+/// The Gateway `web` with these references to certificates.
 fn web(references: &[Value]) -> Object {
     gateway("web").placed_on("all").certificates(references)
 }

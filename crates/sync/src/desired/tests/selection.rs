@@ -33,7 +33,7 @@ fn gateway_and_policies_are_on_chosen_and_selected_clusters() {
         let world = fleet().with(web().annotation(key, selector));
         assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1"]);
         assert_eq!(world.outcomes("limits"), ["eu-1"]);
-        // On policies, both annotations have the same effect.
+        // An annotation of a policy selects the same clusters as the annotation of a Gateway.
         let world = fleet().with(policy("limits").targets("web").annotation(key, selector));
         assert_eq!(world.outcomes("limits"), ["eu-1"]);
     }

@@ -47,7 +47,7 @@ fn distinct_copies_that_together_pass_32_mib_freeze_the_policy() {
 fn too_large_copies_are_rejected_before_one_is_built() {
     let world = fleet().with(varied(WHOLE));
     let taken = planning(&world);
-    // Both texts are parsed once. The results take about ten times the size of the texts.
+    // The spec and the overrides are each parsed once. The results take about ten times the size of the texts.
     assert!(taken.bytes_total < 16 << 20, "{} bytes", taken.bytes_total);
 }
 

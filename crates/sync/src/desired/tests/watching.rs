@@ -39,7 +39,7 @@ fn synced_version_is_watched_and_the_other_is_discovered() {
     let versions = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v2 ratelimitpolicies"];
     let others =
         |world: &World| world.see(watches::others).iter().map(|(_, gvr)| gvr.to_string()).collect::<Vec<_>>();
-    // Among classes of the same age, the first by name decides. The class of `shop` is called multi.
+    // Among classes of the same age, the first by name decides. The class that `shop` creates has the name `multi`.
     for (name, holds, other) in [("aaa", versions[1], versions[0]), ("zzz", versions[0], versions[1])] {
         let world = shop(&[]).class(name, &v2);
         assert_eq!(watched(&world), [PARAMS, PARAMS, holds], "{name}");

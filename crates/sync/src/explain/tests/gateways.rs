@@ -68,7 +68,7 @@ fn grace_period_shows_its_end_for_gateway_and_policy() {
         );
     }
     assert!(on(&world, "eu-1").reasons.iter().all(|reason| reason.code != "InGrace"));
-    // The grace period does not apply if another Gateway keeps the policy there.
+    // The grace period does not apply if another Gateway keeps the policy on the cluster.
     let kept = world.decisions("few", &["us-1"]).with(gateway("api").placed_on("few"));
     let kept = kept.with(policy("limits").targets_all(&["api", "web"]));
     assert!(verdict(&kept, "us-1").reasons.iter().all(|reason| reason.code != "InGrace"));

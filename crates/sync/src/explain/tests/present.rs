@@ -158,7 +158,7 @@ fn override_by_a_generated_policy_names_its_source() {
                 world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
             (rendered(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
         };
-        // Without a policy of the source kind, the overriding policy belongs to the cluster.
+        // If the hub has no policy of the source kind, the overriding policy belongs to the cluster.
         let own = format!(
             "Overridden: it is overridden by a policy that was created on the cluster: {kind} is overridden by [kuadrant-shop/other] \
              [the policies that were created on cluster <cluster>]"

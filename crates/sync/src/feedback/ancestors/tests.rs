@@ -220,7 +220,7 @@ fn condition_counts_only_if_its_rule_was_evaluated() {
     assert_eq!(Ancestors::new(&[], &mut TextBudget::default()), Ancestors::NotReported);
 }
 
-/// Texts of other users of the spoke. Some imitate the format.
+/// Texts that other users of the spoke may write. Some of these texts imitate the format of the message.
 fn odd_text() -> impl Strategy<Value = String> {
     let imitation =
         message("r", 1, &[ancestor("other", "", "c").with_condition("Enforced", "True", "Enforced", "")]);

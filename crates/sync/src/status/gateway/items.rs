@@ -76,7 +76,7 @@ pub(super) fn planned(
 }
 
 impl Items {
-    /// The suffix of a message that counts the items left out. Empty if all fit.
+    /// The suffix of a message that counts the items left out. Empty if all items fit.
     pub(super) fn left_out(&self) -> String {
         let counts = [
             (self.addresses_left, "addresses"),

@@ -51,7 +51,8 @@ pub(super) fn planned(
     (Some(metadata), left_out)
 }
 
-/// The empty metadata for a Gateway of another class. `None` if this controller owns nothing there.
+/// The empty metadata for a Gateway of another class. `None` if this controller owns no label and no annotation of the
+/// Gateway.
 pub(super) fn without_ours(found: &GatewayFields) -> Option<Metadata> {
     if found.owners.ours.is_empty() {
         return None;
@@ -65,7 +66,8 @@ pub(super) fn without_ours(found: &GatewayFields) -> Option<Metadata> {
 
 impl Metadata {
     /// Prepares the removal of keys that another owner also owns. Omitting such a key from an apply would not remove
-    /// it. So this write changes its value, which makes this controller the only owner. The next write omits it.
+    /// the key. So this write changes the key's value, which makes this controller the only owner. The next write omits
+    /// the key.
     fn take_over(&mut self, found: &GatewayFields, stays: impl Fn(&Arc<str>) -> bool) {
         for (key, value) in &found.labels {
             if !self.labels.contains_key(key) && stays(&key.as_str().into()) {
@@ -89,7 +91,8 @@ fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: us
     let mut bytes = GATEWAY_CLUSTERS.len() + "[]".len();
     let listed: Vec<&ClusterName> = clusters
         .take_while(|cluster| {
-            // Two quotes and a comma. Names of clusters contain no character that JSON escapes.
+            // Each name is written with two quotes and a comma. Names of clusters contain no character that JSON
+            // escapes.
             bytes += cluster.0.len() + 3;
             bytes <= room
         })

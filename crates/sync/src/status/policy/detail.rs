@@ -26,7 +26,7 @@ struct RequiredKeys<'e> {
     namespace: &'e str,
 }
 
-/// Returns `entry`, shortened if it exceeds the limit.
+/// Returns `entry`. An entry that exceeds the size limit is shortened step by step, until it is small enough.
 ///
 /// ```text
 /// over 1 KiB ─▶ messages to 256 chars ─▶ no record conditions ─▶ no other fields ─▶ shorter messages ─▶ no reasons

@@ -15,7 +15,7 @@ fn with_ancestors() -> Resolution {
     Resolution::Resolved(KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") })
 }
 
-/// A policy of such a kind for the Gateway `web`, on `eu-1`.
+/// A policy that targets the Gateway `web`, on `eu-1`. Its kind has a status for each ancestor.
 fn written() -> World {
     let world = shop(&["eu-1"]).resolution("ratelimitpolicies", with_ancestors());
     world.with(policy("limits").targets("web")).written()

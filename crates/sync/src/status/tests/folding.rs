@@ -177,7 +177,8 @@ fn dropped_value_is_reported_and_missing_value_is_not() {
     assert_eq!(entry(&stale), json!({"applied": true, "pending": true}));
 }
 
-/// With such a value, parsers would reject the whole annotation, with the entries of all other clusters.
+/// Because of a value that is nested too deeply, parsers would reject the whole annotation, with the entries of all
+/// other clusters.
 #[test]
 fn value_nested_too_deeply_is_left_out() {
     let mut params = listing(&["ratelimitpolicies"]);
@@ -321,7 +322,7 @@ fn annotations_owned_by_another_controller_are_contested() {
     assert_eq!((contest.others, contest.has_work), (["policy-sync-other".into()].into(), true));
     let Fold::Write { annotations, .. } = *ours else { panic!("nothing to write") };
     assert_eq!(*theirs, Fold::Settled);
-    // Text that the other controller owns as well becomes solely owned in two steps.
+    // If another controller owns the same text, this controller becomes the only owner in two steps.
     let same = owned
         .clone()
         .targets("web")

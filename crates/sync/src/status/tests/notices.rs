@@ -66,8 +66,8 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
         note(&by_both),
         "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
     );
-    // These names do not denote copies: a hub policy without copy there, the policy itself, policies of other
-    // namespaces.
+    // These names do not denote copies: a hub policy without a copy on the cluster, the policy itself, policies of
+    // other namespaces.
     for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
         let world = on_two()
             .with(policy("zzz").targets("web"))

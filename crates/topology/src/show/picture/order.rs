@@ -11,7 +11,7 @@ const SWEEPS: usize = 4;
 /// The height of every column, independent of its number of boxes.
 const SCALE: usize = 1_000_000;
 
-/// Orders the boxes of `columns`. Those in `unattached` come last.
+/// Orders the boxes of `columns`. Boxes in `unattached` come last.
 pub(super) fn order(
     columns: &mut BTreeMap<Column, Vec<TileDraft>>,
     lines: &[(NodeId, NodeId)],
@@ -38,7 +38,7 @@ pub(super) fn order(
                 let beside = neighbours.get(&draft.node).into_iter().flatten();
                 let beside: Vec<usize> = beside.filter_map(|node| before.get(node)).copied().collect();
                 let sum: usize = beside.iter().sum();
-                // A box without a neighbour in the column on that side keeps its position.
+                // A box keeps its position if it has no neighbour in the column that the present sweep comes from.
                 let seat = own[&draft.node];
                 let mean = sum.checked_div(beside.len()).unwrap_or(seat);
                 (unattached.contains(&draft.node), mean, seat)

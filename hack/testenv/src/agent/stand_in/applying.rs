@@ -22,7 +22,7 @@ use crate::api::{AppliedManifestWork, AppliedResource};
 /// Result of a successful run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Run {
-    /// Up to date until the next change or resync.
+    /// The objects are up to date until the next change or resync.
     Settled,
     /// Objects are still terminating.
     Pending,
@@ -53,7 +53,7 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<Run, Strin
 async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let record = agent.records.ensure(work).await.map_err(|error| text(&error))?;
     if record.metadata.deletion_timestamp.is_some() {
-        // A user deleted the record on the spoke. It is created again once its objects are gone.
+        // A user deleted the record on the spoke. The record is created again once its objects are gone.
         finalize(agent, &record).await?;
         return Ok(Run::Pending);
     }

@@ -15,9 +15,9 @@ use super::path::{Path, go_type};
 pub(super) struct Feedback {
     /// Whether the manifest has any feedback rules.
     pub(super) has_rules: bool,
-    /// A value for each path that has one.
+    /// The values of all paths that select a value.
     pub(super) values: Vec<FeedbackValue>,
-    /// An error for each path that failed.
+    /// The errors of all paths that failed.
     pub(super) errors: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The agent's writes to the hub: statuses and finalizers of the works in its cluster's namespace.
 //!
-//! Two loops write the same status. Each write carries the uid and resourceVersion that were read, so neither
-//! loop overwrites the other's changes.
+//! The applying loop and the observing loop write the same status. Each write carries the uid and resourceVersion that
+//! were read, so neither loop overwrites the other's changes.
 
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -17,7 +17,7 @@ fn guarded(work: &ManifestWork) -> Value {
     json!({"uid": work.metadata.uid, "resourceVersion": work.metadata.resource_version})
 }
 
-/// Writes `status` if it differs from the work's.
+/// Writes `status` if it differs from the work's status.
 pub(super) async fn write_status(
     works: &Api<ManifestWork>,
     work: &ManifestWork,

@@ -1,5 +1,5 @@
-//! AppliedManifestWorks: the record of a work's objects on the spoke. The agent creates it before it applies
-//! anything, and removes its finalizer after all objects are gone.
+//! AppliedManifestWorks: the record of a work's objects on the spoke. The agent creates the record before it applies
+//! anything, and removes the record's finalizer after all objects are gone.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

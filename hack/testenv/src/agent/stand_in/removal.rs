@@ -49,7 +49,7 @@ pub(super) fn untracked(recorded: &[AppliedResource], existing: &[AppliedResourc
 }
 
 fn identity(resource: &AppliedResource) -> (&str, &str, &str, &str) {
-    // A missing value and an empty one are equal.
+    // A missing value and an empty value are equal.
     let group = resource.group.as_deref().unwrap_or_default();
     let namespace = resource.namespace.as_deref().unwrap_or_default();
     (group, &resource.resource, namespace, &resource.name)

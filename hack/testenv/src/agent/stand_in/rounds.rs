@@ -7,7 +7,7 @@ use super::applying::{self, Run};
 use super::observing;
 use super::state::Agent;
 
-/// Failures with at least this delay are logged as warnings. Shorter ones are usually conflicts with a newer
+/// Failures with at least this delay are logged as warnings. Shorter delays usually come from conflicts with a newer
 /// version of the work.
 const WARNING_DELAY: Duration = Duration::from_secs(1);
 

@@ -23,13 +23,13 @@ const TRIES: usize = 5;
 /// Why a manifest was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
-    /// Another field manager owns a field. Not retried before the resync.
+    /// Another field manager owns a field. The write is not retried before the resync.
     #[error("{0}")]
     Conflict(String),
-    /// The update strategy is not supported. Not retried before the resync.
+    /// The update strategy is not supported. The write is not retried before the resync.
     #[error("{0}")]
     Unsupported(String),
-    /// Any other error. Retried with backoff.
+    /// Any other error. The write is retried with backoff.
     #[error("{0}")]
     Failed(String),
 }

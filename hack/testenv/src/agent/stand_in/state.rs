@@ -34,7 +34,7 @@ pub(super) struct Agent {
     pub(super) failures: Failures,
 }
 
-/// Backoff of each work, by kind of run.
+/// The backoffs of works: one for each of applying, removing and observing.
 pub(super) struct Failures {
     pub(super) applying: Mutex<Backoff>,
     pub(super) removing: Mutex<Backoff>,

@@ -52,7 +52,7 @@ pub(super) fn set(conditions: &mut Vec<Condition>, mut wanted: Condition, now: T
     }
 }
 
-/// The status after applying the manifests of `generation`, with one outcome for each.
+/// The status after applying the manifests of `generation`, with one outcome for each manifest.
 pub(super) fn applied(
     before: &ManifestWorkStatus,
     outcomes: &[Outcome],

@@ -113,7 +113,7 @@ fn planned_copy_without_a_work_shows_the_message_of_its_object() {
     RateLimitPolicy   shop        limits   Pending   no        -          -        -       the controller has not created its work yet
     ");
     assert_eq!(fine(&none), [false, false]);
-    // The Gateway's message covers all clusters; the work has more detail for this one.
+    // The Gateway's message covers all clusters; the work has more detail for this cluster.
     let there = on_cluster(&[web("True")], &[], &[placed("False")]);
     assert_eq!(fine(&there), [true]);
     assert!(!table(&there).contains("not on us-1"), "{}", table(&there));

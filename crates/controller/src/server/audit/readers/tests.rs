@@ -13,8 +13,8 @@ use super::*;
 /// The latency of the API server.
 const TAKES: Duration = Duration::from_millis(20);
 
-/// An API server that authenticates tokens beginning with `valid` or `nobody`, and authorizes only those beginning with
-/// `valid`.
+/// An API server that authenticates tokens beginning with `valid` or `nobody`, and authorizes only tokens beginning
+/// with `valid`.
 #[derive(Clone, Default)]
 struct ApiServer {
     reviews: Arc<AtomicUsize>,
@@ -101,13 +101,14 @@ async fn known_readers_are_admitted_despite_bogus_tokens_of_their_own_address() 
     for number in 0..25 {
         readers.admit(&format!("valid-{number}"), address(1)).await.unwrap();
     }
-    // The verdicts about the readers are no longer fresh.
+    // The verdicts about the readers have expired.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
     assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
     assert!(server.most.load(Ordering::Relaxed) <= MAX_UNKNOWN_CALLERS + MAX_READERS);
 }
 
-/// Only the API server can distinguish a new token from an invalid one, so both share the slots of their address.
+/// Only the API server can distinguish a new token from an invalid token. So both kinds of tokens share the slots of
+/// their address.
 #[tokio::test(start_paused = true)]
 async fn new_readers_get_429_while_bogus_tokens_come_from_their_address() {
     let readers = ApiServer::default().readers();

@@ -1,5 +1,5 @@
 //! Writes the annotations of policies, and the metadata and status of Gateways, and reports changes of their state. If
-//! several Policy Sync controllers could write an object, exactly one of them does.
+//! several Policy Sync controllers could write an object, exactly one controller writes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -86,14 +86,14 @@ impl PolicySync {
         Ok(Some(wins))
     }
 
-    /// Clears the problem that other controllers write the fields of `key`. Either no other controller writes them, or
-    /// this controller takes precedence.
+    /// Clears the problem that other controllers write the fields of `key`. Either no other controller writes these
+    /// fields, or this controller takes precedence.
     fn uncontested(&self, key: &Key) {
         self.reports.problems(key, None, BTreeSet::new());
     }
 
-    /// Writes the labels and the annotation of a Gateway. If they are up to date, writes its status. So there is one
-    /// write in each batching window: the watch event of the first write triggers the second.
+    /// If the labels and the annotation of a Gateway are outdated, writes only these. Otherwise writes the status. So
+    /// there is one write in each batching window: the watch event of the first write triggers the second.
     pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
         let plan = self.decide(key, |view, own| {
             let mut plan = decide::gateway(view, &self.settings, own, gateway)?;

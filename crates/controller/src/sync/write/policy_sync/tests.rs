@@ -49,7 +49,7 @@ async fn large_copies_are_built_without_holding_the_slot_or_the_mirror() {
         let mut built = Box::pin(sync.build_ahead(&limits, &mut slot));
         assert!((&mut built).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
-        // This would deadlock if `build_ahead` still held the mirror.
+        // `bookmark` would deadlock if `build_ahead` still held the lock on the mirror.
         mirror.bookmark(&WORKS.all(), u64::MAX);
         drop(turn);
         assert!(built.await);

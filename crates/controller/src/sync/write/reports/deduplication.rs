@@ -24,8 +24,8 @@ struct LastEvent {
 }
 
 impl LastEvent {
-    /// Whether the last Event covers `notice`. The Event's clusters must include those of `notice`. If the state is
-    /// good, the texts must also be equal.
+    /// Whether the last Event covers `notice`. The Event's clusters must include the clusters of `notice`. If the state
+    /// is good, the texts must also be equal.
     fn covers(&self, notice: &Notice) -> bool {
         self.is_current
             && notice.clusters.is_subset(&self.clusters)
@@ -42,8 +42,8 @@ impl LastEvent {
 pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, LastEvent>>);
 
 impl Deduplication {
-    /// Returns the notices to report now, and the time at which to retry the others. `notices` are all notices that
-    /// apply to `origin` at present. At the first call for an object, good states are reported only if `fresh`.
+    /// Returns the notices to report now, and the time at which to retry the other notices. `notices` are all notices
+    /// that apply to `origin` at present. At the first call for an object, good states are reported only if `fresh`.
     pub(super) fn due_notices(
         &self,
         origin: &Origin,

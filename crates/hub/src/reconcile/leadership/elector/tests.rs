@@ -17,7 +17,7 @@ use crate::clock::Clock;
 
 const DURATION: Duration = Duration::from_secs(15);
 const RIVALS: usize = 3;
-/// Longer than all pauses together.
+/// The time limit of a test. It is longer than all pauses together.
 const LIMIT: Duration = Duration::from_secs(40 * 40 * 3);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -82,7 +82,7 @@ impl Hub {
         let hub = self.clone();
         let serve = move |request: Request<Body>| {
             let hub = hub.clone();
-            // The request is served in its own task, because it arrives even if the client no longer waits.
+            // The request is served in its own task, because a request arrives even if the client no longer waits.
             let serving = tokio::spawn(async move {
                 let outcome = hub.outcomes.lock().unwrap().pop().unwrap_or(RequestOutcome::Response(1, 1));
                 let (there, back) = match outcome {

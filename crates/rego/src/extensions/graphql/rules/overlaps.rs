@@ -9,7 +9,7 @@ use super::super::ast::{
 use super::super::{DocumentError, PAIRS};
 use super::{Selections, Walker, check_level, valid};
 
-/// The cost of comparing two fields, and of collecting one, in comparisons of names.
+/// The cost of comparing two fields, or of collecting a field, in comparisons of names.
 const COMPARED: usize = 20;
 const COLLECTED: usize = 10;
 

@@ -123,7 +123,7 @@ fn override_that_violates_the_schema_freezes_with_a_position() {
             of(json!({"limits": {"a": {"window": "soon"}}})),
             r#"[1].patch.limits.a.window: "soon" does not match ^[0-9]+[smh]$"#,
         ),
-        // Each of the two is valid alone.
+        // Each of the two overrides is valid alone.
         (
             json!([
                 {"clusterSelector": "", "patch": {"limits": {"c": {"rate": 1}}}},

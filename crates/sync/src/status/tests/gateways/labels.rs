@@ -91,7 +91,7 @@ fn metadata_owned_by_another_controller_is_contested() {
     assert!(found.status.is_some());
 }
 
-/// Omitting a label from an apply does not remove it if another owner owns it, too.
+/// Omitting a label from an apply does not remove the label if another manager owns the label, too.
 #[test]
 fn own_label_added_by_a_user_is_removed_in_two_steps() {
     let key = "clusters.kuadrant.io/eu-1_region";
