@@ -48,11 +48,21 @@ async fn paused_policy_is_not_changed_but_withdrawn_and_continues_when_resumed()
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
     tenant.place("all", &["eu-1", "us-1"]).await?;
-    tenant.until_work("us-1", "access", |_| true).await?;
-    tenant.settled(&controller).await?;
+    // The Gateway is created without the policy once it has waited for `policyWaitSeconds`.
     tenant
-        .until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits", "us-1/access"])
+        .until_works(&[
+            "eu-1/access",
+            "eu-1/gateway-web",
+            "eu-1/ratelimitpolicy-limits",
+            "us-1/access",
+            "us-1/gateway-web",
+        ])
         .await?;
+    tenant.settled(&controller).await?;
+    ensure!(
+        !tenant.work_names().await?.contains(&"us-1/ratelimitpolicy-limits".to_owned()),
+        "a copy was created"
+    );
 
     tenant.merge(&limits, &paused(Value::Null)).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
