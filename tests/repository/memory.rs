@@ -73,7 +73,7 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     let all = together + more.iter().map(|(what, size)| often(what) * size).sum::<usize>();
     let all = format!("{},{:03} MiB", all / 1_000, all % 1_000);
     assert!(
-        page.contains(&format!("and all the other rows, that is {all}.")),
+        page.contains(&format!("all other rows needs {all}.")),
         "docs/memory.md does not have the sum {all}"
     );
 }

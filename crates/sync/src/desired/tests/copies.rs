@@ -238,7 +238,7 @@ fn revision_changes_with_the_copied_content() {
 #[test]
 fn excluded_metadata_is_documented() {
     let page = include_str!("../../../../../docs/annotations.md");
-    let (_, rest) = page.split_once("object, are not copied:\n").unwrap();
+    let (_, rest) = page.split_once("These keys are not copied:\n").unwrap();
     let (patterns, _) = rest.split_once(", and the patterns of `metadataToSkip`").unwrap();
     let patterns: Vec<&str> = patterns.split('`').skip(1).step_by(2).collect();
     assert_eq!(patterns, crate::desired::copy::NOT_COPIED);

@@ -22,7 +22,11 @@ fn paused_policy_is_neither_created_nor_changed() {
     for paused in ["true", "yes"] {
         let world = changing(paused, "");
         assert_eq!(world.writes("limits"), NOTHING, "{paused}");
-        assert_eq!(world.writes_of(&gateway_origin("web")), ["patch eu-1"], "{paused}: a new Gateway waits");
+        assert_eq!(
+            world.writes_of(&gateway_origin("web")),
+            ["update eu-1", "create us-1"],
+            "{paused}: the Gateway has waited long enough"
+        );
     }
 }
 
@@ -45,7 +49,7 @@ fn resumed_policy_is_written_as_if_it_had_never_been_paused() {
 #[test]
 fn paused_gateway_pauses_no_policy() {
     let world = changing("", "true");
-    assert_eq!(world.writes("limits"), ["patch eu-1", "create us-1"]);
+    assert_eq!(world.writes("limits"), ["update eu-1", "create us-1"]);
     assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
 }
 
