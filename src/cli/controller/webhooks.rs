@@ -14,15 +14,15 @@ use super::{BindAddress, address};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_connections::{Limits, listen, serve_tls};
-use policy_sync_controller::admission::review::DenialEvents;
 use policy_sync_controller::manager::Manager;
-use policy_sync_controller::placement_policy::review::RejectionEvents;
 use policy_sync_controller::rego_loading::{self, RegoLoading, RegoMetrics};
 use policy_sync_controller::server::audit::{self, Audit};
 use policy_sync_controller::server::authorize::{self, AuthorizationWebhook};
 use policy_sync_controller::server::bearer::Tokens;
 use policy_sync_controller::server::certificate_files::CertificateFiles;
-use policy_sync_controller::server::webhooks::{self, AdmissionWebhooks, Reporters, WebhookMetrics};
+use policy_sync_controller::server::webhooks::{
+    self, AdmissionWebhooks, DenialEvents, Reporters, WebhookMetrics,
+};
 use policy_sync_controller::webhook_config::{Authority, FailurePolicy, Settings, Url, WebhookConfigWriter};
 use policy_sync_hub::certificates::CertificateResolver;
 use policy_sync_hub::clock::Clock;
@@ -200,8 +200,8 @@ impl PreparedWebhooks {
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
         let reporters = Reporters {
-            rejection_events: RejectionEvents::new(events("Place")),
-            denial_events: DenialEvents::new(events("Admit")),
+            rejection_events: DenialEvents::of_placement(events("Place")),
+            denial_events: DenialEvents::of_admission(events("Admit")),
         };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");

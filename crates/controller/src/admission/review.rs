@@ -1,7 +1,6 @@
-//! The review of an AdmissionRequest by Rego policies: allows, patches or denies it. Events report denials.
+//! The review of an AdmissionRequest by Rego policies: allows, patches or denies it.
 
 use json_patch::Patch;
-use k8s_openapi::api::core::v1::ObjectReference;
 use regorus::Value;
 
 use super::denial::{Denial, MAX_LISTED, sorted_unique, summary};
@@ -13,12 +12,8 @@ use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest, AdmissionR
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::rego_policy::EnforcementAction;
 use policy_sync_api::work;
-use policy_sync_hub::reconcile::{Events, namespace_reference};
 use policy_sync_rego::queries::ADMISSION;
 use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
-
-/// The reason of the Event about a denied write.
-const DENIED: &str = "AdmissionDenied";
 
 /// The webhook that sent the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,38 +157,6 @@ fn denied(
             }
         }
     }
-}
-
-/// Publishes Kubernetes Events about denied writes. Each process reports its own denials.
-#[derive(Clone, Debug)]
-pub struct DenialEvents(Events);
-
-impl DenialEvents {
-    /// Creates a publisher that sends Events through `events`.
-    #[must_use]
-    pub fn new(events: Events) -> Self {
-        Self(events)
-    }
-
-    /// Publishes an Event if `verdict` denies `request`. The Event is about the object's namespace, because a denied
-    /// object may not exist. If the object is cluster-scoped, the Event is about the object. Denials of dry runs are
-    /// not reported.
-    pub(crate) fn publish(&self, request: &AdmissionRequest, verdict: &AdmissionDecision) {
-        if let AdmissionDecision::Denied { message, .. } = verdict
-            && !request.dry_run
-        {
-            self.0.warn_rate_limited(request.tenant.clone(), regarding(request), DENIED, message);
-        }
-    }
-}
-
-/// The `regarding` and `related` objects of the Event.
-fn regarding(request: &AdmissionRequest) -> (ObjectReference, Option<ObjectReference>) {
-    let object = request.reference();
-    if request.namespace.is_empty() {
-        return (object, None);
-    }
-    (namespace_reference(&request.namespace), Some(object))
 }
 
 #[cfg(test)]

@@ -1,16 +1,12 @@
 //! The review of an AdmissionRequest by placement policies: sets labels and annotations, or rejects the
-//! object. Events report rejections.
+//! object.
 
 use serde_json::Value;
 
 use super::evaluation::{PACKAGE, PlacementDecision, evaluate};
 use policy_sync_api::admission::{AdmissionDecision, AdmissionRequest};
 use policy_sync_api::placed_by_policy::{PlacedByPolicy, strings};
-use policy_sync_hub::reconcile::Events;
 use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
-
-/// The reason of the Event about a rejected write.
-const REFUSED: &str = "PlacementRefused";
 
 /// Reviews `request` with the placement policies of `snapshot`. Runs one evaluation.
 ///
@@ -47,27 +43,6 @@ pub(super) fn original(object: &Value, old: &Value) -> Value {
         }
     }
     stored.original(object)
-}
-
-/// Publishes Kubernetes Events about rejected writes. Each process reports the writes that it rejects.
-#[derive(Clone, Debug)]
-pub struct RejectionEvents(Events);
-
-impl RejectionEvents {
-    /// Creates a publisher that sends Events through `events`.
-    #[must_use]
-    pub fn new(events: Events) -> Self {
-        Self(events)
-    }
-
-    /// Publishes an Event if `verdict` denies `request`. Denials of dry runs are not reported.
-    pub(crate) fn publish(&self, request: &AdmissionRequest, verdict: &AdmissionDecision) {
-        if let AdmissionDecision::Denied { message, .. } = verdict
-            && !request.dry_run
-        {
-            self.0.warn_rate_limited(request.tenant.clone(), (request.reference(), None), REFUSED, message);
-        }
-    }
 }
 
 #[cfg(test)]

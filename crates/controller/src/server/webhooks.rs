@@ -1,6 +1,7 @@
 //! Serves the admission webhooks: decodes requests, runs reviews and encodes responses. Bodies are limited in size and
 //! time. Each review gets a response with a reason before the API server's timeout.
 
+mod denial_events;
 mod metrics;
 
 use std::sync::Arc;
@@ -17,8 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::bodies::{self, Bodies};
 use super::query_runner::{QueryRunner, ReviewError};
-use crate::admission::review::{AdmissionPhase, DenialEvents, ReviewResult};
-use crate::placement_policy::review::RejectionEvents;
+use crate::admission::review::{AdmissionPhase, ReviewResult};
 use crate::rego_loading::{CarrierCheck, Loaded, RegoMetrics};
 use crate::webhook_config::{ADMIT, ADMIT_VALIDATING};
 use crate::{admission, placement_policy};
@@ -27,6 +27,7 @@ use policy_sync_api::text::with_causes;
 use policy_sync_rego::evaluation_slots::Requester;
 use policy_sync_rego::snapshot::{RegoQueryError, Snapshot};
 
+pub use denial_events::DenialEvents;
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;
 
@@ -52,7 +53,7 @@ pub struct AdmissionWebhooks {
 #[derive(Clone, Debug)]
 pub struct Reporters {
     /// Publishes Events about writes that placement policies reject.
-    pub rejection_events: RejectionEvents,
+    pub rejection_events: DenialEvents,
     /// Publishes Events about writes that admission policies deny.
     pub denial_events: DenialEvents,
 }
@@ -178,33 +179,27 @@ impl AdmissionWebhooks {
 
     /// Evaluates placement policies for the request.
     async fn place(&self, admission_review: Arc<AdmissionReview>, began: Instant) -> ReviewResult {
-        let rejection_events = self.reporters.rejection_events.clone();
-        let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
-            rejection_events.publish(request, verdict)
-        };
+        let events = self.reporters.rejection_events.clone();
         let review = |snapshot: &Snapshot, request: &AdmissionRequest, _: &AdmissionReview| {
             Ok(placement_policy::review::review(snapshot, request)?.into())
         };
-        self.review("placement", admission_review, began, review, publish).await
+        self.review("placement", admission_review, began, review, events).await
     }
 
     /// Evaluates admission policies for the request.
     async fn gate(&self, path: &'static str, phase: AdmissionPhase, request: HttpRequest<Body>) -> Response {
         let gate = async |admission_review: Arc<AdmissionReview>, began| {
-            let denied = self.reporters.denial_events.clone();
-            let publish = move |request: &AdmissionRequest, verdict: &AdmissionDecision| {
-                denied.publish(request, verdict)
-            };
+            let events = self.reporters.denial_events.clone();
             let review =
                 move |snapshot: &Snapshot, request: &AdmissionRequest, admission_review: &AdmissionReview| {
                     admission::review::review(snapshot, request, admission_review, phase)
                 };
-            self.review("admission", admission_review, began, review, publish).await
+            self.review("admission", admission_review, began, review, events).await
         };
         self.answer(path, request, gate).await
     }
 
-    /// Runs `review` once a slot is free. Passes each result to `publish`, which reports denials.
+    /// Runs `review` once a slot is free. Reports denials through `events`.
     async fn review(
         &self,
         query: &'static str,
@@ -217,7 +212,7 @@ impl AdmissionWebhooks {
         ) -> Result<ReviewResult, RegoQueryError>
         + Send
         + 'static,
-        publish: impl FnOnce(&AdmissionRequest, &AdmissionDecision) + Send + 'static,
+        events: DenialEvents,
     ) -> ReviewResult {
         let (tenant, user) = admission_review.requester();
         let requester = Requester { tenant, member: user.into(), kind: admission_review.resource().into() };
@@ -229,8 +224,8 @@ impl AdmissionWebhooks {
             let reviewed: Result<ReviewResult, RegoQueryError> =
                 review(snapshot, &request, &admission_review);
             match &reviewed {
-                Ok(ReviewResult { verdict, .. }) => publish(&request, verdict),
-                Err(error) => publish(&request, &AdmissionDecision::failed(error.to_string())),
+                Ok(ReviewResult { verdict, .. }) => events.publish(&request, verdict),
+                Err(error) => events.publish(&request, &AdmissionDecision::failed(error.to_string())),
             }
             let reviewed = reviewed?;
             let is_fault = matches!(reviewed.verdict, AdmissionDecision::Denied { code: 500, .. });
