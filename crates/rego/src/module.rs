@@ -91,12 +91,14 @@ pub(super) fn declared_package(text: &str) -> Option<String> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut lines = text.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before).trim());
     let path = lines.find(|line| !line.is_empty())?.strip_prefix("package")?;
-    let is_name = |name: &str| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
-    };
     let package = path.strip_prefix([' ', '\t'])?.trim_start();
     package.split('.').all(is_name).then(|| package.to_owned())
+}
+
+/// Whether `text` is a Rego name: letters, digits and `_`, without a digit in front. Keywords count as names.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
 }
 
 /// The syntax of a module.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use regorus::Value;
 
+use super::module::is_name;
 use policy_sync_api::text::truncate_bytes;
 
 /// The maximum length of a quoted value, in bytes.
@@ -44,12 +45,7 @@ impl QueriedPackages {
     #[must_use]
     pub fn parse_query(query: &str) -> Option<&str> {
         let package = query.strip_prefix("data.")?;
-        let is_word = |word: &str| {
-            let mut letters = word.chars();
-            letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-                && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-        };
-        package.split('.').all(is_word).then_some(package)
+        package.split('.').all(is_name).then_some(package)
     }
 
     /// The name of the package for the purpose `what`.

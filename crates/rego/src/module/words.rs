@@ -20,7 +20,7 @@ use regorus::Value;
 use regorus::unstable::{Expr, Module as Tree, Rule, RuleHead};
 
 use super::repairs::{self, Parsed, Unparsed};
-use super::{ModuleId, Syntax};
+use super::{ModuleId, Syntax, is_name};
 use crate::check::{argument_names, declared};
 use crate::edit::{Edit, EditedText, offset, place_of};
 use crate::fault::Fault;
@@ -165,10 +165,6 @@ fn with_keyword_names(
 
 /// `data` and the path of a rule or a package, as Rego text.
 fn path_in_data<'p>(path: impl Iterator<Item = &'p str>) -> String {
-    let is_name = |part: &str| {
-        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && part.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
-    };
     let mut text = "data".to_owned();
     for part in path {
         if is_name(part) {
