@@ -258,10 +258,9 @@ impl Counted {
         let mut kinds: BTreeSet<(Role, GroupVersionResource)> = BTreeSet::new();
         let paused_clusters = view.clusters().filter(|(_, cluster)| cluster.paused.is_paused());
         counted.paused.insert("cluster", paused_clusters.count());
-        for class in view.our_classes().into_keys() {
-            let is_paused = view.class(class).is_some_and(|class| class.paused.is_paused());
-            *counted.paused.entry("class").or_default() += usize::from(is_paused);
-            let Some(params) = view.class_params(&class.name) else { continue };
+        for (key, class) in view.our_classes() {
+            *counted.paused.entry("class").or_default() += usize::from(class.paused.is_paused());
+            let Some(params) = view.class_params(&key.name) else { continue };
             let state = match &params {
                 ClassParams::Valid(_) => "accepted",
                 ClassParams::Invalid { .. } => "invalid",

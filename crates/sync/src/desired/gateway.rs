@@ -11,14 +11,12 @@ use super::copy::{copied_entries, copy, read_spec, rewrite_namespaces};
 use super::eligibility::{GatewayEligibility, of_gateway};
 use super::placement::{Placed, grace, placed};
 use super::work::{CopyOf, WorkTemplate, schema};
-use super::{KeepReason, Outcome, PlannedWork, WorksPlan, cluster_pause};
-use crate::problem::PausedObject;
+use super::{KeepReason, Outcome, PlannedWork, WorksPlan, keep_on_paused_clusters, pauses};
 use crate::rows::gateway::Gateway;
 use crate::{Problem, Settings, View, feedback};
 use policy_sync_api::annotations::MANAGED;
-use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::names::{ObjectKey, Origin, WorkName};
 use policy_sync_api::params::{Params, TlsSecrets};
-use policy_sync_api::pause::Pause;
 use policy_sync_api::selector::ClusterSelector;
 
 /// Plans the works of the Gateway `key`. The waits for its policies are added later.
@@ -43,27 +41,21 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> W
         GatewayEligibility::Frozen(problem) => Err(problem),
         GatewayEligibility::NotOurs => return plan,
     };
-    let pauses = Problem::of_pause(&Pause::read(&gateway.annotations), PausedObject::Itself);
-    let pauses: Vec<Problem> = pauses.into_iter().chain(view.class_pause(&gateway.class)).collect();
+    let mut freezing = pauses(view, &gateway.annotations, Some(&gateway.class));
     let outcome = match planned {
-        planned if !pauses.is_empty() => {
-            let problems: Vec<Problem> = pauses.into_iter().chain(planned.err()).collect();
-            let kept = KeepReason::by(&problems);
-            plan.problems.extend(problems);
-            Outcome::Kept(kept)
-        }
-        Ok((work, problems)) => {
+        Ok((work, problems)) if freezing.is_empty() => {
             plan.problems.extend(problems);
             Outcome::Work(Arc::new(work))
         }
-        Err(problem) => {
-            let kept = KeepReason::by([&problem]);
-            plan.problems.push(problem);
+        planned => {
+            freezing.extend(planned.err());
+            let kept = KeepReason::by(&freezing);
+            plan.problems.extend(freezing);
             Outcome::Kept(kept)
         }
     };
-    let outcome = |cluster: &ClusterName| cluster_pause(view, cluster).unwrap_or_else(|| outcome.clone());
-    plan.outcomes = clusters.into_iter().map(|cluster| (cluster.clone(), outcome(&cluster))).collect();
+    plan.outcomes = clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect();
+    keep_on_paused_clusters(view, &mut plan.outcomes);
     plan
 }
 

@@ -31,10 +31,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::problem::PausedObject;
+use crate::rows::Strings;
 use crate::waits::Wait;
 use crate::{Problem, View};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::pause::Pause;
 
 pub use order::{PendingPolicies, WaitReason};
 pub use replicas::Shares;
@@ -196,11 +198,21 @@ impl KeepReason {
     }
 }
 
-/// The outcome on `cluster` while its ManagedCluster is paused. The pause is not among the problems of the object. An
+/// The problems that an object with these `annotations` is paused, and that its `class` is paused.
+fn pauses(view: View<'_>, annotations: &Strings, class: Option<&str>) -> Vec<Problem> {
+    let own = Problem::of_pause(&Pause::read(annotations), PausedObject::Itself);
+    own.into_iter().chain(class.and_then(|class| view.class_pause(class))).collect()
+}
+
+/// Keeps the works on clusters whose ManagedCluster is paused. The pause is not among the problems of the object. An
 /// agent may pause its own cluster, and that must not cause an Event for each object.
-fn cluster_pause(view: View<'_>, cluster: &ClusterName) -> Option<Outcome> {
-    let problem = Problem::of_pause(&view.cluster(cluster)?.paused, PausedObject::Cluster(cluster.clone()))?;
-    Some(Outcome::Kept(KeepReason::by([&problem])))
+fn keep_on_paused_clusters(view: View<'_>, outcomes: &mut BTreeMap<ClusterName, Outcome>) {
+    for (cluster, outcome) in outcomes {
+        let Some(row) = view.cluster(cluster) else { continue };
+        if let Some(problem) = Problem::of_pause(&row.paused, PausedObject::Cluster(cluster.clone())) {
+            *outcome = Outcome::Kept(KeepReason::by([&problem]));
+        }
+    }
 }
 
 impl WorksPlan {

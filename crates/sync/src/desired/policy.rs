@@ -26,7 +26,7 @@ use super::eligibility::{KindEligibility, not_in_role, of_kind, of_target};
 use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::work::schema;
-use super::{FollowedGateways, KeepReason, Outcome, PlannedWork, WorksPlan, cluster_pause};
+use super::{FollowedGateways, KeepReason, Outcome, PlannedWork, WorksPlan, keep_on_paused_clusters};
 use crate::kinds::{CLASSES, role_of};
 use crate::rows::kind::KindInfo;
 use crate::rows::policy::Policy;
@@ -214,11 +214,7 @@ impl Planner<'_> {
         drop(works);
         let Outline { mut plan, targets, own, selector, .. } = outline;
         plan.outcomes = outcomes;
-        for (cluster, outcome) in &mut plan.outcomes {
-            if let Some(paused) = cluster_pause(self.view, cluster) {
-                *outcome = paused;
-            }
-        }
+        keep_on_paused_clusters(self.view, &mut plan.outcomes);
         plan.problems.extend(problems);
         if plan.targeted {
             self.keep_unsettled(&mut plan, &targets, selector.as_ref());

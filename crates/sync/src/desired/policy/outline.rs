@@ -14,15 +14,13 @@ use crate::desired::eligibility::{GatewayEligibility, ResourceEntry, of_resource
 use crate::desired::overrides::{OverrideIndexes, OverrideSelectors};
 use crate::desired::placement::{Placed, placed};
 use crate::desired::replicas::{Preferences, Split};
-use crate::desired::{KeepReason, Outcome, PlannedWork, WorksPlan, resource};
-use crate::problem::PausedObject;
+use crate::desired::{KeepReason, Outcome, PlannedWork, WorksPlan, pauses, resource};
 use crate::rows::policy::Policy;
 use crate::view::NO_LABELS;
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::params::Role;
-use policy_sync_api::pause::Pause;
 use policy_sync_api::selector::ClusterSelector;
 
 /// A distinct copy of a policy, identified by the inputs in which the policy's copies differ.
@@ -166,11 +164,10 @@ impl Planner<'_> {
 
     /// A problem if the object is paused, and a problem if the class that lists its kind as a resource is paused.
     fn pauses(&self) -> Vec<Problem> {
-        let own = Problem::of_pause(&Pause::read(&self.policy.annotations), PausedObject::Itself);
         let classes = self.view.listing();
         let class = classes.iter().find(|(_, params)| params.resource(self.origin.kind()).is_some());
         let class = class.filter(|_| self.role == Role::Resource);
-        own.into_iter().chain(class.and_then(|(class, _)| self.view.class_pause(&class.name))).collect()
+        pauses(self.view, &self.policy.annotations, class.map(|(class, _)| &*class.name))
     }
 
     /// An upper bound of the size of a copy in bytes.
