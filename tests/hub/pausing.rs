@@ -1,24 +1,24 @@
 //! The annotation `kuadrant.io/paused`: works are neither created nor changed while it is set, and are still deleted.
 
 use anyhow::{Result, ensure};
-use policy_sync_api::annotations::{PAUSED, POLICY_SYNC_MESSAGE};
+use policy_sync_api::annotations::{PAUSED, POLICY_SYNC_MESSAGE, Synced};
 use policy_sync_testenv::fixtures::{self, gateway_class, managed_cluster, rate_limit_policy};
-use policy_sync_testenv::tenant::{LIMIT, Tenant};
-use policy_sync_testenv::wait;
+use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
 use crate::freezing::{changed, until_message};
 use crate::metrics::{on_own_clusters, until};
+use crate::secrets::rights::until_accepted;
 use crate::{ON_BOTH, ON_EU, limit_of, synced};
 
 fn paused(value: impl Into<Value>) -> Value {
     json!({"metadata": {"annotations": {PAUSED: value.into()}}})
 }
 
-/// Whether the entries of `policy` on these clusters, and no others, are frozen by a pause.
+/// Waits until exactly the entries of `policy` on these clusters are frozen by a pause.
 async fn until_paused_on(tenant: &Tenant<'_>, policy: &Value, clusters: &[&str]) -> Result<()> {
-    let is_paused = |entry: &policy_sync_api::annotations::Synced| entry.frozen.as_deref() == Some("Paused");
-    let expected = |entries: &[policy_sync_api::annotations::Synced]| {
+    let is_paused = |entry: &Synced| entry.frozen.as_deref() == Some("Paused");
+    let expected = |entries: &[Synced]| {
         entries
             .iter()
             .filter(|entry| is_paused(entry))
@@ -79,13 +79,7 @@ async fn paused_class_pauses_its_gateways_and_policies() -> Result<()> {
     let class = gateway_class(tenant.name(), &tenant.controller_name(), None);
     tenant.merge(&class, &paused("true")).await?;
     let web = fixtures::gateway(tenant.name(), "web", tenant.name(), Some("all"));
-    wait::until("the Gateway is paused", LIMIT, || async {
-        let conditions = tenant.get(&web).await?.data["status"]["conditions"].clone();
-        let accepted = conditions.as_array().into_iter().flatten().find(|found| found["type"] == "Accepted");
-        ensure!(accepted.is_some_and(|accepted| accepted["reason"] == "Paused"), "found {conditions}");
-        Ok(())
-    })
-    .await?;
+    until_accepted(&tenant, &web, "False Paused").await?;
     tenant.merge(&limits, &json!({"spec": changed(&limits)["spec"]})).await?;
     until_paused_on(&tenant, &limits, &["eu-1", "us-1"]).await?;
     until(&controller, &[("policy_sync_paused", &[("kind", "class")], 1.0)]).await?;

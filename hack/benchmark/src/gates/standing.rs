@@ -112,14 +112,8 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
             "×",
             MEANWHILE_GOAL,
         )
-        .detail(format!("median of turns: {} against {}", range(&meanwhile), range(&quiet))),
+        .detail(format!("of turns: {}", against(&meanwhile, &quiet))),
     ])
-}
-
-/// Median, minimum and maximum of seconds as text.
-fn range(sample: &Sample) -> String {
-    let [median, min, max] = [sample.median(), sample.min(), sample.max()].map(|seconds| 1e3 * seconds);
-    format!("{median:.1} ms ({min:.1} to {max:.1})")
 }
 
 /// The additional memory of `controller` during an audit, in MiB.
