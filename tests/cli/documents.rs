@@ -44,7 +44,7 @@ const REJECTED: [(&str, &[&str]); 6] = [
     ("a tab indents an item of a flow sequence", &["tabs-in-various-contexts/003"]),
 ];
 
-/// Texts of which kubectl reads only the first document, without an error. go-yaml v3 rejects these texts.
+/// kubectl reads only the first document of these texts, without an error. go-yaml v3 rejects the texts.
 const CUT_OFF: [&str; 3] =
     ["bare-document-after-document-end-marker", "spec-example-9-3-bare-documents", "documents end no start"];
 

@@ -166,7 +166,7 @@ pub struct Synced {
     /// Whether the condition `Enforced` is true for only some of the targets, according to its message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The category of the problem because of which the copy is left unchanged.
+    /// The category of the problem that freezes the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<String>,
     /// The values of the configured `statusFields`.

@@ -104,7 +104,7 @@ pub struct Objects {
     definitions: BTreeMap<Kind, Definition>,
     /// The merge configuration of kinds from parameters. If a kind has several configurations, the first one applies.
     configured: Vec<(GroupResource, MergeConfig)>,
-    /// The kinds of which the collection has all objects. `None` for objects from files; see [`Self::graph_input`].
+    /// The kinds whose objects are all in the collection. `None` for objects from files; see [`Self::graph_input`].
     listed: Option<BTreeSet<Kind>>,
     /// The prefix of namespaces for copies of a hub's objects.
     pub downstream_prefix: String,

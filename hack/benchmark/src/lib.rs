@@ -7,7 +7,7 @@
 //! Observer       watches works and policies in the same way for both arms
 //! agents         work statuses of the clusters
 //! counts         requests in the API server's metrics; usage: memory and processor time of a process
-//! documents      documents for Rego policies; modules: these policies; asking: queries to them, in turns
+//! documents      documents for Rego policies; modules: the Rego policies; asking: queries of two engines in turn
 //! pace           requests at a rate; allowing: a webhook that allows everything
 //! topology       objects and rows of the topology
 //! web            rows of the web pages, with a browser
