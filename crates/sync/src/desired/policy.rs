@@ -30,6 +30,7 @@ use super::{FollowedGateways, KeepReason, Outcome, PlannedWork, WorksPlan, keep_
 use crate::kinds::{CLASSES, role_of};
 use crate::rows::kind::KindInfo;
 use crate::rows::policy::Policy;
+use crate::rows::work::Work;
 use crate::{CLASS_DELETION_DELAY, Problem, Settings, View, feedback};
 use outline::{Outline, ResourcePlacement, TargetGateway, Variant};
 use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTOR_ANNOTATIONS};
@@ -332,7 +333,7 @@ impl Planner<'_> {
     }
 
     /// The clusters that the Placement of the resource may still select, if the Placement is unsettled. They have a
-    /// work of the resource, and the resource's own selector selects them.
+    /// work of the resource that is not terminating, and the resource's own selector selects them.
     fn may_be_placed(
         &self,
         own: Option<&ResourcePlacement>,
@@ -341,9 +342,16 @@ impl Planner<'_> {
         let Some(ResourcePlacement { placed, .. }) = own.filter(|own| own.placed.unsettled) else {
             return Vec::new();
         };
-        let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
-        let left = clusters.filter(|cluster| !placed.clusters.contains(*cluster));
+        let left = self.works_that_can_be_kept().map(|(cluster, _)| cluster);
+        let left = left.filter(|cluster| !placed.clusters.contains(*cluster));
         left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
+    }
+
+    /// The works of the object that are not terminating, each with its cluster. A deletion cannot be undone. If
+    /// terminating works counted, each restart would report them as requested until the Placement settles.
+    fn works_that_can_be_kept(&self) -> impl Iterator<Item = (&ClusterName, &Work)> {
+        let works = self.view.works_of(self.origin).filter(|(.., work)| work.deleting.is_none());
+        works.map(|(_, cluster, work)| (cluster, work))
     }
 
     /// Keeps the works on clusters that a Gateway seems to have left, if its Placement is unsettled.
@@ -355,7 +363,7 @@ impl Planner<'_> {
     ) {
         let unsettled: BTreeSet<&str> =
             targets.iter().filter(|(_, target)| target.placed.unsettled).map(|(key, _)| &*key.name).collect();
-        for (_, cluster, work) in self.view.works_of(self.origin) {
+        for (cluster, work) in self.works_that_can_be_kept() {
             let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
             if may_be_placed && self.selects(selector, cluster) {
                 plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(KeepReason::Unsettled));

@@ -203,6 +203,14 @@ fn policies_stay_while_the_placement_is_unsettled() {
 }
 
 #[test]
+fn terminating_work_of_a_policy_is_not_kept_while_the_placement_is_unsettled() {
+    let world = on_two().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
+    let world = world.terminating(&policy_origin("limits"), "us-1");
+    assert_eq!(world.outcomes("limits"), ["eu-1"]);
+    assert_eq!(world.after(5_000).outcomes("limits"), ["eu-1"]);
+}
+
+#[test]
 fn selector_withdraws_while_the_placement_is_unsettled() {
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let world = on_two()

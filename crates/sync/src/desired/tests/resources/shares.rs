@@ -81,6 +81,15 @@ fn cluster_keeps_its_share_while_its_placement_is_unsettled() {
     assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)], "it has left");
 }
 
+#[test]
+fn cluster_with_a_terminating_work_has_no_share_while_the_placement_is_unsettled() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]).decisions("all", &["eu-1"]);
+    let world = world.terminating(&web(), "us-1");
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
+    assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)]);
+}
+
 /// The agent of a spoke can change the number of replicas in its works.
 #[test]
 fn spoke_cannot_take_replicas_from_others() {
