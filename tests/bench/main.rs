@@ -1,5 +1,5 @@
-//! Runs the benchmark with small numbers: every row must yield a value. Only counts of writes are compared with
-//! their goals, because they are the same on every machine.
+//! Runs the benchmark with small numbers: every row must yield a value. Only counts of writes are compared with goals,
+//! because these counts are the same on every machine.
 
 #![allow(clippy::unwrap_used)]
 

@@ -20,7 +20,7 @@ pub(crate) fn chart() -> &'static Path {
     Path::new(CHART)
 }
 
-/// The required values of the chart, and no others.
+/// Only the required values of the chart.
 pub(crate) fn required() -> Value {
     json!({ "image": { "repository": "registry.example.com/policy-sync" } })
 }

@@ -175,7 +175,7 @@ pub(crate) fn check_used_permissions(
     compare(hub, &service_account(release, rendered)?, roles(rendered, false))
 }
 
-/// Checks that `roles` allowed all requests of `user`, and that none of their rights is unused.
+/// Checks that `roles` allowed all requests of `user`, and that `user` has used all rights in `roles`.
 fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r Value>) -> Result<()> {
     let requests = all_requests_of(hub, &user.name)?;
     let mut rights = BTreeSet::new();
@@ -227,8 +227,8 @@ fn definition(group: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Creates kinds of routes and backends that not every hub has, and a route whose topology uses all rights.
-/// Its backend is in another namespace, and its listener selects namespaces by labels.
+/// Creates kinds of routes and backends that not every hub has, and a route whose topology uses all rights. The backend
+/// of the route is in another namespace, and the listener of the route selects namespaces by labels.
 pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::more_routes(hub.binaries())?).await?;
@@ -357,7 +357,7 @@ async fn until_message(policies: &Api<DynamicObject>, name: &str, text: Option<&
     .await
 }
 
-/// Runs the commands that read a hub as a user with the viewer role. They must succeed, and use all rights of
+/// Runs the commands that read a hub as a user with the viewer role. The commands must succeed, and use all rights of
 /// the role.
 pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
     let role = roles(rendered, true).next().context("no role for users")?;

@@ -1,4 +1,4 @@
-//! Runs `docs/runbook.md` as the person on call: each alert has a heading, and the commands below it are
+//! Runs `docs/runbook.md` as the person on call: each alert has a heading, and the commands below the heading are
 //! executed as written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::binary;
 use crate::helm::{Helm, Release, required};
 use crate::prometheus::Rules;
 
-/// The programs in the commands.
+/// The programs that the commands of the runbook run.
 const PROGRAMS: [&str; 3] = ["kubectl", "policy-sync", "helm"];
 
 fn path() -> PathBuf {
@@ -100,8 +100,8 @@ impl OnCall {
         })
     }
 
-    /// Runs all commands for diagnosis in the section of `alert`, with `filled` in place of the text in angle
-    /// brackets, and returns their output.
+    /// Runs all commands for diagnosis in the section of `alert`, with `filled` in place of the text in angle brackets,
+    /// and returns the output of the commands.
     ///
     /// # Errors
     ///

@@ -160,7 +160,7 @@ async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<(
     .await
 }
 
-/// Checks that a Secret is copied after the parameters of the sample class enable it.
+/// Checks that a Secret is copied after the parameters of the sample class enable the copying of Secrets.
 async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
     let client = fleet.hub().client()?;
     let text = std::fs::read_to_string(

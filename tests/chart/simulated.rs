@@ -55,7 +55,7 @@ pub(crate) async fn pods(hub: &ControlPlane) -> Result<()> {
     bail!("the watch of Deployments has ended")
 }
 
-/// Decides each Placement: it selects the clusters of its cluster sets that are bound to its namespace.
+/// Decides each Placement: it selects the clusters of the cluster sets that are bound to the Placement's namespace.
 pub(crate) async fn placements(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     let placements = of(&client, "v1beta1", "Placement", "placements");

@@ -184,7 +184,7 @@ async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
     stays("a server-side apply").await?;
 
-    // Deleting the webhook configurations unblocks all writes, and an upgrade creates them again.
+    // Deleting the webhook configurations unblocks all writes, and an upgrade creates the configurations again.
     for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
         kubectl(hub, &["delete", kind, release.0])?;
     }

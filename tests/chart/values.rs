@@ -294,7 +294,7 @@ struct NetworkPolicy {
     enabled: bool,
 }
 
-/// Checks that the file contains `text`; with `POLICY_SYNC_UPDATE`, writes it first.
+/// Checks that the file contains `text`; with `POLICY_SYNC_UPDATE`, writes the file first.
 fn is_up_to_date(path: &Path, text: &str) -> Result<()> {
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
         fs::write(path, text)?;

@@ -45,7 +45,7 @@ pub(crate) fn finish(mut command: Command, input: &str) -> CommandOutput {
     end(child)
 }
 
-/// Waits until `child` ends. Stops it and panics after the timeout.
+/// Waits until `child` ends. Stops the process and panics after the timeout.
 pub(crate) fn end(mut child: Child) -> CommandOutput {
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let started = Instant::now();

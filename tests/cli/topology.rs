@@ -537,7 +537,7 @@ fn copy_with_precedence_over_a_local_policy_is_a_fault() {
     assert_eq!((of_topology.code, &*of_topology.stderr), (1, ""));
     let of_effective = run_with(&["effective", "-f", "-"], &objects("overrides"));
     assert_eq!((of_effective.code, &*of_effective.stderr), (1, fault));
-    // If two defaults were created in the same second, the policy with the later name is in force. Here, this is
+    // If two defaults were created in the same second, the policy with the later name is in force. Here, that policy is
     // the spoke's own policy.
     for command in ["topology", "effective"] {
         let CommandOutput { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
@@ -593,7 +593,7 @@ fn report_contains_the_parsed_request() {
 
 #[test]
 fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
-    // Each expression is different, and too large once it is compiled.
+    // Each regular expression is different, and too large once it is compiled.
     let rule = |number: usize| {
         let path = format!(r"{{type: RegularExpression, value: '/(\w{{100}}){{100}}{number}'}}");
         format!("{{name: large-{number:02}, matches: [{{path: {path}}}]}}")

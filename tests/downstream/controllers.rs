@@ -1,4 +1,4 @@
-//! Runs istiod, the Kuadrant operator and the operators that it needs as processes beside an API server.
+//! Runs istiod, the Kuadrant operator and the operators that Kuadrant needs, as processes beside an API server.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-/// A field for which this product's result differs from the controller's.
+/// A field for which this product's result differs from the controller's result.
 pub(crate) struct Difference {
     /// The result of this product and the result of the controller, without the names of objects.
     pub(crate) class: String,

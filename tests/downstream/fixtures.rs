@@ -1,4 +1,4 @@
-//! Worlds with the reports of real controllers, one line of JSON each.
+//! Worlds with the reports of real controllers, one line of JSON for each world.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

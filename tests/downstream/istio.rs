@@ -1,4 +1,4 @@
-//! Compares istiod's statuses of listeners and routes with those of `topology`.
+//! Compares istiod's statuses of listeners and routes with the statuses in the output of `topology`.
 
 use std::collections::BTreeSet;
 
@@ -195,7 +195,7 @@ fn ours(objects_of_world: &[Value]) -> ReportedValues {
     answers
 }
 
-/// The differences between istiod's statuses and `topology`.
+/// The differences between istiod's statuses and the statuses in the output of `topology`.
 pub(crate) fn compare(world: &World) -> Vec<Difference> {
     let ours = ours(&world.objects);
     let context =
@@ -221,7 +221,7 @@ fn text(answers: &ReportedValues, key: &str) -> String {
 struct Listener<'w> {
     /// `Gateway namespace/name#listener`.
     key: String,
-    /// The Gateway, also of a listener of a ListenerSet.
+    /// The Gateway of the listener, directly or through a ListenerSet.
     gateway: &'w str,
     port: &'w Value,
     protocol: &'w str,
@@ -288,7 +288,7 @@ impl Context<'_> {
         })
     }
 
-    /// The parent of the route `name` with the index `place`.
+    /// The parent with the index `place` of the route `name`.
     fn parent(&self, kind: &str, name: &str, place: &str) -> &str {
         let route = self.world.objects.iter().find(|short| short[kind] == name);
         let place = place.parse().unwrap_or(usize::MAX);

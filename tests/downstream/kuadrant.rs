@@ -1,5 +1,5 @@
-//! Compares the Kuadrant operator's effective policies with those of `effective`. The operator evaluates all
-//! objects in *rounds*, and logs its effective policies in each round.
+//! Compares the Kuadrant operator's effective policies with the effective policies in the output of `effective`. The
+//! operator evaluates all objects in *rounds*, and logs its effective policies in each round.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -106,7 +106,7 @@ fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<ReportedValu
     Ok(last)
 }
 
-/// The path in a line of the log, with the rules in force there and their policies.
+/// The path in a line of the log, with the rules in force on the path and the policies of these rules.
 fn effective(line: &Value) -> Result<(String, Value)> {
     let kind = line["kind"].as_str().context("the log line has no kind")?;
     let path: Vec<&str> = texts(&line["path"]).collect();
@@ -143,7 +143,7 @@ fn texts(array: &Value) -> impl Iterator<Item = &str> {
     array.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// A locator without the known groups.
+/// A locator without the groups of known kinds.
 fn short(locator: &str) -> String {
     locator.replacen(".gateway.networking.k8s.io:", ":", 1).replacen(".kuadrant.io:", ":", 1)
 }
@@ -177,7 +177,7 @@ fn ours(graph: &Graph<'_>) -> Result<ReportedValues> {
     Ok(answers)
 }
 
-/// The differences between the operator's effective policies and `effective`.
+/// The differences between the operator's effective policies and the effective policies in the output of `effective`.
 pub(crate) fn compare(world: &World) -> Vec<Difference> {
     let objects = objects(&world.objects);
     let graph_input = objects.graph_input();

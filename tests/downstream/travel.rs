@@ -74,7 +74,7 @@ async fn play_pods(api: &Api<Deployment>, deployment: Deployment) -> Result<()> 
 }
 
 impl Downstream {
-    /// Starts the controllers `names`; `None` if `POLICY_SYNC_DOWNSTREAM` does not have them.
+    /// Starts the controllers `names`; `None` if `POLICY_SYNC_DOWNSTREAM` does not have these programs.
     async fn start(names: &[&'static str]) -> Result<Option<Self>> {
         let Some(folder) = Folder::with(names).filter(|folder| folder.has(names)) else { return Ok(None) };
         let options = FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };

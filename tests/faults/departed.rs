@@ -1,4 +1,4 @@
-//! A deleted GatewayClass: if it is recreated within a minute, works are unchanged; otherwise, they are withdrawn.
+//! A deleted GatewayClass: if it is recreated within a minute, works are unchanged; otherwise, the works are withdrawn.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use crate::hub::{Hub, Running, SHOP};
 const CLUSTERS: usize = 100;
 const POLICIES: usize = 1_000;
 
-/// The name and labels of every series except those of `rest_client`.
+/// The name and labels of every series, without the `rest_client` series.
 fn series(controller: &Running) -> Result<BTreeSet<String>> {
     let metrics = Metrics::parse(controller.metrics())?;
     let all = metrics.series().iter().filter(|series| !series.name.starts_with("rest_client"));

@@ -1,4 +1,4 @@
-//! Compares the final state and the writes of a run with those of a run without faults.
+//! Compares the final state and the writes of a run with the final state and the writes of a run without faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -111,7 +111,7 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     let recovers = async {
         let mut lasted = Duration::ZERO;
         if faults.plan().is_some() {
-            // Every request or event with a fault comes before the second watch of its kind, and so within the
+            // Every request or event with a fault comes before the second watch of its kind, which begins before the
             // limit.
             match faults.over(&hub.server, LIMIT).await {
                 // Beside attackers, the request or event to disturb may not occur.
@@ -271,7 +271,7 @@ pub(crate) fn chosen(plans: Vec<Plan>) -> Result<Vec<Plan>> {
     }
 }
 
-/// Runs the `plans` selected by [`chosen`]. Fails if there are fewer than `least` and [`CHOSEN`] is not set.
+/// Runs the `plans` selected by [`chosen`]. Fails if there are fewer plans than `least` and [`CHOSEN`] is not set.
 pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Result<()> {
     let is_named = if let Ok(part) = env::var(CHOSEN) {
         let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();

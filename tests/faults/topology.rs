@@ -53,7 +53,7 @@ enum UserAction {
     ChangeAndRevert(&'static str, [&'static str; 2]),
 }
 
-/// Long enough for the ConfigMap to be written again before [`UserAction::ChangeAndRevert`].
+/// A delay that is long enough for the ConfigMap to be written again before [`UserAction::ChangeAndRevert`].
 const BEFORE_BLINK: Duration = Duration::from_secs(12);
 const BLINK: Duration = Duration::from_secs(3);
 
@@ -196,7 +196,7 @@ async fn delete(client: &kube::Client, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A hub with a Gateway, and a topology controller that runs until the token is cancelled.
+/// A hub with a Gateway, and a controller with `--topology` that runs until the token is cancelled.
 async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;

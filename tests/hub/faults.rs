@@ -120,7 +120,7 @@ impl<'h> ProxiedTenant<'h> {
     async fn start_controller(&self) -> Result<()> {
         let name = format!("--controller-name={}", self.tenant.controller_name());
         let started = Controller::launch_behind(&self.proxy, binary(), self.tenant.hub(), &[&name])?;
-        // Replacing the previous controller kills it.
+        // Replacing the previous controller kills that controller.
         *self.controller.lock().await = Some(started);
         Ok(())
     }
@@ -219,7 +219,7 @@ fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_policy-sync"))
 }
 
-/// Runs the scenario on `hub`, with a fault if `plan` has one.
+/// Runs the scenario on `hub`, with the fault in `plan`, if any.
 async fn run_scenario(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
     let proxied = ProxiedTenant::new(hub, name, plan).await?;
     match plan {

@@ -131,8 +131,8 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     tenant.apply(&changed).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
-    // Deleting the class withdraws nothing at first, because the class may be created again. Here, it is created
-    // again with another controller, so its works are withdrawn.
+    // Deleting the class withdraws nothing at first, because the class may be created again. Here, the class is created
+    // again with another controller, so the works of the class are withdrawn.
     tenant.delete(&class).await?;
     tenant
         .apply(&gateway_class(

@@ -171,7 +171,7 @@ async fn outage_of_the_api_server_causes_no_creates_or_deletes() -> Result<()> {
     tenant.settled(&follower).await?;
     let mut writes = tenant.settled(&leader).await?.split_off(before);
     writes.extend(tenant.writes(&follower)?);
-    // A patch that was planned before the outage may be rejected. The controller then plans it again.
+    // A patch that was planned before the outage may be rejected. The controller then plans the patch again.
     writes.retain(|write| write.code() != 422);
     ensure!(drastic(&writes).is_empty() && writes.len() <= 3, "{writes:?}");
     tenant.until_works(&ON_BOTH).await

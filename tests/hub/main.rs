@@ -1,5 +1,5 @@
-//! Tests of the controller with a real API server. The tests write the feedback of the work agents
-//! themselves, so that it can be late, wrong or missing.
+//! Tests of the controller with a real API server. The tests write the feedback of the work agents themselves, so that
+//! feedback can be late, wrong or missing.
 
 mod attacks;
 mod bad_input;

@@ -202,7 +202,7 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
             ("policy_sync_classes", &[("state", "accepted")], 0.0),
             ("policy_sync_policies", &[("state", "frozen")], 1.0),
             ("policy_sync_gateways", &[("state", "frozen")], 1.0),
-            // One problem of the policy, and one of the Gateway.
+            // One problem of the policy, and one problem of the Gateway.
             ("policy_sync_problems", &[("category", "InvalidParameters"), ("freezes", "true")], 2.0),
         ],
     )

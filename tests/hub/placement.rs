@@ -86,13 +86,13 @@ async fn a_cluster_that_moves_between_slices_is_not_withdrawn() -> Result<()> {
     tenant.until_works(&ON_BOTH).await?;
     let before = tenant.settled(&controller).await?.len();
 
-    // us-1 is temporarily in no slice, although the Placement still selects it.
+    // us-1 is temporarily in no PlacementDecision, although the Placement still selects it.
     tenant.decide("all", 2, &[]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     tenant.settled(&controller).await?;
     tenant.decide("all", 1, &["eu-1", "us-1"]).await?;
-    // A swap between slices of equal size does not change the Placement's status.
+    // A swap of clusters between PlacementDecisions of equal size does not change the Placement's status.
     tenant.decide("all", 1, &["us-1"]).await?;
     tenant.decide("all", 2, &["eu-1"]).await?;
     let writes = tenant.settled(&controller).await?;
@@ -155,7 +155,7 @@ async fn in_a_deleted_namespace_policies_leave_after_their_gateway() -> Result<(
     parameters["policyWaitSeconds"] = json!(600);
     tenant.apply(&fixtures::params_config_map("default", "ordered-params", &parameters)).await?;
     tenant.settled(&controller).await?;
-    // The finalizer of an agent that is slow to remove the Gateway.
+    // Simulates the finalizer of an agent that is slow to remove the Gateway.
     let held = tenant.work("eu-1", "gateway-web").await?.name_any();
     let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "eu-1");
     let finalizers = |finalizers: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));

@@ -1,4 +1,4 @@
-//! Resources (`resourcesToSync`): objects copied to the clusters of a Placement in their namespace.
+//! Resources (`resourcesToSync`): objects that are copied to the clusters of a Placement in the same namespace.
 //!
 //! A class selects all objects of a kind, in every namespace, so each test here uses different kinds.
 

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ON_BOTH;
 
-/// If the hub stays older than the last state that the process has seen for this time, the process ends.
+/// The process ends once the hub has been older than the process's last known state for this time.
 const RESTORED: Duration = Duration::from_secs(5 * 60);
 /// The number of writes that the backup lacks.
 const LOST: usize = 2_000;
@@ -124,7 +124,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     // The controller in this process tolerates an older server for five minutes of its own clock, which has not
     // advanced.
     ensure!(!ends.is_finished(), "the controller ended too soon");
-    // A clock jump aborts requests in flight. They are retried after a backoff, which the next jump ends.
+    // A clock jump aborts requests in flight. These requests are retried after a backoff, which the next jump ends.
     wait::until_seen("the controller ends", LIMIT, BETWEEN_JUMPS, || async {
         tokio::time::pause();
         tokio::time::advance(RESTORED).await;

@@ -1,4 +1,5 @@
-//! Statuses of Gateways and routes on a hub with `--topology`: attachment, and the policies that affect them.
+//! Statuses of Gateways and routes on a hub with `--topology`: attachment, and the policies that affect Gateways and
+//! routes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,7 +96,7 @@ async fn time_to_status(hub: &ControlPlane, name: &str) -> Result<Duration> {
 
 #[tokio::test]
 async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Result<()> {
-    /// An allowance for decoding 130 KB of hostile routes on a busy machine. It is added to twice the time
+    /// An allowance for decoding 130 KB of hostile routes on a busy machine. The allowance is added to twice the time
     /// without these routes.
     const MORE: Duration = Duration::from_secs(1);
     let hub = hub("route-fairness").await?;
@@ -112,7 +113,7 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     let writing = tokio::spawn(async move {
         let mut writes = 0;
         while !stopped.is_cancelled() {
-            // The API server accepts fewer than 128 matches per route; these 112 matches have 1,792
+            // The API server accepts fewer than 128 matches per route; these 112 matches have 1,792 regular
             // expressions.
             let rules = rules_of_expressions(7, EXPRESSIONS[0]);
             let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{writes}.example.com")], "rules": rules});
@@ -154,10 +155,10 @@ async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, 
 
 #[tokio::test]
 async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_restart() -> Result<()> {
-    /// The number of routes, each with 1,792 expressions. Compiling them takes minutes.
+    /// The number of routes, each with 1,792 regular expressions. Compiling all expressions takes minutes.
     const ROUTES: usize = 8;
-    /// An allowance for decoding a MiB of hostile routes on a busy machine. It is added to twice the time without
-    /// these routes.
+    /// An allowance for decoding a MiB of hostile routes on a busy machine. The allowance is added to twice the time
+    /// without these routes.
     const MORE: Duration = Duration::from_secs(5);
     let hub = hub("route-restart").await?;
     let client = hub.client()?;
@@ -224,7 +225,7 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     let (policies, _) = found(&hub, "RateLimitPolicy", "shop", "own").await?;
     let limits = json!({"spec": {"limits": {"mine": {"rates": [{"limit": 7, "window": "1s"}]}}}});
     policies.patch("own", &PatchParams::default(), &Patch::Merge(limits)).await?;
-    // The second change causes a write. Any write that the first change causes comes before it.
+    // The second change causes a write. Any write that the first change causes comes before this write.
     let (_, other) = found(&hub, "HTTPRoute", "backends", "other").await?;
     ensure!(verdict(entries(&other, OURS)[0], "Accepted").starts_with("False"), "{other:?}");
     let (namespaces, _) = api_for(
@@ -271,7 +272,7 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
     })
     .await?;
 
-    // The condition is removed with its last policy.
+    // The condition is removed with the last policy that affects the object.
     policies.delete("own", &Default::default()).await?;
     until(&hub, "HTTPRoute", "shop", |entry| {
         let limits =
@@ -359,7 +360,7 @@ async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
     let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
     let (routes, _) = found(&hub, "HTTPRoute", "shop", "shop").await?;
     let (policies, _) = api_for(&hub.client()?, &object("TimeoutPolicy", ("shop", "x"), json!({}))).await?;
-    // The controller's entry changes with the policies on the route, which are created and deleted meanwhile.
+    // The controller's entry changes with the policies on the route, which the test creates and deletes meanwhile.
     let comes_and_goes = async {
         for number in 0..10 {
             let name = format!("again-{number}");

@@ -12,7 +12,7 @@ use crate::tenant;
 
 const GROUP: &str = "schemas.example.com";
 
-/// Schemas, each with values for it.
+/// Schemas, and values for each schema.
 fn cases() -> Vec<(Value, Vec<Value>)> {
     let object = |properties: Value| json!({"type": "object", "properties": properties});
     let text = || json!({"type": "string"});
@@ -195,8 +195,8 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
     Ok(())
 }
 
-/// The API server's error for a new policy, or `None` if it would accept it. The request is a dry run, so that
-/// nothing is stored.
+/// The API server's error for a new policy, or `None` if the API server would accept the policy. The request is a dry
+/// run, so that nothing is stored.
 async fn dry_run(tenant: &crate::Tenant<'_>, policy: &Value) -> Result<Option<String>> {
     let path = format!(
         "/apis/{GROUP}/v1/namespaces/{}/typedpolicies?dryRun=All&fieldValidation=Strict",

@@ -35,8 +35,8 @@ async fn controller(hub: &ControlPlane) -> Result<Controller> {
     Controller::start(Path::new(BINARY), hub, &["--topology"]).await
 }
 
-/// A topology controller that runs as user `name`, with the permissions for the sync, for HTTPRoutes, and for the
-/// resources `core` of the core group. Other route kinds and all route statuses are forbidden.
+/// A controller with `--topology` that runs as user `name`, with the permissions for the sync, for HTTPRoutes, and for
+/// the resources `core` of the core group. Other route kinds and all route statuses are forbidden.
 pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> Result<Controller> {
     let group = "rbac.authorization.k8s.io";
     let rules = json!([

@@ -193,7 +193,7 @@ async fn edited_annotation_is_restored() -> Result<()> {
 #[tokio::test]
 async fn annotations_are_removed_even_if_a_user_has_applied_them() -> Result<()> {
     let (tenant, _controller, limits) = synced("applied").await?;
-    // A user edits the output of `kubectl get -o yaml`, and applies it with `kubectl apply --server-side`.
+    // A user edits the output of `kubectl get -o yaml`, and applies the result with `kubectl apply --server-side`.
     let mut owned = limits.clone();
     owned["metadata"]["annotations"] = json!(tenant.annotations(&limits).await?);
     tenant.apply(&owned).await?;

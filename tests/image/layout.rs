@@ -1,4 +1,4 @@
-//! An OCI image layout in a directory, and the tools `skopeo` and `umoci` that read it.
+//! An OCI image layout in a directory, and the tools `skopeo` and `umoci` that read the layout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/image");
 /// An image layout that contains an image of the present version.
 pub(crate) struct Layout {
     folder: PathBuf,
-    /// Whether it is a release image built by `hack/image`, instead of a packed test binary.
+    /// Whether the image is a release image built by `hack/image`, instead of a packed test binary.
     pub(crate) is_released: bool,
     _packed: Option<TempDir>,
 }

@@ -1,5 +1,5 @@
-//! Tests of the container image: packing is reproducible, the image contains exactly the expected files, and
-//! it runs.
+//! Tests of the container image: packing is reproducible, the image contains exactly the expected files, and the image
+//! runs.
 //!
 //! By default, the image has the test binary, which is neither static nor small. If `POLICY_SYNC_IMAGE` names a
 //! layout that `hack/image` has built, the tests use that layout, and run additional checks.

@@ -57,8 +57,8 @@ async fn release_image_is_small_and_works_on_both_platforms() -> Result<()> {
     runs_on_arm64(hub, &Unpacked::new(&image, "arm64")?.root).await
 }
 
-/// Checks that the binary is static and contains no path of the build machine, and that the list of its
-/// dependencies is beside it.
+/// Checks that the binary is static and contains no path of the build machine, and that the list of its dependencies is
+/// beside the binary.
 fn is_described(root: &Path) -> Result<()> {
     let binary = fs::read(root.join(INSIDE))?;
     let has = |text: &str| binary.windows(text.len()).any(|bytes| bytes == text.as_bytes());

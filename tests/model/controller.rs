@@ -47,7 +47,7 @@ pub(crate) enum MirrorEvent {
 /// The sources of a mirror. While a source is listed, its value has the keys that the list has brought so far.
 pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
-/// A mirror. All states with equal mirrors share it.
+/// A mirror. All states with equal mirrors share this value.
 pub(crate) struct MirrorState {
     pub(crate) id: usize,
     /// A hash of all that affects decisions, except times.
@@ -55,7 +55,7 @@ pub(crate) struct MirrorState {
     /// The time from which each Placement counts as settled.
     pub(crate) settles: BTreeMap<ObjectKey, Moment>,
     pub(crate) mirror: Mirror,
-    /// The objects as the watches last reported them to the mirror.
+    /// The objects in the versions that the watches have last reported to the mirror.
     pub(crate) shown: Objects,
     /// The sources, as in [`Listings`].
     listing: Listings,
@@ -122,7 +122,7 @@ pub(crate) struct KeyDecision {
     pub(crate) deletes: Vec<PendingRequest>,
     pub(crate) reads: BTreeSet<Precondition>,
     pub(crate) recheck: Option<Moment>,
-    /// The key waits for the watch to show its own last write.
+    /// The key waits for the watch to show the last write of the key.
     pub(crate) waits: bool,
     /// A Gateway's key must be queued because its work may now be created.
     pub(crate) replan_works: bool,
@@ -161,7 +161,7 @@ pub(crate) struct MirrorUpdate {
     pub(crate) affects_topology: bool,
 }
 
-/// The inputs of a decision: the id of the mirror state, the key, its own writes, the time, and the clusters with
+/// The inputs of a decision: the id of the mirror state, the key, the key's own writes, the time, and the clusters with
 /// crossing writes of other keys.
 type DecisionInputs = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::world::World;
 
-/// A world that has not settled after this many steps without users never will.
+/// A world that has not settled after this many steps without users is assumed never to settle.
 const CALM: usize = 1_000;
 
 /// A system to explore: a world and its possible steps.
@@ -28,7 +28,7 @@ pub(crate) trait Model {
     /// All possible steps in `state`.
     fn steps(&self, state: &Self::State) -> Vec<Self::Step>;
 
-    /// All steps except those of users and faults. [`Model::calm`] takes the first one.
+    /// All steps except steps of users and faults. [`Model::calm`] takes the first step.
     fn quiet(&self, state: &Self::State) -> Vec<Self::Step>;
 
     /// The next step without users and faults; `None` in a settled state.

@@ -1,8 +1,8 @@
 //! The correct contents of the spokes, computed from the hub's objects independently of the plan. The rules
 //! compare the works with these contents.
 //!
-//! Covers only features of the model's worlds. Gateways are placed by label, and policies target them by name. Selectors
-//! have one label, resources have a Placement label, and parameters are in one ConfigMap.
+//! Covers only the features of the model's worlds: Gateways placed by label, policies that target Gateways by name, and
+//! selectors with one label. Resources have a Placement label, and parameters are in one ConfigMap.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::hub::Objects;
 /// A Gateway, policy or resource, and a cluster.
 pub(crate) type OriginOnCluster = (Origin, ClusterName);
 
-/// Whether the rules apply to `origin` in `cluster`. They do not apply to objects of attackers.
+/// Whether the rules apply to `origin` in `cluster`. The rules do not apply to objects of attackers.
 pub(crate) fn rules_apply(origin: &Origin, cluster: &ClusterName) -> bool {
     *cluster.0 != *ROGUE && *origin.object().namespace != *HOSTILE_TENANT
 }
@@ -87,7 +87,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<OriginOnCluster> {
     wanted
 }
 
-/// Whether the replica preferences of a resource include `cluster`. True if it has no preferences.
+/// Whether the replica preferences of a resource include `cluster`. True if the resource has no preferences.
 fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     let text = resource["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
     let preferences = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -96,7 +96,7 @@ fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     })
 }
 
-/// The Gateways that the policy `origin` targets. Empty unless the policy exists, its kind is listed, and it
+/// The Gateways that the policy `origin` targets. Empty unless the policy exists, its kind is listed, and the policy
 /// selects `cluster`.
 pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName) -> Vec<Origin> {
     let found = objects.get(&(POLICIES.resource(origin.kind().clone()), origin.object().clone()));
@@ -127,7 +127,7 @@ pub(crate) fn wait(objects: &Objects) -> Wait {
     Wait { time: Duration::from_secs(seconds), holds: params["policyWaitAction"] != "serve" }
 }
 
-/// The work of `origin` in `cluster`, including a terminating one.
+/// The work of `origin` in `cluster`, including a terminating work.
 pub(crate) fn work_of<'o>(objects: &'o Objects, origin: &Origin, cluster: &ClusterName) -> Option<&'o Value> {
     let works = all(objects, |source| *source == WORKS.all());
     let mut works = works.filter(|(_, key, _)| key.namespace == cluster.0).map(|(.., work)| work);
@@ -201,7 +201,7 @@ pub(crate) fn works(objects: &Objects) -> Vec<(Option<Origin>, ClusterName)> {
     works.map(|(_, key, work)| (origin(work), ClusterName(key.namespace.clone()))).collect()
 }
 
-/// A label on works of another client. It marks them even if they have forged metadata.
+/// A label on works of another client. It marks these works even if they have forged metadata.
 pub(crate) const THEIRS: &str = "example.com/theirs";
 
 /// The origin of one of the controller's works.

@@ -14,11 +14,10 @@ use crate::controller::Listings;
 use crate::hub::Objects;
 use crate::step::START;
 
-/// Returns the shape, an exact hash, and a time for each object. The shape is a hash of all that affects
-/// decisions, except times. From the time of an object on, decisions about it no longer depend on time.
+/// Returns the shape, an exact hash, and a time for each object. The shape is a hash of all that affects decisions,
+/// except times. From the time of an object on, decisions about the object no longer depend on time.
 ///
-/// Indexes are hashed as well as rows, so that a mirror with a wrong index is not confused with a correct
-/// one.
+/// Indexes are hashed as well as rows, so that a mirror with a wrong index is not confused with a correct mirror.
 pub(crate) fn fingerprint(
     mirror: &Mirror,
     shown: &Objects,

@@ -48,7 +48,7 @@ pub(crate) fn object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
-/// Interns all contents of the exploration, and memoizes the effects of requests on them.
+/// Interns all contents of the exploration, and memoizes the effects of requests on these contents.
 #[derive(Default)]
 pub(crate) struct Contents {
     all: HashMap<String, Arc<Content>>,
@@ -154,7 +154,7 @@ impl Hub {
         self.apply_effect(source, key, effect);
     }
 
-    /// Deletes an object. With a finalizer, it is only marked as terminating.
+    /// Deletes an object. An object with a finalizer is only marked as terminating.
     pub(crate) fn delete(&mut self, contents: &mut Contents, source: &Source, key: &ObjectKey) {
         if let Some(json) = self.json(source, key) {
             let effect = deleted(contents, json);
@@ -234,7 +234,7 @@ impl Hub {
     }
 }
 
-/// A hash of one object. It ignores the versions of works, because no delete depends on them.
+/// A hash of one object. The hash ignores the versions of works, because no delete depends on these versions.
 fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
     let version = if place.0 == WORKS.all() { 0 } else { entry.version };
     let mut hasher = DefaultHasher::new();

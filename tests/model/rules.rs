@@ -265,8 +265,8 @@ fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), Strin
     }
 }
 
-/// All works of the controller, including terminating ones. Access works of clusters that have only works of
-/// attackers are left out.
+/// All works of the controller, including terminating works. Access works of clusters that have only works of attackers
+/// are left out.
 fn ours(objects: &Objects) -> Vec<String> {
     let works = objects
         .iter()

@@ -62,7 +62,7 @@ async fn copies_are_created_in_the_order_of_their_policies() -> Result<()> {
     tenant.until_folded(&aaa, |_, summary| summary.applied == 1).await?;
     until_message(&tenant, &aaa, None).await?;
 
-    // A user deletes the older copy. The next change of the policy creates it again.
+    // A user deletes the older copy. The next change of the policy creates the copy again.
     let (api, name) = api_for(&eu, &downstream(&zzz)).await?;
     api.delete(&name, &Default::default()).await?;
     let mut changed = zzz.clone();
@@ -95,7 +95,7 @@ async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()>
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait})).await?;
     let (zzz, aaa) = zzz_and_aaa(&tenant).await?;
     let eu = fleet.spoke("eu-1")?.client()?;
-    // The older policy cannot be applied, because the spoke's users have an object with its name.
+    // The older policy cannot be applied, because the spoke's users have an object with the policy's name.
     apply(&eu, &namespace(&format!("kuadrant-{}", tenant.name()))).await?;
     let mut theirs = downstream(&zzz);
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);

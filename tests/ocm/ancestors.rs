@@ -138,7 +138,7 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied.status(json!([ancestor_status("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
     copied.until_conditions(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
 
-    // A condition for an older generation beside a current one.
+    // A condition for an older generation beside a condition for the current generation.
     copied.status(json!([ancestor_status("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
     copied.until_pending().await?;
     copied.status(json!([fine()])).await?;

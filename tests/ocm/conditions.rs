@@ -212,7 +212,7 @@ async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Resu
         "{code:?} {row}"
     );
 
-    // One of two routes has the spoke's own policy.
+    // The spoke has its own policy for one of two routes.
     let partly = enforced("RateLimitPolicy has been partially enforced");
     let (_, summary) =
         played.reports(&limits, &[accepted.clone(), partly], PolicyState::PartiallyEnforced).await?;

@@ -21,7 +21,7 @@ async fn object_of_the_spokes_users_is_kept_and_reported() -> Result<()> {
     apply(&spoke, &theirs).await?;
 
     tenant.apply(&limits).await?;
-    // Before the agent gets its permissions, it reports that they are missing.
+    // Before the agent gets its permissions, it reports that the permissions are missing.
     let conflicts = |entry: &Synced| entry.message.as_ref().is_some_and(|said| said.contains("conflict"));
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries.iter().any(conflicts)).await?;
     ensure!(!entries[0].applied, "{entries:?}");

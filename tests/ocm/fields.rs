@@ -107,7 +107,7 @@ async fn long_and_unusual_text_of_a_spoke_blocks_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A TimeoutPolicy with one value of each type in its spec, and parameters with a field for each.
+/// A TimeoutPolicy with one value of each type in its spec, and parameters with a status field for each value.
 fn typed(tenant: &Tenant<'_>) -> (Value, Value) {
     let mut timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     timeouts["spec"]["sample"] = json!({

@@ -2,8 +2,8 @@
 //! this as long as the spoke's policy exists, and changes nothing.
 //!
 //! The tests simulate the policy controller of the spoke, which reads the annotation `kuadrant.io/policy-synced`.
-//! Kuadrant 1.5.2 does not read it, and decides by creation time (docs/policy-kinds.md). These tests show how the
-//! hub reports a spoke that implements the RFC, not the behavior of Kuadrant.
+//! Kuadrant 1.5.2 does not read this annotation, and decides by creation time (docs/policy-kinds.md). These tests show
+//! how the hub reports a spoke that implements the RFC, not the behavior of Kuadrant.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;

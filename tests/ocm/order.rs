@@ -34,8 +34,8 @@ impl Spoke {
         Ok(self.gateways.get_opt("web").await?.is_some())
     }
 
-    /// Returns whether the Gateway exists, and the number of policies. Panics if the Gateway exists with
-    /// fewer than `all`.
+    /// Returns whether the Gateway exists, and the number of policies. Panics if the Gateway exists with fewer policies
+    /// than `all`.
     async fn looked_at(&self, all: usize) -> Result<(bool, usize)> {
         let before = self.has_gateway().await?;
         let policies = self.policies.list_metadata(&ListParams::default()).await?.items.len();
@@ -90,7 +90,7 @@ async fn gateway_never_exists_without_its_policies() -> Result<()> {
     let all = if std::env::var_os("POLICY_SYNC_WORK_AGENT").is_some() { 200 } else { 100 };
     let client = fleet.spoke("eu-1")?.client()?;
     let spoke = Spoke::of(&client, &tenant).await?;
-    // One policy can never be applied, because the spoke's users have an object with its name.
+    // One policy can never be applied, because the spoke's users have an object with the policy's name.
     apply(&client, &namespace(&format!("kuadrant-{}", tenant.name()))).await?;
     let mut theirs = downstream(&named(&tenant, 0));
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);

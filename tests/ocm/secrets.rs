@@ -35,7 +35,7 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
 }
 
 /// Waits until the agent reports the current generation of the work as applied. After this report, the agent records
-/// the applied objects. Later, it removes only recorded objects.
+/// the applied objects. Later, the agent removes only recorded objects.
 async fn until_applied(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let is_readable = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);

@@ -175,7 +175,7 @@ async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Resul
         .context("the write is admitted")?;
     ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
     // Deleting the webhook configurations ends a lockout. Until the configurations exist again, the status of the
-    // ConfigMap reports that they are missing.
+    // ConfigMap reports that the configurations are missing.
     hub.lock(false).await?;
     wait::until("the write is admitted", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await?;
@@ -187,7 +187,7 @@ async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Resul
     hub.world.until_status("everything", is_told).await?;
     hub.lock(true).await?;
     hub.until_entries("the entries have all kinds again", |entries| gated(entries) == all).await?;
-    // The lockout does not affect the leader election, changes of Rego policies, and deletions.
+    // The lockout does not affect the leader election, changes of Rego policies, or deletions.
     hub.world.write("everything", json!({"a.rego": everything.replace("if true", "if false")})).await?;
     wait::until("the write is admitted", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await

@@ -205,7 +205,7 @@ fn pod() -> Value {
 
 /// The message in the response to `review` with these rules of `admission`; empty if the object is allowed.
 fn reviewed(review: &Value, rules: &str) -> Result<String> {
-    // On a hub, discovery maps the name to Pods.
+    // On a hub, discovery maps the plural name to Pods.
     let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
     let review_inputs = ReviewInputs { names: BTreeMap::from([pods]), ..ReviewInputs::default() };
     let snapshot = snapshot("admission", rules)?.with_review_inputs(review_inputs);
@@ -233,7 +233,7 @@ fn responses_to_each_form_of_denial_are_documented() -> Result<()> {
     bad_input::holds("rego denials", &table)
 }
 
-/// The cell for `found` in the documentation.
+/// The table cell for `found` in the documentation.
 fn cell(found: &str) -> String {
     // Long texts are shortened to their beginning and end.
     let found = found.replace(ID, "ID");

@@ -20,7 +20,7 @@ use crate::registration::ManagedWebhooks;
 use crate::sent;
 use crate::world::{BINARY, LIMIT, World};
 
-/// Denies PodTemplates with the label `bad: "yes"`.
+/// A module that denies PodTemplates with the label `bad: "yes"`.
 const DENIES: &str = r#"package admission
 import rego.v1
 import data.k8s.matches
@@ -57,7 +57,7 @@ async fn audit_response(hub: &ManagedWebhooks, method: &str, token: Option<&str>
     sent::ask(&hub.webhooks, &head, &[]).await
 }
 
-/// The report of the namespace `shop`, if there is one.
+/// The report of the namespace `shop`, if it exists.
 async fn reported(hub: &ManagedWebhooks) -> Result<Option<DynamicObject>> {
     let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
@@ -65,7 +65,7 @@ async fn reported(hub: &ManagedWebhooks) -> Result<Option<DynamicObject>> {
     Ok(api.get_opt(&name).await?)
 }
 
-/// Waits until metrics, the report, `/audit` and the command all list these objects of `shop`, and no others.
+/// Waits until metrics, the report, `/audit` and the command all list exactly these objects of `shop`.
 async fn until_listed(hub: &ManagedWebhooks, token: &str, names: &[&str]) -> Result<()> {
     let expected: BTreeSet<&str> = names.iter().copied().collect();
     wait::until(&format!("policy_sync_violations is {}", names.len()), LIMIT, || async {

@@ -23,7 +23,7 @@ use crate::stand_in::{Fault, with_fault};
 use crate::world::{LIMIT, World};
 
 const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
-/// Denies requests for the Secrets of a namespace.
+/// A module that denies requests for the Secrets of a namespace.
 const SECRETS: &str = r#"package authorization
 import rego.v1
 import data.k8s.matches
@@ -195,7 +195,7 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
     admin.get("dns").await?;
 
-    // The review contains only the names of Secrets, and the controller reads none.
+    // The review contains only the names of Secrets, and the controller reads no Secrets.
     hub.world.write("secrets", json!({"a.rego": SECRETS})).await?;
     hub.world.until_ok("secrets").await?;
     let secrets: Api<Secret> = Api::namespaced(hub.jane.clone(), "shop");
@@ -218,7 +218,7 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
         );
     }
     // While no replica responds, the API server denies requests of users that the configuration includes, and allows
-    // all others.
+    // all other requests.
     hub.stop().await?;
     let jane = hub.jane.clone();
     wait::until("requests of jane are denied", LIMIT, || async {
@@ -277,7 +277,7 @@ async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     wait::until("the rights are in force", LIMIT, || hub.read_maps(&jane)).await?;
     let everything =
         "package authorization\nimport rego.v1\ndeny contains \"nobody does anything\" if true\n";
-    // An invalid module denies all requests that it could decide.
+    // An invalid module denies all requests that the module could decide.
     let broken = everything.replace(" if true", " if {");
     hub.world.write("all", json!({"a.rego": broken})).await?;
     let denied = async |words: &str| {

@@ -1,4 +1,4 @@
-//! ConfigMaps with Rego modules: which modules are loaded, which are rejected, and the status of each
+//! ConfigMaps with Rego modules: which modules are loaded, which modules are rejected, and the status of each
 //! ConfigMap.
 
 use std::time::Instant;

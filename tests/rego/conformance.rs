@@ -51,7 +51,7 @@ struct Case {
     /// Whether arrays in the results are sets.
     #[serde(default)]
     sort_bindings: bool,
-    /// Whether the error exists only if errors of builtins end the evaluation.
+    /// Whether the case expects its error only if errors of builtins end the evaluation.
     #[serde(default)]
     strict_error: bool,
     #[serde(default, rename = "ignore_generated_vars")]
@@ -153,7 +153,7 @@ fn embedded(case: &Case) -> Result<EngineResult> {
     }))
 }
 
-/// Writes equal numbers in the same way, and sorts arrays if they are sets.
+/// Writes equal numbers in the same way. With `sort`, also sorts arrays, which represent sets.
 fn normal(value: &Value, sort: bool) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -200,7 +200,7 @@ struct Category {
     instead: String,
 }
 
-/// All categories with their compiled expressions. A case belongs to the first category that matches.
+/// All categories with their compiled regular expressions. A case belongs to the first category that matches.
 struct Categories(Vec<(Category, Regex, Option<Regex>)>);
 
 impl Categories {
@@ -282,7 +282,7 @@ fn page(equal: usize, rejected: &[usize], categories: &Categories) -> Result<Str
     Ok(page)
 }
 
-/// Fails if the page in `docs` is not `page`; `POLICY_SYNC_UPDATE=1` writes it.
+/// Fails if the page in `docs` is not `page`; `POLICY_SYNC_UPDATE=1` writes the page.
 fn is_current(page: &str) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/opa.md");
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {

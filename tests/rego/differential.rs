@@ -34,7 +34,7 @@ struct Case {
     #[serde(default)]
     query: Option<String>,
     expect: Expected,
-    /// OPA's result, if it differs.
+    /// OPA's result, if it differs from `expect`.
     #[serde(default)]
     opa: Option<Expected>,
     /// The reason for the difference.
@@ -46,7 +46,7 @@ struct Case {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Expected {
-    /// A value. A set is a list.
+    /// A value, in which sets are lists.
     Answer(Value),
     /// The query is undefined.
     Undefined(bool),
@@ -90,7 +90,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .collect();
     let (found, bundle) = (checked(&texts, EngineKind::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
-        // If the embedded engine rejects the modules, OPA gets them unchanged.
+        // If the embedded engine rejects the modules, OPA gets the modules unchanged.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());
         return Ok((Expected::Refused(found.faults.to_string()), for_opa));
     }
@@ -907,7 +907,8 @@ async fn of_opa(server: &Opa, query: &str, inputs: &[Value]) -> Result<Vec<Value
     Ok(said["result"][0]["answer"].as_array().cloned().unwrap_or_default())
 }
 
-/// The results of `query` in the embedded engine for each of the `inputs`; `None` if it does not support an input.
+/// The results of `query` in the embedded engine for each of the `inputs`; `None` for an input that the engine does not
+/// support.
 fn of_embedded(query: &str, inputs: &[Value]) -> Result<Vec<Option<Value>>> {
     let text = format!("package a\n\np := {query} if x := input\n");
     let texts = [Text { id: ModuleId::new("a.rego"), text: text.into() }];

@@ -142,7 +142,7 @@ async fn kinds(controller: &Controller) -> Result<BTreeSet<String>> {
 #[tokio::test]
 async fn kind_is_watched_while_a_module_reads_it() -> Result<()> {
     let world = World::new("rego-kinds").await?;
-    // Audits are disabled, because they would also watch Namespaces.
+    // Audits are disabled, because audits would also watch Namespaces.
     let controller = world.controller(&["--audit-interval=0"]).await?;
     ensure!(kinds(&controller).await?.is_empty());
     let reads =

@@ -154,7 +154,8 @@ async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     for (now, before) in both.iter().zip(&of_one) {
         ensure!(before.iter().all(|entry| now.contains(entry)), "{before:?} is not in {now:?}");
     }
-    // Deleting the other controller's modules removes its entries and leaves the entries of the first controller.
+    // Deleting the modules of the other controller removes that controller's entries, and leaves the entries of the
+    // first controller.
     delete(hub.client(), &carrier("")).await?;
     hub.until_entries("the configurations have only the first entries", |entries| *entries == of_one).await?;
     second.terminate().await?;

@@ -1,4 +1,4 @@
-//! Random modules: the embedded engine has OPA's result, or the check rejects them.
+//! Random modules: for each module, the embedded engine has OPA's result, or the check rejects the module.
 //!
 //! `POLICY_SYNC_REGO_MINUTES` sets the duration, and `POLICY_SYNC_REGO_SEED` the seed of the first module.
 
@@ -49,7 +49,7 @@ enum Comparison {
     /// Only OPA rejects the module, because its type checker finds more errors.
     RejectedByOpa,
     Equal,
-    /// The name of a rule, and both values.
+    /// The name of a rule, and its values in both engines.
     Different(String),
 }
 

@@ -27,7 +27,7 @@ const ROUNDS: usize = 3;
 /// The maximum memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
 
-/// Held by tests that keep the processors busy for seconds, so that they run one after the other.
+/// Locked by tests that keep the processors busy for seconds, so that such tests run one after the other.
 static BUSY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// The resident memory of `controller`, in bytes.
@@ -60,7 +60,7 @@ async fn review_response(hub: &ManagedWebhooks, name: &str) -> Result<String> {
     Connection::open(&hub.webhooks).await?.post("/admit", &review("configmaps", &object)).await
 }
 
-/// Waits until a Rego policy denies `bad`, and none denies `good`.
+/// Waits until a Rego policy denies `bad`, and no Rego policy denies `good`.
 async fn until_reviewed(hub: &ManagedWebhooks) -> Result<()> {
     wait::until("writes are reviewed", LIMIT, || async {
         let denied = review_response(hub, "bad").await?;

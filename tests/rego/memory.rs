@@ -57,7 +57,7 @@ many := {x | some x in numbers.range(1, 20000)}";
 fn memory_of_all_builtins_is_limited() {
     let none = "m.rego: data.a.deny took more than 32 MiB of memory";
     for (rules, expected) in [
-        // Results of builtins: one large result, and many small ones.
+        // Results of builtins: one large result, and many small results.
         ("deny := sprintf(\"%v\", [big])", "m.rego:3:"),
         ("deny := json.marshal(big)", "m.rego:3:"),
         ("deny := [x | some i in range; x := replace(long, \"y\", \"\")]", "m.rego:3:"),

@@ -1,4 +1,4 @@
-//! Evaluation by a real OPA: filling it, and an OPA that is unreachable, empty, changed by other clients, or secured.
+//! Evaluation by a real OPA: filling OPA, and an OPA that is unreachable, empty, changed by other clients, or secured.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -268,7 +268,7 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     const PROOF: &str = "/v1/policies/policysync/installed";
     /// The interval between comparisons, and a margin for a busy machine.
     const COMPARED: Duration = Duration::from_secs(10 + 5);
-    /// The limit after an unexpected response, which is far below the interval.
+    /// The limit after an unexpected response, which is far below the interval of comparisons.
     const AT_ONCE: Duration = Duration::from_secs(1 + 4);
     let proxy = Arc::new(ManglingProxy { opa: Opa::start().await?, mangles: AtomicBool::new(false) });
     let opa = &proxy.opa;

@@ -21,7 +21,7 @@ pub(crate) const SELECTOR: &str = "kuadrant.io/cluster-selector";
 const PLACED: &str = "kuadrant.io/placed-by-policy";
 const REMEDIATE: &str = "kuadrant.io/remediate";
 
-/// RateLimitPolicies in a namespace. The Rego policy places them in the region of the cluster that has the
+/// RateLimitPolicies in a namespace. The Rego policy places these policies in the region of the cluster that has the
 /// namespace's name. Each shop has a hub of its own, because Rego policies place all objects of a hub.
 pub(crate) struct Shop {
     pub(crate) world: World,
@@ -46,7 +46,7 @@ impl Shop {
         self.apply(&managed_cluster(&self.name, &labels)).await.map(drop)
     }
 
-    /// A Rego policy that places the shop's objects in the region of its cluster, and rejects objects called
+    /// A Rego policy that places the shop's objects in the region of the shop's cluster, and rejects objects called
     /// `bad` in Asia.
     pub(crate) fn policy(&self) -> Value {
         let shop = &self.name;

@@ -38,7 +38,7 @@ deny contains {
 	message := base64.decode(secret.data.password) & {"a"}
 }
 "#;
-/// Requires a label on Secrets, and prints the metadata of Secrets without the label.
+/// A module that requires a label on Secrets, and prints the metadata of Secrets without the label.
 const LABELS: &str = r#"package admission
 import rego.v1
 deny contains {

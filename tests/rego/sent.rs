@@ -71,7 +71,7 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     Ok((code, body.to_owned()))
 }
 
-/// The review of a dry run that creates `object`. `plural` is the name of its resource.
+/// The review of a dry run that creates `object`. `plural` is the name of the object's resource.
 pub(crate) fn review(plural: &str, object: &Value) -> Vec<u8> {
     let (group, version) =
         object["apiVersion"].as_str().unwrap_or_default().rsplit_once('/').unwrap_or(("", "v1"));

@@ -57,7 +57,7 @@ fn help(argument: &Arg) -> String {
     if values.is_empty() { help } else { format!("{help}. {}", values.join("; ")) }
 }
 
-/// `-o`, `--output <OUTPUT>`.
+/// The names of an argument, such as `-o`, `--output <OUTPUT>`.
 fn name(argument: &Arg) -> String {
     let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
     let value = value.map(|names| names.iter().map(|name| format!("<{name}>")).collect::<String>());

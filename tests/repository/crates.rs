@@ -38,7 +38,7 @@ fn short(package: &Package) -> Option<&str> {
     package.manifest_path.contains("/crates/").then(|| package.name.strip_prefix(PREFIX))?
 }
 
-/// The normal dependencies of the crate, without those of its tests.
+/// The normal dependencies of the crate, without the dependencies of its tests.
 fn built_in(package: &Package) -> impl Iterator<Item = &crate::dependencies::Dependency> {
     package.dependencies.iter().filter(|dependency| dependency.kind.is_none())
 }

@@ -13,7 +13,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The labels and annotations in the tables under a heading, without those whose names depend on the object.
+/// The labels and annotations in the tables under a heading, without labels and annotations whose names depend on the
+/// object.
 fn documented(page: &str, heading: &str) -> BTreeSet<(MetadataKind, String)> {
     let (_, rest) = page
         .split_once(&format!("\n## {heading}\n"))

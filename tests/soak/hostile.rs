@@ -2,8 +2,8 @@
 //! have permission.
 //!
 //! The users' Placements select the hostile spoke as well, and the tenant places its own objects on the users'
-//! clusters. On the other clusters, the users' works must be correct soon after each change, and stay correct
-//! across a restart. Once the hostile tenant has deleted all its objects, none of its works may remain.
+//! clusters. On the other clusters, the users' works must be correct soon after each change, and stay correct across a
+//! restart. Once the hostile tenant has deleted all its objects, none of the tenant's works may remain.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ fn is_of_mob(work: &Value) -> bool {
     origin.is_some_and(|origin| origin.contains(&format!("/{HOSTILE_TENANT}/")))
 }
 
-/// The users' works on the clusters that are not hostile, including the access works that they need.
+/// The users' works on the clusters that are not hostile, including the access works for these works.
 fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, WorkFields> {
     let mut works = works_where(server, |work| is_trusted(work) && !is_of_mob(work));
     let expected = users.expected();
@@ -104,7 +104,7 @@ async fn check_unchanged(
 }
 
 /// Deletes the works that the hostile spoke has hidden by their label, as an administrator would. Until then, the
-/// controller tries every minute to create them again.
+/// controller tries every minute to create these works again.
 async fn delete_hidden_works(server: &MemoryServer) -> Result<()> {
     let controller = ControllerName::new(CONTROLLER);
     let is_hidden = |work: &Value| {

@@ -1,9 +1,8 @@
-//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them. The names come in
-//! *waves*: each wave appears, is synced, and disappears before the next wave.
+//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for these names. The names come
+//! in *waves*: each wave appears, is synced, and disappears before the next wave.
 //!
-//! Worker, queue and mirror are the product's. The hub is simulated: it accepts every write, and the mirror
-//! receives the written works as from a watch. The test counts the allocations of the thread in which all parts
-//! run.
+//! Worker, queue and mirror are parts of the product. The hub is simulated: it accepts every write, and the mirror
+//! receives the written works as from a watch. The test counts the allocations of the thread in which all parts run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -222,7 +221,7 @@ impl Hub {
         }
     }
 
-    /// A hostile tenant writes random objects of the watched kinds; returns their keys.
+    /// A hostile tenant writes random objects of the watched kinds; returns the keys of these objects.
     fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
         let mut theirs = BTreeSet::new();
         for _ in 0..NAMES / 10 {

@@ -203,8 +203,8 @@ impl World {
         apply_all(&self.server.client(), [&carrier, &costly]).await
     }
 
-    /// Whether the admission rules in force deny an object. A rejected module of their package makes reviews
-    /// fail by design, and does not count here.
+    /// Whether the admission rules in force deny an object. A rejected module of the same package makes reviews fail by
+    /// design, and does not count here.
     fn is_denied(&self, name: &str, labels: &Value) -> Result<bool, RegoQueryError> {
         let object = json!({"metadata": {"name": name, "labels": labels}});
         let input = json!({"request": {"name": name, "object": object}});

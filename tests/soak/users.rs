@@ -50,7 +50,7 @@ pub(crate) struct Users {
     rng: Rng,
     /// A separate generator, so that routes do not change the sequence of other actions.
     of_routes: Rng,
-    /// Clusters that each Placement selects in addition.
+    /// Clusters that each Placement selects in addition to the users' clusters.
     extra_clusters: &'static [&'static str],
     regions: BTreeMap<&'static str, &'static str>,
     placements: BTreeMap<&'static str, BTreeSet<&'static str>>,
@@ -185,7 +185,7 @@ impl Users {
         self.server.check_topology(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
     }
 
-    /// Checks the statuses of the Gateways and routes in their namespace, beside other users' objects.
+    /// Checks the statuses of the Gateways and routes in the users' namespace, beside other users' objects.
     pub(crate) fn check_statuses(&self) -> Result<()> {
         let listed = |kind: &str| self.listed.iter().any(|listed| listed.name() == kind);
         self.server.check_statuses(CONTROLLER, listed, SHOP)

@@ -1,4 +1,4 @@
-//! Tables of cases: a few objects each, and the expected topology. Only the fields that a case contains are
+//! Tables of cases. Each case has a few objects, and the expected topology. Only the fields that a case contains are
 //! compared.
 
 use std::fs;
@@ -25,13 +25,13 @@ struct Case {
     /// Each path with the GatewayClass.
     #[serde(rename = "paths from the class")]
     whole_paths: Option<Vec<String>>,
-    /// Objects that do not attach: from, to, and the reason.
+    /// Objects that do not attach: source, target and reason.
     unattached: Option<Vec<String>>,
     /// The messages of the objects that do not attach.
     messages: Option<Vec<String>>,
     /// The conditions of listeners that report a problem.
     conditions: Option<Vec<String>>,
-    /// References of attached objects that do not resolve: from, to, and the reason.
+    /// References of attached objects that do not resolve: source, target and reason.
     unresolved: Option<Vec<String>>,
     /// Policies without effect, and the reason.
     void: Option<Vec<String>>,

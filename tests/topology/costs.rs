@@ -21,7 +21,7 @@ const TIMES: f64 = 5.0;
 /// Reads an object.
 type Reader = Box<dyn Fn(&HubObject)>;
 
-/// Builds the row of `source`.
+/// Returns a reader that builds the row of `source`.
 fn row(source: Source) -> Reader {
     Box::new(move |object: &HubObject| assert!(black_box(source.prune(object, &CONTROLLER)).is_some()))
 }
@@ -53,7 +53,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
     sources.into_iter().map(row).collect()
 }
 
-/// The shortest of several times to parse `text` and to build its row.
+/// The shortest of several times to parse `text` and to build the row of the object.
 fn cost(reader: &Reader, text: &str) -> Duration {
     let once = |_| {
         let begun = Instant::now();

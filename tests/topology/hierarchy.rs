@@ -23,7 +23,7 @@ fn reported(policies: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// A policy created at `second` with this block, as a copy or not.
+/// A policy created at `second` with its rules in `block` (defaults or overrides), as a copy or not.
 fn policy(name: &str, second: u32, is_copy: bool, block: &str) -> Value {
     let mut policy = json!({"RateLimitPolicy": name, "created": second, "target": "Gateway/web",
         block: {"limits": {"all": {"rates": [{"limit": 1, "window": "1s"}]}}}});

@@ -48,7 +48,7 @@ fn written(spec: &Value, key: &str) -> Value {
     }
 }
 
-/// For each policy of `kind`, the position of its first target on `path`.
+/// For each policy of `kind`, the position of the policy's first target on `path`.
 fn places<'j>(json: &'j Value, path: &Value, kind: &str) -> BTreeMap<&'j str, usize> {
     let mut places = BTreeMap::new();
     let nodes = strings(&path["nodes"]);
@@ -132,7 +132,7 @@ proptest! {
     }
 }
 
-/// Renames an object of another world. Its namespaces get this name, so that it refers to nothing in the first
+/// Renames an object of another world. Its namespaces get this name, so that the object refers to nothing in the first
 /// world. Returns `None` for GatewayClasses, which all worlds share.
 fn renamed(short: &Value, name: &str) -> Option<Value> {
     if short.get("GatewayClass").is_some() {

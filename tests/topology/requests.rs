@@ -82,7 +82,7 @@ fn has_all(wanted: &Value, has: impl Fn(&str) -> bool) -> Option<usize> {
     wanted.iter().all(|wanted| has(text(wanted, "name"))).then_some(wanted.len())
 }
 
-/// The port of a Gateway, how specific the host is, and the listener.
+/// A port of a Gateway, the specificity of the host, and the listener.
 type Listening = ((String, u64), (u8, usize), String);
 
 /// The port of each Gateway at which the request is served, with the last node of the path that serves it.

@@ -32,7 +32,7 @@ async fn start(hub: &Restored) -> Result<Controller> {
         .await
 }
 
-/// Checks that works were only patched, each of them at most once.
+/// Checks that works were only patched, each work at most once.
 fn changed_at_most_once(writes: &[Request]) -> Result<()> {
     let mut changes: BTreeMap<(String, String), usize> = BTreeMap::new();
     for write in writes {

@@ -58,7 +58,7 @@ impl Restored {
         self.fleet.hub()
     }
 
-    /// The objects of a kind, as by [`objects`].
+    /// The objects of a kind, as returned by [`objects`].
     pub(crate) async fn objects(&self, api_version: &str, kind: &str) -> Result<Vec<Value>> {
         objects(self.fleet.hub(), api_version, kind).await
     }

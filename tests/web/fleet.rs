@@ -68,7 +68,7 @@ async fn write(tenant: &Tenant<'_>) {
 /// The number of policies that [`write`] writes.
 const ALL: usize = 12;
 
-/// The watches of a hub, once they have this number of policies.
+/// The watches of a hub, once they have delivered this number of policies.
 async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
     let kubeconfig = Kubeconfig::read_from(tenant.hub().kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();

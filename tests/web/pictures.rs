@@ -64,8 +64,8 @@ fn not_enforced(reason: &str, message: &str) -> WorkReport {
     accepted().condition("Enforced", "False", reason, message)
 }
 
-/// All reports except `Enforced`, with the messages of the Kuadrant operator. Each has the work, the cluster, and
-/// the state.
+/// All reports except `Enforced`, with the messages of the Kuadrant operator. Each report has the work, the cluster,
+/// and the state.
 fn reports() -> [(&'static str, &'static str, PolicyState, WorkReport); 8] {
     let conflict = "conflict with \"kubectl\" using kuadrant.io/v1: .spec.limits";
     let missing = "[Authorino Operator] is not installed, please restart Kuadrant Operator pod once dependency has been installed";
@@ -110,7 +110,7 @@ async fn tenant(hub: &ControlPlane) -> Result<Tenant<'_>> {
     Ok(tenant)
 }
 
-/// Reports for all clusters, and makes one of them unavailable.
+/// Writes the reports of all clusters, and makes one cluster unavailable.
 async fn agent_report(tenant: &Tenant<'_>) -> Result<()> {
     let programmed = WorkReport::applied().condition("Accepted", "True", "Accepted", "").condition(
         "Programmed",
@@ -164,7 +164,7 @@ async fn agent_report(tenant: &Tenant<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The pages, each with the file of its screenshot and texts that it must show.
+/// The pages, each with the file of its screenshot and the texts on the page.
 fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
     let effective_url = "/effective?host=shop.example.com&path=/cart&namespace=shop";
     [
@@ -180,7 +180,7 @@ fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
     ]
 }
 
-/// `POLICY_SYNC_UPDATE=1 cargo test --test web pictures` writes the files to `docs`; otherwise they are in
+/// `POLICY_SYNC_UPDATE=1 cargo test --test web pictures` writes the files to `docs`; otherwise, it writes them to
 /// `target/web`.
 #[tokio::test]
 async fn screenshots_show_a_fleet_in_all_states() -> Result<()> {

@@ -1,4 +1,4 @@
-//! The hub of these tests, and `policy-sync web` for it.
+//! The hub of these tests, and `policy-sync web` for this hub.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -111,8 +111,8 @@ pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     Tenant::new(hub().await, Path::new(BINARY), name, &[]).await.unwrap()
 }
 
-/// Checks that `page` has all rules in `printed`, the output of `effective -o json`, with their values.
-/// Returns their number.
+/// Checks that `page` has all rules in `printed`, the output of `effective -o json`, with their values. Returns the
+/// number of rules.
 pub(crate) fn has_rules(page: &str, printed: &[u8]) -> usize {
     let printed: Value = serde_json::from_slice(printed).unwrap();
     let answers = printed["answers"].as_array().unwrap();

@@ -71,7 +71,7 @@ fn limits(number: usize) -> String {
 
 const EFFECTIVE_QUERY: &str = "/effective?host=shop.example.com&path=/cart&namespace=shop";
 
-/// Every page, with a text that it shows.
+/// Every page, with a text on the page.
 fn pages() -> [(String, &'static str); 10] {
     [
         ("/".to_owned(), "40 policies"),

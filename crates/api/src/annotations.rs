@@ -72,8 +72,8 @@ keys! {
     CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, UserObjects;
     /// On a hub Gateway, by its owner: the grace period in seconds.
     GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, UserObjects;
-    /// On a hub policy, Gateway, resource, GatewayClass or ManagedCluster, by its owner: `true` keeps its works from being
-    /// created and changed.
+    /// On a hub policy, Gateway, resource, GatewayClass or ManagedCluster, by its owner: `true` keeps its works from
+    /// being created and changed.
     PAUSED = "kuadrant.io/paused", Annotation, UserObjects;
     /// On the work of a Gateway: when its cluster ceased to be selected, in RFC 3339. The grace period starts then.
     UNPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;

@@ -22,7 +22,7 @@ impl<R: Row> DeclaredKind for Kind<R> {
 }
 
 impl<R: ObjectRow> Kind<R> {
-    /// The objects of the resource with this group, version and plural.
+    /// A kind for the objects of the resource with this group, version and plural.
     #[must_use]
     pub const fn new(group: &'static str, version: &'static str, plural: &'static str) -> Self {
         let (mut declaration, resource) =
@@ -92,7 +92,7 @@ impl<R: Row> DeclaredKind for Family<R> {
 }
 
 impl<R: ObjectRow> Family<R> {
-    /// Objects of each resource. `name` identifies the family and must be unique.
+    /// A family of rows for the objects of several resources. `name` identifies the family and must be unique.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { declaration: KindDeclaration::pruned::<R>(name), rows: PhantomData }
@@ -107,7 +107,8 @@ impl<R: ObjectRow> Family<R> {
 }
 
 impl<R: Row> Family<R> {
-    /// Objects of each resource, pruned by `P`. `name` identifies the family and must be unique.
+    /// A family of rows for the objects of several resources, pruned by `P`. `name` identifies the family and must be
+    /// unique.
     #[must_use]
     pub const fn pruned_by<P: Pruner<Row = R>>(name: &'static str) -> Self {
         Self { declaration: KindDeclaration::pruned::<P>(name), rows: PhantomData }
@@ -120,7 +121,7 @@ impl<R: Row> Family<R> {
         self
     }
 
-    /// Rows that a task computes, without a watch. `name` identifies the family and must be unique.
+    /// A family of rows that a task computes, without a watch. `name` identifies the family and must be unique.
     #[must_use]
     pub const fn computed(name: &'static str) -> Self {
         Self { declaration: KindDeclaration::new::<R>(name), rows: PhantomData }

@@ -8,7 +8,7 @@
 //!
 //! The mirror does no I/O and never awaits. It has one lock, which is held during a table operation or during a plan,
 //! because a plan needs a consistent view of all tables. Every operation returns the [changes](MirrorChange). If only a
-//! resource version changed, it returns none. Capabilities decide which of their keys a change affects.
+//! resource version changed, there are no changes. Capabilities decide which of their keys a change affects.
 //!
 //! A capability declares a [`Kind`] or [`Family`] for each kind of its rows, and an [`Index`] for derived data.
 

@@ -3,8 +3,8 @@
 //! [GRPCRoute](https://gateway-api.sigs.k8s.io/reference/spec/#grpcrouterule)).
 //!
 //! On each port of each Gateway, only the listener with the most specific host accepts the request (the extended
-//! feature of listener isolation). Of the routes of this listener, the one with the most specific host serves the
-//! request. Then the match decides, then age, name and position.
+//! feature of listener isolation). Of the routes of this listener, the route with the most specific host serves
+//! the request. If several rules remain, the more specific match decides, then age, name and position.
 
 mod candidate;
 mod parse;
@@ -128,8 +128,8 @@ impl Criterion {
     }
 }
 
-/// The specificity of a host name. An exact name is more specific than any wildcard, and a longer wildcard than a
-/// shorter one. `*` is the least specific.
+/// The specificity of a host name. An exact name is more specific than any wildcard. A longer wildcard is more
+/// specific than a shorter wildcard. `*` is the least specific.
 pub(super) fn specificity(hostname: &str) -> (bool, usize) {
     match hostname {
         "*" => (false, 0),

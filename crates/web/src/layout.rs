@@ -85,7 +85,7 @@ pub fn error(hub: &str, title: &str, why: &str) -> Markup {
     page(title, hub, &Notices::default(), html! { p { (plain(why)) } })
 }
 
-/// A table in an element that scrolls separately and can be focused. `name` is its unique id on the page.
+/// A table in an element that scrolls separately and can be focused. `name` is the table's unique id on the page.
 pub(super) fn table(name: &str, caption: &str, head: &Markup, rows: &Markup) -> Markup {
     let id = format!("{name}-caption");
     html! {

@@ -78,7 +78,7 @@ async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Respons
     let version = pages.change_events.version();
     html(pages.fleets.page(&query, version, || {
         let shown = pages.fleet(query.clone());
-        // A page of incomplete data is not cached, because not every addition is announced.
+        // A page with incomplete data is not cached, because no event may announce the missing data.
         (web::fleet(&shown).into_string(), shown.unlisted.is_empty())
     }))
 }
@@ -236,7 +236,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
             let gateways = found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>();
             (gateways, found.unread.clone())
         });
-        // While the hub is being read, the page without Gateways is reloaded on each change.
+        // While the hub is being read, the page lists no Gateways yet. It is reloaded on each change.
         if let Ok((gateways, unread)) = gateways.await {
             shown.gateways = gateways;
             shown.notices.unread.extend(unread);
@@ -298,7 +298,7 @@ fn value(query: &str, name: &str) -> Option<String> {
     parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many items come before the first one shown.
+/// The number of items before the first item that is shown.
 fn skip(query: &str, name: &str) -> usize {
     value(query, name).and_then(|value| value.parse().ok()).unwrap_or_default()
 }

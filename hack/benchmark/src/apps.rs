@@ -18,7 +18,7 @@ use super::hub::LIMIT;
 /// Interval between creates.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An app that requires PCI certification. The policy places such apps.
+/// An app that requires PCI certification. The published placement policy places such apps.
 pub(super) fn app(namespace: &str, name: &str) -> Value {
     let mut app = fixtures::deployment(namespace, name);
     // Without the label, the app is not synced to any cluster.
@@ -27,7 +27,7 @@ pub(super) fn app(namespace: &str, name: &str) -> Value {
     app
 }
 
-/// Creates an app as a dry run, and returns the replica preferences that the policy sets.
+/// Creates an app as a dry run, and returns the replica preferences that the placement policy sets.
 pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Result<String> {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let body = serde_json::to_vec(&app(namespace, &format!("app-{number}")))?;
@@ -38,7 +38,7 @@ pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Resul
     preferences.map(str::to_owned).context("the app is not placed")
 }
 
-/// Creates apps at an interval, and returns the time when the first one is placed.
+/// Creates apps at an interval, and returns the time when the first app is placed.
 pub(super) async fn placed(hub: &Client, namespace: &'static str) -> Result<Instant> {
     let (mut apps, mut every) = (JoinSet::new(), interval(POLL_INTERVAL));
     let (mut number, mut last) = (0, None);

@@ -104,7 +104,7 @@ fn admission_review([group, version, resource]: [&str; 3], object: &Value) -> Va
     })
 }
 
-/// Starts an OPA server with these modules and data, and creates an engine that queries it.
+/// Starts an OPA server with these modules and data, and creates an engine that queries the server.
 pub(super) async fn in_opa(bundle: &Bundle, data: Value) -> Result<(Server, Engine)> {
     let server = Server::start().await?;
     let opa = Opa::new(JsonClient::new(server.url().parse()?, CredentialFiles::default())?, false, None);

@@ -1,5 +1,5 @@
-//! B2 and B3: the spec of one policy changes. Measures the time until its last work has changed, and the number
-//! of requests.
+//! B2 and B3: the spec of one policy changes. Measures the time until the last work of the policy has changed, and the
+//! number of requests.
 //!
 //! Raw bursts send the same patches to the same works. No controller runs during the bursts, because a controller would
 //! revert the patches. After each burst, a second burst restores the works, and is measured as well. Both measurements

@@ -20,7 +20,7 @@ const APART: [&str; 6] = [
 ];
 
 impl Counts {
-    /// All requests so far, including rejected ones.
+    /// All requests so far, including rejected requests.
     pub(super) async fn now(client: &Client) -> Result<Self> {
         let request =
             http::Request::get("/metrics").body(Vec::new()).context("building the metrics request")?;

@@ -22,7 +22,7 @@ const PLACED: &str = "placed";
 const ALLOWED: &str = "allowed";
 /// The namespace whose apps the patching raw webhook changes.
 const CHANGED: &str = "changed";
-/// All three namespaces.
+/// All namespaces of this row.
 const ARMS: [&str; 3] = [PLACED, ALLOWED, CHANGED];
 /// Goal for the duration of a create as a multiple of the duration with the raw webhook.
 const RATIO_GOAL: f64 = 1.3;
@@ -63,7 +63,8 @@ async fn patch(hub: &Client) -> Result<Value> {
     Ok(json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]))
 }
 
-/// Compares the durations of creates that the controller reviewed with those that a raw webhook reviewed.
+/// Compares the durations of creates that the controller reviewed with the durations of creates that a raw webhook
+/// reviewed.
 pub(super) fn over_raw(
     id: &'static str,
     rate: usize,

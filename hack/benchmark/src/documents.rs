@@ -145,7 +145,7 @@ pub(super) fn ingress(index: usize) -> Value {
     })
 }
 
-/// A certified cluster. Every other cluster is in a zone where the published policy places apps.
+/// A certified cluster. Every other cluster is in a zone where the published placement policy places apps.
 pub(super) fn cluster(index: usize) -> Value {
     cluster_of(index, true)
 }

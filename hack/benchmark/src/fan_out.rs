@@ -1,8 +1,8 @@
 //! B1: cold fan-out. Everything exists except works. Measures the time from the controller's start until the last
 //! work of a policy exists.
 //!
-//! Both measurements end when the harness's watch delivers the last of these works. The controller's time includes its
-//! start, its lists, the Lease, and the works of Gateways and of access, which the raw writer does not create.
+//! Both measurements end when the harness's watch delivers the last work of a policy. The controller's time includes
+//! its start, its lists, the Lease, and the works of Gateways and of access, which the raw writer does not create.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use policy_sync_testenv::Controller;
 /// Number of works for each concurrency that the raw writer tries.
 const TRIAL: usize = 2_000;
 
-/// Cold fan-out against raw creates.
+/// Measures cold fan-outs, and raw creates of the same works.
 pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Measure>> {
     let works = hub.works().await?;
     let at_once = raw::best(async |at_once| {
@@ -56,7 +56,7 @@ pub(super) async fn by_raw(hub: &MeasuredHub, works: &[WorkBody], at_once: usize
     Ok(last - started)
 }
 
-/// Starts the controller, and returns it with the time until its last work of a policy exists.
+/// Starts the controller, and returns it with the time until the last work of a policy exists.
 pub(super) async fn by_controller(hub: &MeasuredHub) -> Result<(Duration, Controller)> {
     let mut observer = hub.observe().await?;
     let started = Instant::now();

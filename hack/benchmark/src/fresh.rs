@@ -22,7 +22,7 @@ use super::{Options, apps, raw};
 
 /// The namespace whose apps are placed.
 const NAMESPACE: &str = "fresh";
-/// Goal for the delay, in milliseconds.
+/// Goal for the delay until decisions use a change, in milliseconds.
 const KNOWN_GOAL: f64 = 200.0;
 /// Goal for the processor time, in percent of a core.
 const SHARE_GOAL: f64 = 15.0;

@@ -33,7 +33,7 @@ pub(super) const CLASS: &str = "synced";
 const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 /// Page size for lists of works.
 const PAGE: u32 = 500;
-/// Interval of readiness checks. Shorter than in tests, because the start is measured.
+/// Interval of readiness checks. The interval is shorter than in tests, because the start is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time limit for a start.
 const START: Duration = Duration::from_secs(120);

@@ -189,7 +189,7 @@ pub struct Options {
     pub patches: usize,
     /// Period without writes after which everything counts as settled.
     pub quiet: Duration,
-    /// Duration of the idle rows.
+    /// Duration of the rows B8 and R7.
     pub idle: Duration,
     /// Whether the controller has Rego policies in the rows B….
     pub policies_in_rego: bool,
@@ -201,7 +201,7 @@ pub struct Options {
     pub turns: usize,
     /// Creates of apps, or changes of documents, per second.
     pub rate: usize,
-    /// Duration of loads, in seconds.
+    /// Duration of requests at a constant rate, in seconds.
     pub load: usize,
     /// Delay between loading and the measurement of memory.
     pub settles: Duration,

@@ -27,7 +27,7 @@ use super::scene::Scene;
 /// The cluster that joins and leaves.
 const CLUSTER: &str = "comes-and-goes";
 
-/// Joining and leaving against raw creates and deletes.
+/// Measures joining and leaving, and raw creates and deletes of the same works.
 pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let clusters = ["stays".to_owned(), CLUSTER.to_owned()];
@@ -74,7 +74,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize)
 /// The controller's writes for joining and leaving.
 struct RecordedWrites {
     works: Vec<WorkBody>,
-    /// Requests that annotate the policies after the cluster has joined, and after it has left.
+    /// Requests that annotate the policies after the cluster has joined, and after the cluster has left.
     annotations: [Vec<PreparedRequest>; 2],
 }
 
@@ -178,7 +178,7 @@ fn in_turn(first: Vec<PreparedRequest>, second: &[PreparedRequest]) -> Vec<Prepa
     first.into_iter().zip(second).flat_map(|(first, second)| iter::once(first).chain(second)).collect()
 }
 
-/// A delete like the controller's, guarded by the work's uid.
+/// A delete as the controller sends it, guarded by the work's uid.
 fn delete(work: &ManifestWork) -> Result<PreparedRequest> {
     let preconditions = Preconditions { uid: work.metadata.uid.clone(), resource_version: None };
     let parameters = DeleteParams::background().preconditions(preconditions);

@@ -17,13 +17,13 @@ const GOALS_ARE_FOR: f64 = 10_000.0;
 /// Time and memory of a fan-out with statuses.
 pub(super) struct Footprint {
     pub(super) fan_out: Duration,
-    /// Settled memory above that of an idle controller, in MiB.
+    /// Settled memory above the memory of an idle controller, in MiB.
     pub(super) settled: f64,
-    /// Peak memory above that of an idle controller, in MiB.
+    /// Peak memory above the memory of an idle controller, in MiB.
     peak: f64,
 }
 
-/// Settled memory, and the peaks of a first fan-out and of a restart.
+/// Measures settled memory, and the peaks of a first fan-out and of a restart.
 pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let idle = idle(hub).await?;
     let footprint = footprint(hub, idle).await?;

@@ -50,8 +50,8 @@ deny[{
     ),
 ];
 
-/// Deny policies with their keys in a ConfigMap. The published policies come first, then policies about pod labels.
-/// Every third policy about labels denies the pods of the benchmark.
+/// Deny policies with their keys in a ConfigMap. The published Rego policies come first, then Rego policies about pod
+/// labels. Every third Rego policy about labels denies the pods of the benchmark.
 pub(super) fn denying(count: usize) -> Vec<(String, String)> {
     let published = PUBLISHED.map(|(key, text)| (key.to_owned(), text.to_owned()));
     let of_labels = (0..count.saturating_sub(PUBLISHED.len())).map(|number| {

@@ -1,8 +1,8 @@
 //! R6: a cluster loses its certification, and one in ten apps moves. Measures the time until the last app has
 //! moved, and compares it with a raw burst of the same patches.
 //!
-//! The other apps require certification too, but keep their developers' placement. The policy is evaluated for all
-//! apps.
+//! The other apps require certification too, but keep their developers' placement. The placement policy is evaluated
+//! for all apps.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const PART: usize = 10;
 const MOVES: &str = "moves";
 /// Goal for the time as a multiple of the time of a raw burst.
 const RATIO: f64 = 1.3;
-/// Additional seconds in the goal.
+/// Seconds that are added to the goal in [`RATIO`].
 const MORE: f64 = 1.0;
 
 /// Measures the time and the number of patches.
@@ -65,7 +65,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// Creates the apps, and runs a controller until the policy has placed all apps that have no placement.
+/// Creates the apps, and runs a controller until the placement policy has placed all apps that have no placement.
 async fn set(hub: &MeasuredHub, documents: usize) -> Result<[Value; 2]> {
     rego_policies::set(hub).await?;
     let params = json!({"resourcesToSync": [fixtures::resources("apps", "deployments")]});
@@ -90,7 +90,8 @@ async fn clear(hub: &MeasuredHub, objects: &[Value]) -> Result<()> {
     documents::clear(&hub.client, DEPLOYMENTS, documents::namespaces()).await
 }
 
-/// An app that requires certification. The policy places one in ten of these apps. Developers place the other apps.
+/// An app that requires certification. The placement policy places one in ten of these apps. Developers place the other
+/// apps.
 fn app(index: usize) -> Value {
     let mut app = apps::app(&documents::namespace(index), &format!("app-{index:05}"));
     if index.is_multiple_of(PART) {
@@ -142,7 +143,7 @@ async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[
     Ok(took)
 }
 
-/// A patch like the controller's; `more` is appended to the values that the policy has set.
+/// A patch as the controller would send it; `more` is appended to the values that the placement policy has set.
 fn patch(app: &DynamicObject, more: &str) -> Result<PreparedRequest> {
     let found = |key: &str| app.annotations().get(key).map(|value| format!("{value}{more}"));
     let set =

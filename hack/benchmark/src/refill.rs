@@ -86,7 +86,7 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
 /// Uploads `contents` one by one to an empty OPA. Returns the elapsed time.
 async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
     let client = JsonClient::new(opa.url().parse()?, CredentialFiles::default())?;
-    // Copied before the measurement starts.
+    // The uploads are copied before the measurement starts.
     let put = |(path, body): &(String, Vec<u8>)| (path.clone(), body.clone());
     let puts: Vec<_> = contents.iter().map(put).collect();
     let began = Instant::now();
@@ -97,7 +97,7 @@ async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Waits until a server listens at `address`. Returns the time.
+/// Waits until a server listens at `address`. Returns the time at which it listens.
 async fn listens(address: &str) -> Result<Instant> {
     let connected = async {
         while TcpStream::connect(address).await.is_err() {

@@ -1,4 +1,4 @@
-//! The webhooks of the controller that syncs, in runs with Rego policies, and their arguments.
+//! The webhooks of the controller that syncs, and their arguments, in runs with Rego policies.
 
 use policy_sync_testenv::webhooks::Webhooks;
 

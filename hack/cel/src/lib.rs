@@ -48,7 +48,7 @@ fn add_functions(context: &mut Context<'_, '_>) -> std::result::Result<(), cel::
     context.add_function("join", join)
 }
 
-/// Converts JSON to CEL. All integers become `int`, even positive ones.
+/// Converts JSON to CEL. All integers become `int`, even positive integers.
 fn value(json: &Value) -> Cel {
     match json {
         Value::Null => Cel::Null,

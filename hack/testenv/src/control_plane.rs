@@ -21,7 +21,7 @@ use crate::kubeconfig::Access;
 use crate::ports::Port;
 use crate::process::{RuntimeDirectory, Server};
 
-/// Time limit for the start of an API server. Alone on a machine, it needs a few seconds.
+/// Time limit for the start of an API server. Alone on a machine, an API server needs a few seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Options of a control plane.
@@ -174,7 +174,7 @@ impl ControlPlane {
         self.servers().values().map(Server::pid).collect()
     }
 
-    /// Kills the API server, as a crash would. Clients cannot connect until it is started again.
+    /// Kills the API server, as a crash would. Clients cannot connect until the API server is started again.
     pub fn stop_api_server(&self) {
         self.servers().remove(servers::API_SERVER);
     }

@@ -190,7 +190,7 @@ impl Controller {
         audit::requests_of(hub, &self.user.name)
     }
 
-    /// The controller's writes to `hub`, including rejected ones, without Events and Leases.
+    /// The controller's writes to `hub`, including rejected writes, without Events and Leases.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sample objects of tests and demos, valid under the published CRDs and the generated ones.
+//! Sample objects of tests and demos, valid under the published CRDs and the generated CRDs.
 //!
 //! The functions return plain JSON that tests modify and write with [`crate::apply`].
 

@@ -1,8 +1,8 @@
 //! Random values for the fields that hostile spokes, tenants and authors of Rego policies can write.
 //!
-//! A [`Hostile`] only generates values; the test writes them. Values that an API server would reject, such as
-//! invalid labels or numbers instead of text, are not generated, because they cannot reach a controller. Fields
-//! without a schema get arbitrary values.
+//! A [`Hostile`] only generates values; the test writes them. Values that an API server would reject, such as invalid
+//! labels or numbers instead of text, are not generated, because such values cannot reach a controller. Fields without
+//! a schema get arbitrary values.
 
 mod author;
 pub mod costly;

@@ -1,4 +1,4 @@
-//! Sends raw HTTP requests, including malformed ones that no HTTP client would send.
+//! Sends raw HTTP requests, including malformed requests that no HTTP client would send.
 
 use std::collections::BTreeMap;
 

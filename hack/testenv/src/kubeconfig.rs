@@ -54,7 +54,7 @@ impl Access {
 
     fn kubeconfig(&self) -> Result<serde_json::Value> {
         let mut context = json!({"cluster": self.cluster, "user": self.user});
-        // In a pod, the default namespace is that of the service account.
+        // In a pod, the default namespace is the namespace of the service account.
         let account =
             self.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         if let Some((namespace, _)) = account {

@@ -30,8 +30,8 @@ pub struct Series {
 }
 
 impl Metrics {
-    /// Parses the text format. Escaped quotes and commas in labels are not supported, because the controller's
-    /// labels never contain them.
+    /// Parses the text format. Escaped quotes and commas in labels are not supported, because the controller's labels
+    /// never contain such characters.
     ///
     /// # Errors
     ///

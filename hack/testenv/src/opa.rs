@@ -91,7 +91,7 @@ impl Opa {
         opened.await.map_err(|error| server.failure(&format!("did not start: {error:#}")))
     }
 
-    /// The process id, 0 if it is not running.
+    /// The process id, 0 if the server is not running.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.server.as_ref().map_or(0, Server::pid)

@@ -73,7 +73,7 @@ impl PolicyController {
     /// Stops the controller and waits until its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // If the task has panicked, it has ended as well.
+        // An error means that the task has panicked, which has ended the task, too.
         let _ = self.task.await;
     }
 }
@@ -175,7 +175,8 @@ fn watch(
     events.map(move |event| (source, event)).boxed()
 }
 
-/// Backoff from 100 ms to 2 s, doubling. Short, because tests wait for kinds whose CRD is installed late.
+/// Backoff from 100 ms to 2 s, doubling. The delays are short, because tests wait for kinds whose CRD is installed
+/// late.
 #[derive(Default)]
 struct Retry(u32);
 

@@ -155,7 +155,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let watchdog = self.watchdog.get_mut().unwrap_or_else(PoisonError::into_inner);
         drop(watchdog.orders.take());
-        // The watchdog ends now. Waiting for it avoids a zombie process and a leftover directory.
+        // The watchdog ends now. Waiting for its end avoids a zombie process and a leftover directory.
         let _ = watchdog.process.wait();
     }
 }

@@ -27,7 +27,8 @@ async fn agent_can_access_only_works_of_its_cluster() {
     assert!(!may(&agent, "watch", "manifestworks", group, "us-1").await.unwrap());
 }
 
-/// If agents had these rights, policies would be applied without the access work that grants the right to write them.
+/// If agents had initial rights to policies, policies would be applied without the access work that grants the right to
+/// write them.
 #[tokio::test]
 async fn agent_has_no_initial_rights_to_policies() {
     let fleet = Fleet::shared().await.unwrap();

@@ -55,7 +55,7 @@ fn class() -> Value {
     )
 }
 
-/// Grace period of the Gateway on clusters where it is no longer placed.
+/// Grace period of the Gateway on clusters where the Gateway is no longer placed.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) fn gateway() -> Value {

@@ -52,7 +52,8 @@ impl Scenario {
         let kind = json!({ "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" });
         values["gatewayClass"] = json!({ "create": true, "parameters": { "policiesToSync": [kind] } });
         helm.install(RELEASE, &values)?;
-        // The PrometheusRule is rendered, but not installed: the hub has no CustomResourceDefinition for it.
+        // The PrometheusRule is rendered, but not installed: the hub has no CustomResourceDefinition for
+        // PrometheusRules.
         values["prometheusRule"] = json!({ "enabled": true });
         let rendered = helm.template(RELEASE, &values)?;
         let reader = OnCall::of(hub, RELEASE).await?;

@@ -149,7 +149,7 @@ pub(super) async fn spoke_is_silent(scenario: &mut Scenario) -> Result<()> {
 
     let found = scenario.reader.find("PolicySyncClusterSilent", &[("cluster", "us-1")]).await?;
     found.names(&["us-1", "Unknown"])?.names(&["limits", "shop"])?;
-    // The owners of the spoke start it, and it reports to the hub again.
+    // The owners of the spoke start its agent, and the agent reports to the hub again.
     scenario.fleet.spoke("us-1")?.start_agent().await?;
     scenario.available("us-1", "True").await?;
     let mended = scenario.until_healthy().await?;

@@ -332,7 +332,7 @@ async fn gateway_that_waits_for_its_policies_is_explained() -> Result<()> {
     let change = format!("To change: {policy}, or ConfigMap {name}/params key params policyWaitAction");
     ensure!(lines.contains(&change), "{lines:#?}");
 
-    // `status` shows the same state once the controller has written it.
+    // `status` shows the same state once the controller has written the state.
     let admin = tenant.hub().kubeconfig();
     let waits = "(waits for its policies: ratelimitpolicies/limits)";
     for words in [

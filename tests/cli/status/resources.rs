@@ -1,4 +1,4 @@
-//! `policy-sync status` for resources: it shows placed resources, with their ready replicas.
+//! `policy-sync status` for resources: the command shows placed resources, with their ready replicas.
 
 use super::*;
 

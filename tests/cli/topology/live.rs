@@ -185,7 +185,7 @@ async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
             "{ran:#?}"
         );
     }
-    // Without the right to list Gateways, their number is unknown.
+    // Without the right to list Gateways, the number of Gateways is unknown.
     let nobody = reader(&hub, "nobody", &[]).await;
     let ran = run_command(&nobody, &["topology", "-n", "shpo", "--gateway", "wbe"]);
     ensure!(ran.code == 2 && !ran.stderr.contains("no Gateway"), "{ran:#?}");
@@ -237,7 +237,7 @@ async fn spoke_shows_its_routes_policies_and_the_origin_of_copies() -> Result<()
             ("apps", "timeouts"),
             json!({"targetRefs": [targets("HTTPRoute", "own")], "request": "5s"}),
         ),
-        // Without the label, a kind is not recognized as a kind of policies.
+        // Without the label of GEP-713, a kind is not recognized as a kind of policies.
         json!({"apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "a", "namespace": "apps"}, "spec": {"targetRef": targets("HTTPRoute", "own"), "rules": {"authentication": {"anyone": {"anonymous": {}}}}}}),
     ];
     all(&spoke.client()?, &objects).await?;
@@ -272,7 +272,7 @@ GatewayClass istio
     let direct =
         json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
     ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
-    // Copies of Kuadrant's extension kinds are found; the spoke's own policies of these kinds are not.
+    // Copies of Kuadrant's extension kinds are found; the spoke's own policies of these kinds are not found.
     let plan = |annotations: Value| {
         let name = if annotations.is_null() { "own-plan" } else { "plan" };
         json!({

@@ -23,7 +23,7 @@ impl Row {
     }
 }
 
-/// Checks that the section `name` of the page has these rows and no others.
+/// Checks that the section `name` of the page has exactly these rows.
 pub(super) fn holds(name: &str, rows: &[Row]) -> Result<()> {
     let rows: String = rows.iter().map(Row::markdown).collect();
     policy_sync_testenv::bad_input::holds(name, &format!("{HEAD}{rows}"))

@@ -69,7 +69,7 @@ async fn terminating_cluster_namespace_is_cleaned_up_and_blocks_no_other_cluster
     let (reason, note) = until_event(&tenant, &other, "ends-a").await?;
     ensure!(reason == "WriteRefused" && note.contains("being terminated"), "{reason}: {note}");
 
-    // All works are deleted, except the work with the agent's finalizer. It is deleted once the finalizer is
+    // All works are deleted, except the work with the agent's finalizer. This work is deleted once the finalizer is
     // removed.
     tenant.place("all", &["ends-b"]).await?;
     tenant

@@ -17,7 +17,7 @@ use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
 
-/// Checks that `writes` has at most one write per window to `resource`, and that none was rejected.
+/// Checks that `writes` has at most one write per window to `resource`, and that no write was rejected.
 fn check_writes(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
     let of_resource: Vec<&Request> =
         writes.iter().filter(|write| write.object().resource == resource).collect();

@@ -212,7 +212,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let after = tenant.work("attr-eu", "gateway-web").await?;
     ensure!(after.spec == before.spec, "the label changed the copy: {:?}", after.spec);
 
-    // If a cluster is unplaced, its labels are removed from the Gateway. If the class changes, all labels are
+    // If a cluster is unplaced, the cluster's labels are removed from the Gateway. If the class changes, all labels are
     // removed.
     tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
     tenant.place("all", &["attr-us"]).await?;

@@ -92,7 +92,7 @@ async fn gateway_stops_waiting_for_a_deleted_policy() -> Result<()> {
     until_on(&tenant, false).await?;
     applied(&tenant, POLICIES[0]).await?;
     until_programmed(&tenant, "False Pending: not programmed on 1 of 1 clusters: eu-1 (waits for").await?;
-    // A work that another client deletes is created again, and the Gateway still waits for it.
+    // A work that another client deletes is created again, and the Gateway still waits for this work.
     let work = tenant.work("eu-1", POLICIES[0]).await?;
     let api: kube::Api<ManifestWork> = kube::Api::namespaced(tenant.client().clone(), "eu-1");
     api.delete(work.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
@@ -146,7 +146,7 @@ async fn policies_leave_a_cluster_after_their_gateway() -> Result<()> {
     tenant.until_work("eu-1", "gateway-web", |work| work.metadata.deletion_timestamp.is_some()).await?;
     let writes = tenant.settled(&controller).await?;
     ensure!(order(&tenant, &controller, "delete")? == ["gateway-"], "{writes:?}");
-    // If a user deletes a policy, its work does not wait for the Gateway.
+    // If a user deletes a policy, the policy's work does not wait for the Gateway.
     tenant.delete(&rate_limit_policy(tenant.name(), "quota", "web")).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
     held_by_its_agent(&tenant, false).await?;

@@ -91,7 +91,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     };
     tenant.apply(&secret(first.0)).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
-    // The key is not in the output of `plan --diff` before the first write, and in no output after it.
+    // The key is not in the output of `plan --diff` before the first write, and in no output after that write.
     let created = command_output(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
     check_no_key("plan --diff", &created)?;
@@ -121,7 +121,7 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     check_no_leak(&tenant, &controller).await
 }
 
-/// A controller with all logging of itself and its libraries.
+/// A controller that logs everything, including the logs of its libraries.
 async fn traced(tenant: &Tenant<'_>) -> Result<Controller> {
     let name = format!("--controller-name={}", tenant.controller_name());
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));

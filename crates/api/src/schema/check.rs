@@ -1,7 +1,7 @@
 //! Checks a value against a schema.
 //!
-//! Like the API server, the check first removes disallowed nulls and considers defaults. An unknown field, which the API
-//! server would drop, is a fault here; server-side apply rejects it, too. CEL rules, formats, `multipleOf` and
+//! Like the API server, the check first removes disallowed nulls and considers defaults. An unknown field, which the
+//! API server would drop, is a fault here; server-side apply rejects it, too. CEL rules, formats, `multipleOf` and
 //! uniqueness in sets are not checked here. The spokes' API servers check them, and their result is reported.
 
 use std::fmt;

@@ -11,7 +11,7 @@ use policy_sync_mirror::{Family, Kind, Scope, Source};
 pub(super) static CONFIG_MAPS: Kind<Carrier> = Kind::new("", "v1", "configmaps");
 /// RegoPolicies, if the hub serves them.
 pub(super) static REGO_POLICIES: Kind<Carrier> = Kind::new(GROUP, "v1alpha1", PLURAL);
-/// The objects of the kinds that modules read, with all fields.
+/// The objects of the kinds that modules read, without the fields that Rego policies do not need.
 pub(super) static DOCUMENTS: Family<Document> = Family::new("documents").with_text();
 
 /// The ConfigMaps in one Rego namespace.

@@ -105,7 +105,7 @@ impl Leadership {
     }
 }
 
-/// The sender of [`Leadership`], for the elector.
+/// Changes the term that [`Leadership`] observes. Used by the elector.
 #[derive(Debug)]
 struct TermSender(watch::Sender<Term>);
 
@@ -131,7 +131,7 @@ impl TermSender {
         self.0.send_if_modified(|term| term.until.take().is_some());
     }
 
-    /// Ends the term if its time is over. Returns whether it did.
+    /// Ends the term if its time is over. Returns whether the term was ended.
     fn end_if_expired(&self) -> bool {
         self.0.send_if_modified(|term| term.until.take_if(|until| *until <= Instant::now()).is_some())
     }

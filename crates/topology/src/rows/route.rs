@@ -43,7 +43,7 @@ pub struct Route {
 /// Values that many routes repeat, each stored once.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    /// Names, and matches with their regular expressions.
+    /// The matches of rules, as JSON.
     pub texts: Interned<str>,
     parents: Interned<[ParentReference]>,
     backends: Interned<[BackendReference]>,

@@ -93,7 +93,7 @@ impl ChangeEvents {
         self.latest.subscribe()
     }
 
-    /// The events after this call. Slow readers miss events and get `*` (everything has changed) instead.
+    /// The stream of events after this call. Slow readers miss events and get `*` (everything has changed) instead.
     pub(super) fn stream(&self) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
         let receiver = self.latest.subscribe();
         let sent = receiver.borrow().number;

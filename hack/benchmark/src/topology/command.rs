@@ -79,7 +79,7 @@ async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<CommandR
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = out.read(&mut buffer).await.context("reading the output")?;
     let first = began.elapsed();
-    // The process may have ended already if it printed little; then its memory is unknown.
+    // A process that printed little may have ended already. Then its memory is unknown.
     let of_now = || Memory::of_process(pid).map(|memory| memory.peak).unwrap_or_default();
     let mut peak = of_now();
     let begun = Instant::now();

@@ -28,7 +28,7 @@ struct Measured {
     bytes: f64,
 }
 
-/// Compares a rebuild with reading, and computes the exponents of a rebuild's time and memory.
+/// Compares a rebuild with reading the routes, and computes the exponents of a rebuild's time and memory.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let (turns, objects) = (options.turns.clamp(1, 20), options.objects);
     let all = move || -> Result<Vec<Measured>> {

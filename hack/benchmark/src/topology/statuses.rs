@@ -1,5 +1,5 @@
 //! T3: memory of the topology. T4: the cost of one change among many objects. T5: a policy on a Gateway with many
-//! routes. Measures the delay of its works, and of the statuses of the routes.
+//! routes. Measures the delay of the policy's works, and of the statuses of the routes.
 
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     ])
 }
 
-/// Repeatedly creates a policy. Returns the times until its works exist.
+/// Repeatedly creates a policy. Returns the times until the works of the policy exist.
 async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
     for _ in 0..runs {

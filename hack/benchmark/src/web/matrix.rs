@@ -109,7 +109,7 @@ async fn list(hub: &MeasuredHub) -> Result<Duration> {
     }
 }
 
-/// Opens many tabs while policies change at a rate. Each tab requests its page after every event.
+/// Opens many tabs while policies change at a constant rate. Each tab requests its page after every event.
 async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec<Measure>> {
     let (rate, seconds) = (options.rate, options.load);
     progress(&format!("{TABS} tabs, {rate} changes a second for {seconds} s"));

@@ -54,7 +54,7 @@ use super::AgentConfig;
 /// Concurrent runs of each of the two loops.
 const WORKERS: usize = 10;
 
-/// Configuration of the built-in agent. Durations default to those of OCM.
+/// Configuration of the built-in agent. Durations default to the durations in OCM.
 #[derive(Clone)]
 pub struct StandInConfig {
     /// The cluster's name, and its namespace on the hub.
@@ -174,7 +174,7 @@ impl StandIn {
     /// Stops the agent without cleanup, as a crash would, and returns when its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // If the task has panicked, it has ended as well.
+        // An error means that the task has panicked, which has ended the task, too.
         let _ = self.task.await;
     }
 }

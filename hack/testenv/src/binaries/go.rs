@@ -190,7 +190,7 @@ pub(super) fn opa_cases() -> Result<PathBuf> {
     Ok(OPA_GROUP.source(OPA_GROUP.module)?.join("v1/test/cases/testdata"))
 }
 
-/// The cases of yaml-test-suite in goccy/go-yaml's module: a directory for each, with a file `in.yaml`.
+/// The cases of yaml-test-suite in goccy/go-yaml's module: a directory for each case, with a file `in.yaml`.
 pub(super) fn yaml_cases() -> Result<PathBuf> {
     Ok(YAML_GROUP.source("github.com/goccy/go-yaml")?.join("testdata/yaml-test-suite"))
 }

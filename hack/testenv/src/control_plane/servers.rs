@@ -1,6 +1,6 @@
 //! Command-line flags of the servers, and the files that they read.
 //!
-//! All connections use TLS with this control plane's authority, including those to etcd: on a shared machine,
+//! All connections use TLS with this control plane's authority, including connections to etcd: on a shared machine,
 //! other users could write to an open etcd and bypass the API server.
 
 use std::fs;

@@ -53,8 +53,8 @@ fn generate<K: CustomResourceExt>() -> Result<Crd> {
 }
 
 /// Aligns a schema of schemars with a schema of controller-gen. Removes `nullable` of `Option` fields, which the
-/// published CRDs lack. With the published CRDs, a server drops `null` from fields with a default, and rejects it in
-/// other fields.
+/// published CRDs lack. With the published CRDs, a server drops `null` from fields with a default, and rejects `null`
+/// in other fields.
 fn as_controller_gen_would(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

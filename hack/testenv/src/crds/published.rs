@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use super::Crd;
 use crate::published::GATEWAY_API;
 
-/// All CRDs in the subdirectories of `folder`, except those of the Gateway API, which are mixed with other kinds
-/// of objects.
+/// All CRDs in the subdirectories of `folder`, except the CRDs of the Gateway API, which are mixed with other kinds of
+/// objects.
 pub fn read(folder: &Path) -> Result<Vec<Crd>> {
     let mut crds = Vec::new();
     for project in

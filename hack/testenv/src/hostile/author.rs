@@ -15,12 +15,12 @@ const LARGE: usize = 900_000;
 const MANY: usize = 60;
 /// The label of an object whose review by the module of [`Hostile::costly_carrier`] exceeds a limit.
 pub const COSTLY: &str = "costly";
-/// Exceeds the time limit of a review.
+/// A rule that exceeds the time limit of a review.
 const LOOPS: &str = r#"deny contains "loops" if {
     input.request.object.metadata.labels.costly
     count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0
 }"#;
-/// Exceeds the memory limit of a review: concatenates the label's value 268,435,456 times.
+/// A rule that exceeds the memory limit of a review: it concatenates the label's value 268,435,456 times.
 const MULTIPLIES: &str = r#"deny contains message if {
     message := copies(copies(copies(copies(copies(copies(copies(input.request.object.metadata.labels.costly)))))))
 }

@@ -66,8 +66,8 @@ const END_TOLERANCE: Duration = Duration::from_secs(1);
 /// Prefix of the names of events.
 const EVENT: &str = "event of ";
 
-/// One fault at one place, printed as `patch manifestworks.… eu-1/limits#2 × response lost` or
-/// `event of gateways.… shop/api#1 × stalled`.
+/// One fault at one request or event, printed as `patch manifestworks.… eu-1/limits#2 × response lost` or `event of
+/// gateways.… shop/api#1 × stalled`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
     /// The request or the event.
@@ -209,7 +209,7 @@ fn outcome_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
 
 impl Interposer for Faults {
     fn request(&self, request: &RequestInfo) -> RequestOutcome {
-        // Nothing depends on Events, and each has a unique name.
+        // Nothing depends on Events, and each Event has a unique name.
         if request.resource == "events" {
             return RequestOutcome::Served;
         }

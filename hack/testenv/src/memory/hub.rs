@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use crate::crds::{ClusterType, Crd, generated};
 
 impl MemoryServer {
-    /// A server with the kinds of a hub: those of OCM, the sample policies, GatewayClasses, Gateways and
+    /// A server with the kinds of a hub: the kinds of OCM, the sample policies, GatewayClasses, Gateways and
     /// ReferenceGrants.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use super::fields::ListKeys;
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub(super) group: String,
-    /// The served versions. Objects are the same in all of them.
+    /// The served versions. Objects are the same in all versions.
     pub(super) versions: Vec<String>,
     pub(super) resource: String,
     pub(super) kind: String,

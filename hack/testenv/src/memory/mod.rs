@@ -13,8 +13,8 @@
 //! has no schemas: it neither prunes nor defaults nor validates. It has no garbage collector, and deleting a Namespace
 //! does not delete its objects.
 //!
-//! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event
-//! takes [`LATENCY`], so that none arrives at the time when it was sent.
+//! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event takes
+//! [`LATENCY`], so that no request and no event arrives at the time when it was sent.
 
 mod agents;
 mod attackers;
@@ -143,7 +143,7 @@ impl MemoryServer {
         self.client_of("admin", Faultless)
     }
 
-    /// A client of `user`, with `interposer` deciding the outcomes of its requests and events. It retries as
+    /// A client of `user`, with `interposer` deciding the outcomes of its requests and events. The client retries as
     /// kube's default client does.
     #[must_use]
     pub fn client_of(&self, user: &str, interposer: impl Interposer) -> Client {

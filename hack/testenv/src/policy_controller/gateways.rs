@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Retry, resource};
 
-/// Writes the statuses of all Gateways while it is polled.
+/// Writes the statuses of all Gateways while the returned future is polled.
 pub(super) async fn control(client: Client) {
     let kind: ApiResource = resource(&GroupVersionResource::new(GROUP, "v1", "gateways"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -33,7 +33,7 @@ pub(super) async fn control(client: Client) {
     }
 }
 
-/// The status of a Gateway, or `None` if it is up to date or the Gateway is being deleted.
+/// The status of a Gateway, or `None` if the status is up to date or the Gateway is being deleted.
 fn due(gateway: &DynamicObject) -> Option<Value> {
     let generation = gateway.metadata.generation;
     let mut found = gateway.data["status"]["conditions"].as_array().into_iter().flatten();

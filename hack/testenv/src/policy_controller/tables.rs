@@ -98,7 +98,7 @@ fn is_newer(one: &Policy, other: &Policy) -> bool {
 pub(super) struct Tables {
     gateways: Table<()>,
     policies: Vec<(StatusForm, Table<Policy>)>,
-    /// Verdicts that the server pruned from a status. They are not written again.
+    /// Verdicts that the server pruned from a status. Such verdicts are not written again.
     refused: HashMap<(usize, ObjectKey), Verdict>,
 }
 

@@ -176,7 +176,7 @@ fn enforced(
 }
 
 impl Verdict {
-    /// The status to write, or `None` if `policy` has it already.
+    /// The status to write, or `None` if `policy` has this status already.
     pub(super) fn status_for(&self, policy: &Policy, answers: StatusForm, now: Timestamp) -> Option<Value> {
         match answers {
             StatusForm::Whole => {

@@ -11,7 +11,7 @@ use tokio_util::io::StreamReader;
 
 use super::{Fault, Shared};
 
-/// The events in `body`, a watch of `resource`, with the planned fault at one of them.
+/// The events in `body`, a watch of `resource`, with the planned fault at one event.
 pub(super) fn disturbed(
     shared: Arc<Shared>,
     resource: String,

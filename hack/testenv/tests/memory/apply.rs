@@ -103,7 +103,8 @@ async fn update_takes_over_applied_fields(space: TestNamespace) -> Result<()> {
     let edited = space.policies().patch("a", &params, &Patch::Merge(edit)).await?;
     assert_eq!(annotations(&edited), json!({"x": "2"}));
     assert_eq!(owners(&edited, "x"), ["editor/Update"]);
-    // An apply without the field does not remove the value, because now the editor manages it.
+    // An apply without the field does not remove the value, because now another field manager, the editor, manages the
+    // value.
     let left = apply(&space, "one", true, json!({})).await?;
     assert_eq!(annotations(&left), json!({"x": "2"}));
     let back = apply(&space, "one", true, json!({"annotations": {"x": "1"}})).await?;

@@ -107,7 +107,7 @@ fn refusal<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
     }
 }
 
-/// Runs each test on both servers.
+/// Runs each test on the server in memory and on a real API server.
 macro_rules! stories {
     ($($name:ident),* $(,)?) => {
         mod memory {

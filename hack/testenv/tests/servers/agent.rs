@@ -1,5 +1,5 @@
 //! Tests a spoke's work agent as a producer of works uses it: the built-in agent, or OCM's agent if
-//! `POLICY_SYNC_WORK_AGENT` names it.
+//! `POLICY_SYNC_WORK_AGENT` names its binary.
 //!
 //! The tests share a fleet and use separate namespaces. Each test reads only its own objects on a spoke.
 

@@ -1,4 +1,4 @@
-//! The CRDs of hubs and spokes become Established, and generated CRDs match the published ones.
+//! The CRDs of hubs and spokes become Established, and generated CRDs match the published CRDs.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;

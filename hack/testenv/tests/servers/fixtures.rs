@@ -1,4 +1,4 @@
-//! The fixtures are valid under the generated CRDs, or under the published ones if `POLICY_SYNC_CRDS` is set.
+//! The fixtures are valid under the generated CRDs, or under the published CRDs if `POLICY_SYNC_CRDS` is set.
 
 use std::collections::BTreeMap;
 

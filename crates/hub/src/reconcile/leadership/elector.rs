@@ -56,7 +56,7 @@ enum LeaseError {
 }
 
 impl LeaseError {
-    /// Whether the API server has a newer Lease, or none.
+    /// Whether the API server has a newer Lease, or no Lease.
     fn is_outdated(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(status)) if matches!(status.code, 404 | 409))
     }

@@ -136,7 +136,7 @@ async fn apply_manifest(
     Applied { outcome: Outcome { meta, error: error.map(|error| error.to_string()) }, uid, retry }
 }
 
-/// The work's objects on the spoke, including those of manifests that failed in this run.
+/// The work's objects on the spoke, including objects of manifests that failed in this run.
 async fn existing(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>, Vec<String>> {
     let (mut existing, mut errors) = (Vec::new(), Vec::new());
     for result in results {

@@ -1,9 +1,9 @@
 //! Status feedback: reads the values that a work's feedback rules select from an object, with their types.
 //!
-//! The limits are those of OCM's agent. Integers, strings and booleans have no length limit. Without raw JSON,
-//! only the first of several matches counts, and a list, an object or a fraction is an error. With raw JSON,
-//! several matches become a list, and lists, objects and fractions are reported as JSON. JSON of more than 1,024
-//! bytes is an error. The error of one path does not affect other paths.
+//! The limits are the same as in OCM's agent. Integers, strings and booleans have no length limit. Without raw JSON,
+//! only the first of several matches counts, and a list, an object or a fraction is an error. With raw JSON, several
+//! matches become a list, and lists, objects and fractions are reported as JSON. JSON of more than 1,024 bytes is an
+//! error. The error of one path does not affect other paths.
 
 use policy_sync_api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The observing loop: reads the objects on the spoke and writes `Available` and feedback to the work's status.
 //!
-//! Like OCM's agent, the loop reads the manifests in the status, not those in the spec. So the loop can report objects
-//! of the previous generation while the current generation is still being applied. Producers must handle this.
+//! Like OCM's agent, the loop reads the manifests in the status, not the manifests in the spec. So the loop can report
+//! objects of the previous generation while the current generation is still being applied. Producers must handle this.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::api::{AppliedManifestWork, AppliedManifestWorkSpec, AppliedManifestWorkStatus, AppliedResource};
 
-/// Keeps the record until its objects are gone.
+/// The finalizer that keeps the record until the record's objects are gone.
 const FINALIZER: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
 
 /// AppliedManifestWorks of one agent.
@@ -58,7 +58,7 @@ impl Records {
         }
     }
 
-    /// Writes the list of the work's objects if it has changed.
+    /// Writes the list of the work's objects if the list has changed.
     pub(super) async fn write(
         &self,
         record: &AppliedManifestWork,

@@ -1,4 +1,5 @@
-//! Which objects an agent may remove from the spoke: only the recorded instance, and only while the work owns it.
+//! Which objects an agent may remove from the spoke: only the recorded instance, and only while the work owns this
+//! instance.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -55,8 +56,8 @@ fn identity(resource: &AppliedResource) -> (&str, &str, &str, &str) {
     (group, &resource.resource, namespace, &resource.name)
 }
 
-/// The changed owner references of an object, or `None` if it needs no change. Adds `owner` if `owned`, otherwise
-/// removes it.
+/// The changed owner references of an object, or `None` if the object needs no change. Adds `owner` if `owned`,
+/// otherwise removes `owner`.
 pub(super) fn owners(
     object: &ObjectMeta,
     owner: &OwnerReference,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::hub;
 use super::state::Agent;
 
-/// The parts of a work whose change requires applying it again.
+/// The parts of a work whose change requires applying the work again.
 #[derive(Clone, PartialEq)]
 struct ApplyInputs {
     uid: Option<String>,

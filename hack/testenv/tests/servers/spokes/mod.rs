@@ -173,7 +173,7 @@ impl SpokeFixture {
         }
     }
 
-    /// Waits until the agent has recorded the applied policy, which it does after it reports `Applied`. If the
+    /// Waits until the agent has recorded the applied policy, which happens after the agent reports `Applied`. If the
     /// agent stops in between and the work is deleted, the agent does not remove the work's objects.
     pub(crate) async fn recorded(&self, work: &ManifestWork) {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
